@@ -335,6 +335,8 @@ export const replicationLimits = {
   charsPerCommit: 8 * MiB,
   /** Segments that a restore fetches ahead. */
   segmentsAhead: 4,
+  /** How often in a row it looks for what a segment that is gone was merged into. */
+  mergedLooks: 3,
   /** What a restore is taken to do in a second when its time is told ahead. */
   bytesPerSecond: 20 * MiB,
   rowsPerSecond: 20_000,

@@ -1,11 +1,11 @@
 /** Brings the database of a snapshot to a point: journal rows, taken in their order, in bounded memory. */
-import { type HistoryReplay, type JournalRow, openHistoryReplay, readRow } from "../../engine/mod.ts";
+import { type HistoryReplay, openHistoryReplay, readRow } from "../../engine/mod.ts";
 import { replayLimits } from "../../engine/limits.ts";
 import { syncFile } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import type { RestorePlan, Segment } from "./history.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { readSegmentParts } from "./segment.ts";
+import { partsOf, rowsOf } from "./segment_rows.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
 export interface ReplayProgress {
@@ -111,52 +111,6 @@ function withReachable(error: unknown, ts: number): unknown {
     "target",
     `${error.message}. The newest point that can be reached through it is ts ${ts}: --to-ts ${ts} restores it`,
     { cause: error },
-  );
-}
-
-/** The rows of segments one after the other; the next ones are fetched meanwhile. */
-export async function* rowsOf(
-  target: ReplicaTarget,
-  segments: readonly Segment[],
-): AsyncGenerator<JournalRow> {
-  for await (const rows of partsOf(target, segments)) yield* rows;
-}
-
-async function* partsOf(
-  target: ReplicaTarget,
-  segments: readonly Segment[],
-): AsyncGenerator<readonly JournalRow[]> {
-  const fetched: Promise<Uint8Array<ArrayBuffer>>[] = [];
-  let ahead = 0;
-  let bytes = 0;
-  for (let at = 0; at < segments.length; at++) {
-    while (ahead < segments.length && ahead < at + replicationLimits.segmentsAhead) {
-      const next = segments[ahead];
-      if (next === undefined) break;
-      // One at least, and the others while they are small.
-      if (ahead > at && bytes + next.file.size > replicationLimits.mergeCacheBytes) break;
-      bytes += next.file.size;
-      const fetching = fetch(target, next);
-      // Looked at when its turn has come.
-      fetching.catch(() => {});
-      fetched[ahead++] = fetching;
-    }
-    const segment = segments[at];
-    const body = fetched[at];
-    if (segment === undefined || body === undefined) return;
-    yield* readSegmentParts(await body, segment);
-    delete fetched[at];
-    bytes -= segment.file.size;
-  }
-}
-
-async function fetch(target: ReplicaTarget, segment: Segment): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = await target.read(segment.file.name);
-  if (bytes !== null) return bytes;
-  const { fromTs, toTs, generation } = segment;
-  throw new ReplicaError(
-    "target",
-    `The segment of ts ${fromTs} to ${toTs} in generation ${generation} is missing`,
   );
 }
 

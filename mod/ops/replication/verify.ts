@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { ArchiveError, unpackFrames } from "../backups/archive/mod.ts";
 import { gapOf, gapsBefore, planRestore, type Snapshot } from "./history.ts";
-import { rowsOf } from "./replay.ts";
+import { rowsOf } from "./segment_rows.ts";
 import { ReplicaError } from "./replica_error.ts";
 import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";

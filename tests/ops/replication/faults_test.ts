@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkDatabase, openExport, openJournalReader } from "../../../mod/engine/mod.ts";
-import { listGenerations, ReplicaError, verifyReplica } from "../../../mod/ops/replication/mod.ts";
+import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
+import {
+  listGenerations,
+  planRestore,
+  ReplicaError,
+  stagePoint,
+  verifyReplica,
+} from "../../../mod/ops/replication/mod.ts";
 import { Heartbeat } from "../../../mod/ops/replication/heartbeat.ts";
 import { until } from "../../support/waiting.ts";
 import { type Faults, faultyTarget } from "./faulty_target.ts";
@@ -178,6 +185,53 @@ for (
     assert.deepEqual([found, rebuilt?.ts], [[], last]);
   });
 }
+
+Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has become: by restores, and by who verifies", async () => {
+  const rule = { spanMs: 1e12, pieces: 1e9, bytes: 1e9 };
+  await using rig = await Rig.start({ seed: 53, merges: [rule] });
+  await rig.ship();
+  for (let segment = 0; segment < 12; segment++) {
+    rig.group();
+    rig.group();
+    await rig.ship();
+  }
+  const last = rig.models.length - 1;
+  await using target = await rig.target();
+  const segments = async () =>
+    (await Array.fromAsync(target.list("generations/"))).filter(({ name }) => name.includes("/segments/"));
+  /** At the sixth segment that is read all there are so far are merged by fives. */
+  const merging = () => {
+    let reads = 0;
+    return faultyTarget(target, {
+      async before(operation, name) {
+        if (operation !== "read" || !name.includes("/segments/") || ++reads !== 6) return;
+        rule.pieces = 5;
+        rig.group();
+        await rig.ship();
+        await rig.close();
+        rule.pieces = 1e9;
+      },
+    });
+  };
+  const before = (await segments()).length;
+  const plan = planRestore(await listGenerations(target), { toTs: last }, { now: Date.now(), place: "" });
+  const dataDir = await Deno.makeTempDir({ dir: rig.folder });
+  assert.equal((await stagePoint(merging(), plan, { dataDir, localFiles: false })).ts, last);
+  assert.ok((await segments()).length < before - 5, "they were merged");
+  await applyStagedRestore(dataDir, new Date());
+  assert.deepEqual(sorted(documentsIn(join(dataDir, "data.db"))), sorted(rig.models[last]));
+
+  await rig.open();
+  for (let segment = 0; segment < 8; segment++) {
+    rig.group();
+    await rig.ship();
+  }
+  const { rows } = await verifyReplica(target, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
+  const folder = await Deno.makeTempDir({ dir: rig.folder });
+  const report = await verifyReplica(merging(), { folder });
+  assert.deepEqual(report.faults, []);
+  assert.equal(report.rows, rows);
+});
 
 Deno.test("[RP14] whoever copies pages of the database beside the journal gets a whole state, and takes nothing from the replica", async () => {
   await using rig = await Rig.start({ seed: 8 });

@@ -19,7 +19,7 @@ import {
   type RestorePlan,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
-import { rowsOf } from "../../../mod/ops/replication/replay.ts";
+import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { killNow, processTree } from "../../bench/support/process_tree.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";

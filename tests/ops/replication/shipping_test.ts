@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { listGenerations, planRestore, ReplicaError } from "../../../mod/ops/replication/mod.ts";
-import { rowsOf } from "../../../mod/ops/replication/replay.ts";
+import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
 import { packSegment, readSegment } from "../../../mod/ops/replication/segment.ts";
 import { ShippingLead } from "../../../mod/ops/replication/shipping_lead.ts";
 import { Rig, schemas, sorted } from "./rig.ts";

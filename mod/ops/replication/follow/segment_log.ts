@@ -4,7 +4,7 @@ import type { JournalRow } from "../../../engine/mod.ts";
 import { replicationLimits } from "../../limits.ts";
 import { chainFrom, type Generation, generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
-import { rowsOf } from "../replay.ts";
+import { rowsOf } from "../segment_rows.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget } from "../target/replica_target.ts";
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";

@@ -1,0 +1,107 @@
+/**
+ * The rows of segments that follow one another. A replica changes while it is read: segments that were merged since they
+ * were listed are looked for in what they have become.
+ */
+import type { JournalRow } from "../../engine/mod.ts";
+import { replicationLimits } from "../limits.ts";
+import { chainFrom, generationsOf, type Segment } from "./history.ts";
+import { GENERATIONS } from "./names.ts";
+import { ReplicaError } from "./replica_error.ts";
+import { readSegmentParts } from "./segment.ts";
+import type { ReplicaTarget } from "./target/replica_target.ts";
+
+/** One by one: see {@linkcode partsOf}. */
+export async function* rowsOf(
+  target: ReplicaTarget,
+  segments: readonly Segment[],
+): AsyncGenerator<JournalRow> {
+  for await (const rows of partsOf(target, segments)) yield* rows;
+}
+
+/** Where reading stands: behind the row with this number and sum. */
+type Reached = Pick<Segment, "sum"> & { readonly seq: number };
+
+/**
+ * The rows of segments, of which each follows the one before, some at a time; the next segments are fetched meanwhile.
+ * Throws a `ReplicaError` for one that is damaged, or that is gone and part of no other.
+ */
+export async function* partsOf(
+  target: ReplicaTarget,
+  segments: readonly Segment[],
+): AsyncGenerator<readonly JournalRow[]> {
+  const [first, last] = [segments[0], segments.at(-1)];
+  if (first === undefined || last === undefined) return;
+  let reached: Reached = { seq: first.fromSeq - 1, sum: first.prev };
+  let rest = segments;
+  for (let looks = 0; reached.seq < last.toSeq;) {
+    let missing: Segment | null = null;
+    for await (const { segment, bytes } of fetched(target, rest)) {
+      if (bytes === null) {
+        missing = segment;
+        break;
+      }
+      for await (const rows of readSegmentParts(bytes, segment)) {
+        yield within(rows, { after: reached.seq, upTo: last.toSeq });
+      }
+      reached = { seq: segment.toSeq, sum: segment.sum };
+      looks = 0;
+    }
+    if (missing === null) return;
+    if (looks++ >= replicationLimits.mergedLooks) throw gone(missing);
+    rest = await became(target, { missing, reached, upTo: last.toSeq });
+  }
+}
+
+function within(
+  rows: readonly JournalRow[],
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+): readonly JournalRow[] {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (first === undefined || last === undefined || (first.seq > after && last.seq <= upTo)) return rows;
+  return rows.filter(({ seq }) => seq > after && seq <= upTo);
+}
+
+/** What leads on, as it is listed now. */
+async function became(
+  target: ReplicaTarget,
+  { missing, reached, upTo }: { readonly missing: Segment; readonly reached: Reached; readonly upTo: number },
+): Promise<readonly Segment[]> {
+  const objects = await Array.fromAsync(target.list(`${GENERATIONS}${missing.generation}/`));
+  const chain = chainFrom(reached, generationsOf(objects)[0]?.segments ?? []);
+  const end = chain.findIndex(({ toSeq }) => toSeq >= upTo);
+  if (end < 0) throw gone(missing);
+  return chain.slice(0, end + 1);
+}
+
+function gone({ fromTs, toTs, generation }: Segment): ReplicaError {
+  return new ReplicaError(
+    "target",
+    `The segment of ts ${fromTs} to ${toTs} in generation ${generation} is missing`,
+  );
+}
+
+/** The bytes of segments one after the other; `null` for one that is not there. */
+async function* fetched(
+  target: ReplicaTarget,
+  segments: readonly Segment[],
+): AsyncGenerator<{ readonly segment: Segment; readonly bytes: Uint8Array<ArrayBuffer> | null }> {
+  const fetching: Promise<Uint8Array<ArrayBuffer> | null>[] = [];
+  let ahead = 0;
+  let bytes = 0;
+  for (const [at, segment] of segments.entries()) {
+    while (ahead < segments.length && ahead < at + replicationLimits.segmentsAhead) {
+      const next = segments[ahead];
+      if (next === undefined) break;
+      // One at least, and the others while they are small.
+      if (ahead > at && bytes + next.file.size > replicationLimits.mergeCacheBytes) break;
+      bytes += next.file.size;
+      const read = target.read(next.file.name);
+      // Looked at when its turn has come.
+      read.catch(() => {});
+      fetching[ahead++] = read;
+    }
+    yield { segment, bytes: await fetching[at] ?? null };
+    delete fetching[at];
+    bytes -= segment.file.size;
+  }
+}
