@@ -31,6 +31,7 @@ export {
   forgetHistory,
 } from "./journal/forget_history.ts";
 export {
+  CATALOG_MARK,
   chainedSum,
   changesCatalog,
   firstSum,

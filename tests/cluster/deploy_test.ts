@@ -319,3 +319,21 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
     away.logged.includes("info The newest snapshot of the cluster is fetched, which may take a while"),
   );
 });
+
+Deno.test("[PG19] a server that was away at the first deploy comes by it in the log, without a snapshot", async () => {
+  await using postgres = await TestPostgres.start();
+  await using rig = await ClusterRig.make(await postgres.database());
+  await using a = await rig.start("a", { pinned: false });
+  const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
+  await using b = await rig.start("b", { pinned: false });
+  const snapshots = join(rig.folder, "snapshots");
+  await b.restart(async () => {
+    assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
+    // Nobody could have one now.
+    await Deno.rename(snapshots, `${snapshots} away`);
+  });
+  await Deno.rename(`${snapshots} away`, snapshots);
+  await serve(b.url, 1);
+  const fetched = b.logged.filter((line) => line.includes("newest snapshot of the cluster is fetched"));
+  assert.equal(fetched.length, 1, "as it began");
+});

@@ -477,12 +477,21 @@ export class PostgresCluster implements AsyncDisposable {
 
   /**
    * Whether a database may have come by the row that names what was deployed without noting that: a server of the format before
-   * could not read it. One that has not come by it yet loses nothing when it begins with the snapshot and comes by it again.
+   * could not read it. One for which that row is still to come goes on with the log, and needs no snapshot.
    */
   async #lacksVersion({ version, position }: LocalDatabase & { readonly kind: "member" }): Promise<boolean> {
     if (version !== null) return false;
     const deployed = await this.#askAgain(() => this.versions.list());
-    if (!deployed.some(({ replaced }) => !replaced)) return false;
+    const named = deployed.filter(({ replaced }) => !replaced);
+    if (named.length === 0) return false;
+    for (const { hash } of named) {
+      // Where that cannot be told a snapshot is right in any case.
+      const comes = await this.versions.isNamedBehind(position.seq, hash).catch((error) => {
+        if (error instanceof AwayError) return false;
+        throw error;
+      });
+      if (comes) return false;
+    }
     return (await this.#newestSnapshot()).seq !== position.seq;
   }
 

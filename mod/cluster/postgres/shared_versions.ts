@@ -2,6 +2,8 @@
  * The versions of the app's code that were deployed to a cluster, as packed bundles in its database: a server that has to serve
  * one gets it there. What is in a bundle is checked by who takes it; here it is bytes in pieces.
  */
+import { Buffer } from "node:buffer";
+import { CATALOG_MARK } from "../../engine/mod.ts";
 import type { Connection } from "./connection.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { clusterLimits } from "./limits.ts";
@@ -44,6 +46,18 @@ export class SharedVersions {
       bytes: Number(bytes),
       replaced: until_seq !== null,
     }));
+  }
+
+  /** Whether a row behind this one names a version. Throws an `AwayError`, also where there is too much to look through. */
+  async isNamedBehind(seq: number, hash: string): Promise<boolean> {
+    const { connection, statements } = this.#options;
+    const rows = await connection.query(
+      statements.rowBehind,
+      seq,
+      Buffer.from(CATALOG_MARK),
+      Buffer.from(`"code":"${hash}"`),
+    );
+    return rows.length > 0;
   }
 
   /**

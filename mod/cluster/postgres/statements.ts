@@ -189,6 +189,12 @@ export function statementsFor(schemaName: string) {
       `delete from ${schema}.versions where until_seq <= (select min(seq) from ${schema}.log) and hash <> $2 and
          hash not in (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)`,
     ),
+    /** Rows behind one that have $2 near their beginning, which few have, and $3 somewhere. */
+    rowBehind: named(
+      "row_behind",
+      `select 1 from ${schema}.log where seq > $1::bigint and
+         position($2::bytea in substring(body from 1 for 256)) > 0 and position($3::bytea in body) > 0 limit 1`,
+    ),
     note: named(
       "note",
       `insert into ${schema}.members (holder, address, role, ts, seq, sockets, seen_at)

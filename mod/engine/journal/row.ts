@@ -186,11 +186,11 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
 }
 
 /** What the first line has where it has a catalog, and nowhere else: all else in it are arrays, numbers and strings. */
-const CATALOG = '"c":{';
+export const CATALOG_MARK = '"c":{';
 
 /** Whether a row changes tables or indexes; told without parsing what it says. */
 export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
-  return headTextOf(body).includes(CATALOG);
+  return headTextOf(body).includes(CATALOG_MARK);
 }
 
 /**
