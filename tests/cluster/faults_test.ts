@@ -155,7 +155,7 @@ class Run {
 
 Deno.test({
   name:
-    "[PG1] [PG3] [PG6] [PG7] [PG8] [PG13] [PG16] whoever is killed, frozen, stopped or cut off, nothing is lost, " +
+    "[PG1] [PG3] [PG6] [PG7] [PG8] [PG13] [PG16] [PG21] whoever is killed, frozen, stopped or cut off, nothing is lost, " +
     "nothing is done twice, and nobody is shown a step back",
   // What servers leave open as they are killed is the runtime's.
   sanitizeOps: false,

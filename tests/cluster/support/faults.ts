@@ -39,6 +39,16 @@ export const FAULTS = {
     weight: 3,
     inflict: (scene) => Promise.resolve(cutOff(scene, scene.leader, ["database"])),
   },
+  "no-servers": {
+    takesOver: true,
+    weight: 1,
+    inflict(scene) {
+      const mend = cutOff(scene, scene.leader, ["servers"]);
+      // At once: links on which nothing comes any more are given up after ten seconds.
+      scene.leader.ways.servers.breakOff();
+      return Promise.resolve(mend);
+    },
+  },
   together: {
     takesOver: true,
     weight: 2,
