@@ -131,7 +131,11 @@ class ClusterSimulation implements Disposable {
         generation,
         firstSeq: first.seq,
         waits: !letsInAtOnce,
-        onSealed: ({ sum }, group) => void this.#sealed.set(sum, group),
+        onSealed: ({ sum }, group) => {
+          this.#sealed.set(sum, group);
+          // What was refused may be asked again by who has not heard of it, and come to the very same row.
+          this.#refused.delete(sum);
+        },
         onRefused: (calls, { row, known }) => {
           if (known) this.#refused.add(row.sum);
           for (const { replay } of calls) if (replay !== undefined) this.#uncertain.add(nameOf(replay));
