@@ -174,7 +174,7 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
   await t.step("a function tells how it did, and its last errors", async () => {
     await go("overview");
     await go("functions/orders%3Afail");
-    await told("100.0 %");
+    await told("100 %");
     await told("Last errors");
   });
 

@@ -560,7 +560,7 @@ testDashboard(
       await page.getByRole("button", { name: "Sign in" }).click();
       const broken = page.getByRole("list", { name: "Broken off" });
       await broken.getByText("The import into notes ended with the server.").waitFor();
-      await broken.getByText("The first 512 rows of the file are stored and stay.").waitFor();
+      await broken.getByText("The first 512 rows of the file are stored.").waitFor();
       assert.deepEqual(await dashboard.violations(), []);
       await broken.getByRole("link").click();
       await page.getByRole("grid").waitFor();

@@ -5,7 +5,7 @@ import { api } from "../server/api.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { attempt } from "../ui/notes.tsx";
-import { count, countOf } from "../ui/texts.tsx";
+import { countOf } from "../ui/texts.tsx";
 import { href } from "./route.ts";
 
 export type Work = AdminDoc<"_admin_work">;
@@ -66,8 +66,6 @@ function adviceOf({ kind, mode, changed, emptied = 0 }: Work): string {
       countOf(changed, "row")
     } of the file are stored. Import the file again in the same way.`;
   }
-  return `The first ${
-    count(changed)
-  } rows of the file are stored and stay. Import the rest of it; where rows ` +
-    "have an _id, all of it, with documents that are there already replaced.";
+  const stored = `The first ${countOf(changed, "row")} of the file ${changed === 1 ? "is" : "are"} stored.`;
+  return `${stored} Import the rest; where rows have an _id, all of it, replacing what is there.`;
 }

@@ -26,9 +26,12 @@ export function duration(ms: number): string {
   if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
-  if (ms < 86_400_000) return `${(ms / 3_600_000).toFixed(1)} h`;
-  return `${(ms / 86_400_000).toFixed(1)} d`;
+  if (ms < 86_400_000) return `${tenths(ms / 3_600_000)} h`;
+  return `${tenths(ms / 86_400_000)} d`;
 }
+
+/** Whole ones as such. */
+export const tenths = (value: number): string => value.toFixed(1).replace(/\.0$/, "");
 
 const STEPS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 

@@ -4,7 +4,7 @@ import type { DeployChanges } from "../../ops/deploy/mod.ts";
 /** Names that are listed of each kind; of more the number is told. */
 const NAMES_SHOWN = 30;
 
-export function changesText({ functions, files, schema }: DeployChanges): string {
+export function changesText({ functions, files, frontendGoes, schema }: DeployChanges): string {
   const lines = [
     ...listed("+ function", functions.added),
     ...listed("- function", functions.removed),
@@ -12,6 +12,7 @@ export function changesText({ functions, files, schema }: DeployChanges): string
     ...listed("+ table", schema.createdTables),
     ...listed("+ index", schema.createdIndexes),
     ...listed("- index", schema.droppedIndexes),
+    ...frontendGoes ? ["! the front end goes: it comes along with --static"] : [],
     ...schema.unreachable.map(({ table, documents }) =>
       `! table ${table} is not in the schema: ${
         counted(documents, "document")

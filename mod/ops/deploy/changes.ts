@@ -13,6 +13,8 @@ export interface DeployChanges {
   readonly functions: Difference;
   /** Files of functions, packages and front end, counted. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
+  /** Whether there was a front end, and there is none any more. */
+  readonly frontendGoes: boolean;
   /** Tables, indexes, and documents that do not fit or are out of reach. */
   readonly schema: SchemaFit;
   /** Whether all documents fit. */
@@ -34,6 +36,7 @@ export function deployChanges(
   return {
     functions: difference(before.functions, functions),
     files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },
+    frontendGoes: before.manifest?.static !== undefined && manifest.static === undefined,
     // Those of the service are there whatever the app says.
     schema: { ...schema, unreachable: schema.unreachable.filter(({ table }) => !table.startsWith("_")) },
     fits: schema.misfits.length === 0,

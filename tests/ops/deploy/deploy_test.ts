@@ -1,5 +1,6 @@
 /** Deploying functions to a running server: what is served, what is refused, what is left. */
 import assert from "node:assert/strict";
+import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
 import { appWith, bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
 
 Deno.test("a server is deployed to while it runs", async (t) => {
@@ -234,8 +235,13 @@ Deno.test("DP13 a front end comes with the functions, is served from then on, an
   assert.equal(await page(), "<h1>second</h1>");
   await world.admin_("POST", "/functions/rollback", { hash: withPage.body.hash });
   assert.equal(await page(), "<h1>first</h1>");
-  await world.deploy(firstApp);
+  const { body: { changes } } = await world.deploy(firstApp, { query: "?dryRun=true" });
+  assert.equal(changes.frontendGoes, true);
+  assert.match(changesText(changes), /^! the front end goes/m);
+  const without = await world.deploy(firstApp);
   assert.equal(await page(), "302");
+  assert.equal(without.body.changes.frontendGoes, true);
+  assert.equal((await world.deploy(secondApp)).body.changes.frontendGoes, false, "there was none");
 });
 
 Deno.test("DP8 a server that was started with a functions folder says so and refuses", async () => {

@@ -5,7 +5,7 @@ import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { TableCard } from "../../ui/table.tsx";
-import { count, duration, Time } from "../../ui/texts.tsx";
+import { count, duration, tenths, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Loading } from "../../ui/view.tsx";
 
@@ -31,7 +31,7 @@ function textOf(stats: FunctionStats, column: Column): string {
 }
 
 function shareText(share: number): string {
-  return share === 0 ? "0 %" : share < 0.001 ? "< 0.1 %" : `${(share * 100).toFixed(1)} %`;
+  return share === 0 ? "0 %" : share < 0.001 ? "< 0.1 %" : `${tenths(share * 100)} %`;
 }
 
 /** Sorted by what its head is pressed for. */

@@ -80,7 +80,7 @@ export function Logs() {
     >
       <SearchBar
         label="Text in a log line or an error"
-        placeholder="Text in a log line or an error"
+        placeholder="Text of a line or an error"
         value={search.get("text") ?? ""}
         onChange={(text) => set({ text })}
         choices={[

@@ -51,7 +51,7 @@ function chartsOf({ at, startedAt, history, gauges, sync, memory, disk }: Stats)
     {
       title: "Calls",
       series: [{ name: "runs", values: counted(({ calls }) => calls) }, {
-        name: "answered without a run",
+        name: "without a run",
         values: counted(({ cacheHits }) => cacheHits),
         tone: "quiet",
       }],

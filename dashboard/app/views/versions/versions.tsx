@@ -143,13 +143,14 @@ async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
   return (await response.json() as { readonly changes: DeployChanges }).changes;
 }
 
-function Changes({ changes: { functions, schema, fits } }: { readonly changes: DeployChanges }) {
+function Changes({ changes: { functions, frontendGoes, schema, fits } }: { readonly changes: DeployChanges }) {
   return (
     <>
       {!fits && (
         <p className="field-error" role="alert">Stored documents do not fit the schema of that version.</p>
       )}
       <Differences difference={functions} />
+      {frontendGoes && <p>That version came without a front end: the one that is served goes.</p>}
       {schema.createdIndexes.length + schema.droppedIndexes.length > 0 && (
         <p>
           Indexes: {[
