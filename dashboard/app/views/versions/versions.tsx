@@ -143,7 +143,9 @@ async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
   return (await response.json() as { readonly changes: DeployChanges }).changes;
 }
 
-function Changes({ changes: { functions, frontendGoes, schema, fits } }: { readonly changes: DeployChanges }) {
+function Changes(
+  { changes: { functions, frontendGoes, schema, fits } }: { readonly changes: DeployChanges },
+) {
   return (
     <>
       {!fits && (
