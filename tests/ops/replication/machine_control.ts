@@ -1,10 +1,8 @@
 /**
  * What the machine does to a process that writes a small file now and then, as the one that ships does: how late its turn
- * comes, and how long the disk takes. Run by itself it is that process.
+ * comes, and how long the disk takes.
  */
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { syncFolder, writeAll } from "../../../mod/kit/durable_files.ts";
 import { Child } from "../../bench/support/child.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
@@ -16,12 +14,11 @@ export interface Turn {
   readonly ms: number;
 }
 
-const EVERY_MS = 50;
-const FILE_BYTES = 16 * 1024;
+const PROGRAM = fileURLToPath(new URL("./machine_control_process.ts", import.meta.url));
+const START_MS = 60_000;
 /** As that of the process that ships. */
 const NICENESS = "5";
 const TURNS_KEPT = 2_000;
-const clock = () => performance.timeOrigin + performance.now();
 
 export class MachineControl implements AsyncDisposable {
   readonly #folder: TempFolder;
@@ -35,7 +32,7 @@ export class MachineControl implements AsyncDisposable {
       starter: ["nice", "-n", NICENESS],
       args: [
         ...["run", "--quiet", "--no-prompt", "--no-check", `--allow-read=${path}`, `--allow-write=${path}`],
-        ...[fileURLToPath(import.meta.url), path],
+        ...[PROGRAM, path],
       ],
       onLine: (line) => {
         const [, dueAt, ms] = /^turn (\S+) (\S+)$/.exec(line) ?? [];
@@ -47,8 +44,14 @@ export class MachineControl implements AsyncDisposable {
 
   static async start(): Promise<MachineControl> {
     const control = new MachineControl();
-    await control.turnsUntil(clock());
-    return control;
+    try {
+      // Throws when the process ends.
+      await control.#child.line(/^turn /, START_MS);
+      return control;
+    } catch (error) {
+      await control[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   /** Its turns up to a time, and the one behind it. */
@@ -62,22 +65,3 @@ export class MachineControl implements AsyncDisposable {
     await this.#folder[Symbol.asyncDispose]();
   }
 }
-
-async function main([folder = ""]: readonly string[]): Promise<void> {
-  const bytes = crypto.getRandomValues(new Uint8Array(FILE_BYTES));
-  for (let number = 0;; number = (number + 1) % 10) {
-    const dueAt = clock() + EVERY_MS;
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-    const path = join(folder, String(number));
-    {
-      using file = await Deno.open(`${path}.partial`, { write: true, create: true, truncate: true });
-      await writeAll(file, bytes);
-      await file.sync();
-    }
-    await Deno.rename(`${path}.partial`, path);
-    await syncFolder(folder);
-    await writeAll(Deno.stdout, new TextEncoder().encode(`turn ${dueAt} ${clock() - dueAt}\n`));
-  }
-}
-
-if (import.meta.main) await main(Deno.args);
