@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { makeProgram } from "./support/program.ts";
 import { together } from "./together.ts";
@@ -28,6 +28,12 @@ const IN_ROWS = [
     "tests/client/browser/sleep_test.ts",
   ],
 ];
+
+/**
+ * Files that speak of our modules by their addresses, so that their isolates have the sources. They change the language
+ * itself: each has a process.
+ */
+const OF_SOURCES = ["tests/functions/isolate"];
 
 /** Files of which no other may be in their process, one after the other. */
 const APART = [
@@ -144,6 +150,8 @@ interface Run {
   readonly failed: readonly string[];
   /** Where it did, in the list of failures: test files, or the module that broke off. */
   readonly places: readonly string[];
+  /** What it was run with. */
+  readonly args: readonly string[];
   readonly env: Surroundings["env"];
 }
 
@@ -155,7 +163,7 @@ async function run(
   files: readonly string[],
   { args = [], env = {} }: { readonly args?: readonly string[]; readonly env?: Surroundings["env"] } = {},
 ): Promise<Run> {
-  if (files.length === 0) return { code: 0, failed: [], places: [], env };
+  if (files.length === 0) return { code: 0, failed: [], places: [], args, env };
   const child = command(["--no-check", ...args, ...files], { stdout: "piped", env }).spawn();
   const [failed, places] = [new Set<string>(), new Set<string>()];
   let [file, ended] = ["", false];
@@ -180,8 +188,8 @@ async function run(
   if (rest !== "") say(rest);
   const { code } = await child.status;
   return code !== 0 && ended
-    ? { code, failed: [...failed], places: [...places], env }
-    : { code, failed: [], places: [], env };
+    ? { code, failed: [...failed], places: [...places], args, env }
+    : { code, failed: [], places: [], args, env };
 }
 
 /** Runs files in the order of a list, each in a process of its own. */
@@ -191,23 +199,48 @@ async function oneByOne(files: readonly string[], list: readonly string[]): Prom
   return runs;
 }
 
+/** What goes beside the files that share a process. */
+async function beside(files: readonly string[]): Promise<Run[]> {
+  const runs = await oneByOne(files, APART);
+  return [...runs, await run(files.filter((file) => isOf(OF_SOURCES, file)))];
+}
+
+/** An import map with which what is started from within tests, too, is started from a program. Gives its path. */
+async function programImports(program: string, folder: string): Promise<string> {
+  const { imports } = JSON.parse(await Deno.readTextFile(join(repository, "deno.json"))) as {
+    readonly imports: Readonly<Record<string, string>>;
+  };
+  const root = pathToFileURL(repository);
+  const map = new Map<string, string>();
+  for (const [name, address] of Object.entries(imports)) {
+    map.set(name, address.startsWith("./") ? new URL(address, root).href : address);
+  }
+  const place = "mod/kit/processes/program_root.ts";
+  map.set(new URL(place, root).href, pathToFileURL(join(program, place)).href);
+  const path = join(folder, "imports.json");
+  await Deno.writeTextFile(path, JSON.stringify({ imports: Object.fromEntries(map) }));
+  return path;
+}
+
 /**
  * What failed is tried once more with the machine for itself, and named whatever comes of it: a suite of thousands of
  * tests with browsers and servers side by side is not to be lost to one of them, nor is that one to be forgotten.
  */
 async function whole(folder: string): Promise<number> {
   const files = testFiles();
-  const quiet = [...ALONE, ...IN_ROWS.flat()];
+  const others = [...ALONE, ...IN_ROWS.flat(), ...APART, ...OF_SOURCES];
   const { apart, together: modules } = await together(
-    files.filter((file) => !isOf(APART, file) && !isOf(quiet, file)),
+    files.filter((file) => !isOf(others, file)),
     { repository, folder },
   );
   // What waits and what measures has its servers from their sources, as they are started from a clone.
-  const env = { SYNCLINE_TEST_PROGRAM: await makeProgram() };
+  const program = await makeProgram();
+  const env = { SYNCLINE_TEST_PROGRAM: program };
+  const args = ["--parallel", `--import-map=${await programImports(program, folder)}`];
   // Also when something failed: all that does not work is told at once.
   const runs = (await Promise.all([
-    oneByOne(files, APART),
-    run([...apart, ...modules], { args: ["--parallel"], env }).then((one) => [one]),
+    beside(files),
+    run([...apart, ...modules], { args, env }).then((one) => [one]),
   ])).flat();
   const typed = check(files);
   runs.push(...(await Promise.all(IN_ROWS.map((row) => oneByOne(files, row)))).flat());
@@ -224,8 +257,9 @@ async function whole(folder: string): Promise<number> {
   say(`\nFailed, and tried once more:\n  ${named}\n`);
   let again = 0;
   // With what it failed with.
-  for (const { failed, env } of runs) {
-    if (failed.length > 0) again ||= await test(["--no-check", ...failed], env);
+  for (const { failed, args, env } of runs) {
+    const others = args.filter((arg) => arg !== "--parallel");
+    if (failed.length > 0) again ||= await test(["--no-check", ...others, ...failed], env);
   }
   if (again === 0) say(`\nUNSTEADY: failed first, passed alone:\n  ${named}\n`);
   return again;
