@@ -337,6 +337,8 @@ export const replicationLimits = {
   segmentsAhead: 4,
   /** How often in a row it looks for what a segment that is gone was merged into. */
   mergedLooks: 3,
+  /** What a listing lacks may be in the next one, so much later. */
+  mergedLookMs: 300,
   /** What a restore is taken to do in a second when its time is told ahead. */
   bytesPerSecond: 20 * MiB,
   rowsPerSecond: 20_000,

@@ -129,7 +129,7 @@ async function newestUntil(
       reached = row.ts;
     }
   } catch (error) {
-    throw withReachable(error, reached);
+    throw withReachable(error, Math.max(none, reached));
   }
   return newest;
 }

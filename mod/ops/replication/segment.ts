@@ -176,6 +176,11 @@ class RowReader {
   read(piece: Uint8Array, rows: JournalRow[]): void {
     const more = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const buffer = this.#buffer.length === 0 ? more : Buffer.concat([this.#buffer, more]);
+    // The rest of a long row is yet to come.
+    if (this.#facts !== null && buffer.length < this.#facts[5]) {
+      this.#buffer = buffer;
+      return;
+    }
     // Where each byte is a character one text is made of all, of which rows are parts: that takes far less than one by one.
     const whole = isAscii(buffer) ? buffer.toString("latin1") : null;
     const text = (from: number, to: number) => whole?.slice(from, to) ?? buffer.toString("utf8", from, to);

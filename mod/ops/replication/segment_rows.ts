@@ -2,6 +2,7 @@
  * The rows of segments that follow one another. A replica changes while it is read: segments that were merged since they
  * were listed are looked for in what they have become.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { chainFrom, generationsOf, type Segment } from "./history.ts";
@@ -48,7 +49,10 @@ export async function* partsOf(
     }
     if (missing === null) return;
     if (looks++ >= replicationLimits.mergedLooks) throw gone(missing);
-    rest = await became(target, { missing, reached, upTo: last.toSeq });
+    const led = await became(target, { missing, reached, upTo: last.toSeq });
+    // A listing that is made while objects come and go may lack some.
+    if (led === null) await delay(replicationLimits.mergedLookMs);
+    rest = led ?? rest.slice(rest.indexOf(missing));
   }
 }
 
@@ -61,16 +65,15 @@ function within(
   return rows.filter(({ seq }) => seq > after && seq <= upTo);
 }
 
-/** What leads on, as it is listed now. */
+/** What leads on, as it is listed now; `null` when nothing does. */
 async function became(
   target: ReplicaTarget,
   { missing, reached, upTo }: { readonly missing: Segment; readonly reached: Reached; readonly upTo: number },
-): Promise<readonly Segment[]> {
+): Promise<readonly Segment[] | null> {
   const objects = await Array.fromAsync(target.list(`${GENERATIONS}${missing.generation}/`));
   const chain = chainFrom(reached, generationsOf(objects)[0]?.segments ?? []);
   const end = chain.findIndex(({ toSeq }) => toSeq >= upTo);
-  if (end < 0) throw gone(missing);
-  return chain.slice(0, end + 1);
+  return end < 0 ? null : chain.slice(0, end + 1);
 }
 
 function gone({ fromTs, toTs, generation }: Segment): ReplicaError {
@@ -88,20 +91,25 @@ async function* fetched(
   const fetching: Promise<Uint8Array<ArrayBuffer> | null>[] = [];
   let ahead = 0;
   let bytes = 0;
-  for (const [at, segment] of segments.entries()) {
-    while (ahead < segments.length && ahead < at + replicationLimits.segmentsAhead) {
-      const next = segments[ahead];
-      if (next === undefined) break;
-      // One at least, and the others while they are small.
-      if (ahead > at && bytes + next.file.size > replicationLimits.mergeCacheBytes) break;
-      bytes += next.file.size;
-      const read = target.read(next.file.name);
-      // Looked at when its turn has come.
-      read.catch(() => {});
-      fetching[ahead++] = read;
+  try {
+    for (const [at, segment] of segments.entries()) {
+      while (ahead < segments.length && ahead < at + replicationLimits.segmentsAhead) {
+        const next = segments[ahead];
+        if (next === undefined) break;
+        // One at least, and the others while they are small.
+        if (ahead > at && bytes + next.file.size > replicationLimits.mergeCacheBytes) break;
+        bytes += next.file.size;
+        const read = target.read(next.file.name);
+        // Looked at when its turn has come.
+        read.catch(() => {});
+        fetching[ahead++] = read;
+      }
+      yield { segment, bytes: await fetching[at] ?? null };
+      delete fetching[at];
+      bytes -= segment.file.size;
     }
-    yield { segment, bytes: await fetching[at] ?? null };
-    delete fetching[at];
-    bytes -= segment.file.size;
+  } finally {
+    // What was asked for ahead counts until it is there.
+    await Promise.allSettled(fetching);
   }
 }

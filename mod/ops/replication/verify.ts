@@ -2,7 +2,16 @@
 import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { ArchiveError, unpackFrames } from "../backups/archive/mod.ts";
-import { gapOf, gapsBefore, planRestore, type Snapshot } from "./history.ts";
+import {
+  gapOf,
+  gapsBefore,
+  type Generation,
+  generationsOf,
+  planRestore,
+  type Segment,
+  type Snapshot,
+} from "./history.ts";
+import { GENERATIONS } from "./names.ts";
 import { rowsOf } from "./segment_rows.ts";
 import { ReplicaError } from "./replica_error.ts";
 import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
@@ -38,13 +47,13 @@ export async function verifyReplica(
   // The newest of all is read when the state is rebuilt.
   const newest = generations.findLast(({ snapshots }) => snapshots.length > 0)?.snapshots.at(-1);
   for (const generation of generations) {
-    counts.snapshots += generation.snapshots.length;
     for (const snapshot of generation.snapshots) {
-      counts.bytes += snapshot.file.size;
-      if (snapshot === newest) continue;
       onProgress?.({ step: "fetch", bytes: snapshot.file.size });
-      const fault = await faultOf(target, { snapshot, folder });
+      const fault = snapshot === newest ? null : await faultOf(target, { snapshot, folder });
+      if (fault !== null && await isTooOld(target, snapshot)) continue;
       if (fault !== null) faults.push(fault);
+      counts.snapshots++;
+      counts.bytes += snapshot.file.size;
     }
     for (const { afterTs, ts } of gapsBefore(generation)) {
       faults.push(
@@ -59,19 +68,36 @@ export async function verifyReplica(
           "point that can be reached",
       );
     }
-    for (const segment of generation.segments) {
-      counts.segments++;
-      counts.bytes += segment.file.size;
+    // Reading snapshots takes a while, in which segments become others.
+    for (const segment of (await listed(target, generation.name))?.segments ?? []) {
+      let rows = 0;
       try {
-        for await (const _row of rowsOf(target, [segment])) counts.rows++;
+        for await (const _row of rowsOf(target, [segment])) rows++;
       } catch (error) {
         if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
+        if (await isTooOld(target, segment)) continue;
         faults.push(error.message);
       }
+      counts.segments++;
+      counts.bytes += segment.file.size;
+      counts.rows += rows;
     }
   }
   const rebuilt = await rebuild(target, { generations, folder, faults, onProgress, now });
   return { generations: generations.length, ...counts, faults, rebuilt };
+}
+
+async function listed(target: ReplicaTarget, generation: string): Promise<Generation | undefined> {
+  return generationsOf(await Array.fromAsync(target.list(`${GENERATIONS}${generation}/`)))[0];
+}
+
+/** Whether an object was removed meanwhile with all that is older, because nobody has to be able to restore it any more. */
+async function isTooOld(target: ReplicaTarget, object: Snapshot | Segment): Promise<boolean> {
+  const { snapshots = [], segments = [] } = await listed(target, object.generation) ?? {};
+  return "sum" in object && "fromSeq" in object
+    ? segments.every(({ fromSeq }) => fromSeq > object.toSeq) &&
+      snapshots.every(({ ts }) => ts > object.fromTs)
+    : snapshots.every(({ ts }) => ts > object.ts);
 }
 
 /** What is wrong with a snapshot: missing, or other bytes than were written. `null`: nothing. */
@@ -82,7 +108,6 @@ async function faultOf(
   const what = `The snapshot of ts ${snapshot.ts} in generation ${snapshot.generation}`;
   const path = join(folder, "snapshot.tar.zst");
   try {
-    // It may have become too old since it was listed.
     if (!await target.download(snapshot.file.name, path)) return `${what} is missing`;
     const { readable } = await Deno.open(path);
     for await (const _bytes of unpackFrames(readable));

@@ -71,7 +71,15 @@ export class FolderTarget implements ReplicaTarget {
     await this.#present();
     return await this.#told(async () => {
       if (await statIfThere(join(this.place, name)) === null) return false;
-      await this.#copy(join(this.place, name), path);
+      try {
+        await this.#copy(join(this.place, name), path);
+      } catch (error) {
+        // It may go in between.
+        if (error instanceof Deno.errors.NotFound && await statIfThere(join(this.place, name)) === null) {
+          return false;
+        }
+        throw error;
+      }
       return true;
     });
   }
