@@ -157,11 +157,13 @@ export class Scheduler implements AsyncDisposable {
     for (const lane of lanes) lane.close();
     const ended = Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]).then(() => true);
     const { actions } = this.#options;
-    if (await endsWithin(schedulerLimits.closeMs, ended) || actions === undefined) return;
-    this.#gaveActions = true;
+    const isIdle = await endsWithin(schedulerLimits.closeMs, ended);
+    if (actions === undefined) return;
+    this.#gaveActions = !isIdle;
+    // Also one that was answered because its time was over, and goes on.
     await actions.end();
     // Their ends are written down here.
-    await endsWithin(schedulerLimits.endLateMs, ended);
+    if (!isIdle) await endsWithin(schedulerLimits.endLateMs, ended);
   }
 
   get #closed(): boolean {

@@ -102,6 +102,8 @@ export class PostgresCluster implements AsyncDisposable {
   #snapshots: Snapshots | null = null;
   /** Set by `serve`, `null` while nothing is served. */
   #served: ServedState | null = null;
+  /** What was served last: while it ends it may still run what only the leader does. */
+  #newest: ServedState | null = null;
   /** Whether the database has to begin with a snapshot. */
   #anew = false;
   /** Whether this server began as the leader and has not served yet. */
@@ -118,8 +120,8 @@ export class PostgresCluster implements AsyncDisposable {
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
   #nearing: { readonly seq: number; readonly at: number } | null = null;
   #awaySince: number | null = null;
-  /** Links that other servers have to this one while it leads. */
-  #links: () => number = () => 0;
+  /** Links that other servers have to this one; `null` before they can, and while it does not lead. */
+  #links: () => number | null = () => null;
   /** Since when it has led several others of which none has a link here, by `performance.now()`; `null`: it does not. */
   #unreachedSince: number | null = null;
   /** Whether it leaves the lease for that: once, until it was reached. Where no server reaches another the lease stays. */
@@ -194,8 +196,8 @@ export class PostgresCluster implements AsyncDisposable {
     return linkSecretOf(this.#options.secret, this.#identity.id);
   }
 
-  /** Where others reach this server while it leads, and how many do; to be said before it begins. */
-  reachedAt(address: string, links: () => number): void {
+  /** Where others reach this server while it leads, and how many do, `null` while none can; to be said before it begins. */
+  reachedAt(address: string, links: () => number | null): void {
     this.#lease.address = address;
     this.#links = links;
   }
@@ -335,7 +337,7 @@ export class PostgresCluster implements AsyncDisposable {
   /** What is served is there; until `unserve` it is renewed when the role changes. */
   serve(served: ServedState): void {
     this.#unproven = false;
-    this.#served = served;
+    this.#served = this.#newest = served;
     // Who leads is looked for at once.
     this.#notices.told(channelsOf(this.#options.place.schema).lease);
     const epoch = this.#lease.epoch;
@@ -551,6 +553,8 @@ export class PostgresCluster implements AsyncDisposable {
           });
         }
         this.#awaySince ??= performance.now();
+        // Nothing was told meanwhile.
+        this.#unreachedSince = null;
         // A new connection counts as a notice: one that was made in vain is no reason to try again at once.
         notice = (wait) => this.#notices.next(channel, wait);
       }
@@ -609,16 +613,17 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Another server may lead from now on, and does soon unless the database is away for all. */
   #lapsed(): void {
-    if (this.#role !== "leader" || this.#served === null) return;
-    void this.#served.lapsed().catch((error) =>
+    if (this.#role !== "leader") return;
+    void this.#newest?.lapsed().catch((error) =>
       this.#options.log("error", "What only the leader may run could not be ended", { error })
     );
   }
 
   /** Whether several others reach the database, and for some time none of them has reached this server, which leads. */
   #isUnreached(others: number): boolean {
-    if (this.#role === "leader" && this.#links() > 0) this.#mayYield = true;
-    else if (this.#role === "leader" && others >= clusterLimits.othersMin && this.#mayYield) {
+    const links = this.#role === "leader" ? this.#links() : null;
+    if (links !== null && links > 0) this.#mayYield = true;
+    else if (links !== null && others >= clusterLimits.othersMin && this.#mayYield) {
       this.#unreachedSince ??= performance.now();
       return performance.now() - this.#unreachedSince > clusterLimits.unreachedMs;
     }

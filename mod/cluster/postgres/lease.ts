@@ -65,8 +65,8 @@ export class Lease {
   }
 
   /**
-   * Keeps it. Gives back how many other servers were heard of lately; `null`: another one has taken it, and it is lost. Throws
-   * an `AwayError`.
+   * Keeps it. Gives back how many other servers were heard of lately, none when it was given up meanwhile; `null`: another
+   * one has taken it, and it is lost. Throws an `AwayError`.
    */
   async renew(): Promise<{ readonly others: number } | null> {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
@@ -74,12 +74,12 @@ export class Lease {
     if (epoch === null) return null;
     const askedAt = this.#clock.now();
     const [row] = await connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs);
-    // It may have been given up meanwhile.
-    if (row !== undefined && this.#epoch === epoch) {
+    if (this.#epoch !== epoch) return { others: 0 };
+    if (row !== undefined) {
       this.#keptFrom(askedAt);
       return { others: Number(row["others"]) };
     }
-    if (this.#epoch === epoch) this.#lose();
+    this.#lose();
     return null;
   }
 

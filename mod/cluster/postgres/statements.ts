@@ -192,8 +192,10 @@ export function statementsFor(schemaName: string) {
     /** Rows behind one that have $2 near their beginning, which few have, and $3 somewhere. */
     rowBehind: named(
       "row_behind",
+      // In this order: the whole of a row is looked at only where its beginning says so.
       `select 1 from ${schema}.log where seq > $1::bigint and
-         position($2::bytea in substring(body from 1 for 256)) > 0 and position($3::bytea in body) > 0 limit 1`,
+         case when position($2::bytea in substring(body from 1 for 256)) > 0
+           then position($3::bytea in body) > 0 else false end limit 1`,
     ),
     note: named(
       "note",

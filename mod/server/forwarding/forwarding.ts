@@ -105,7 +105,7 @@ export class Forwarding implements AsyncDisposable {
     stack.move();
     self = new Forwarding(options, { listener, socket, passed });
     const forwarding = self;
-    cluster.reachedAt(address, () => forwarding.#leads?.leader.followers.size ?? 0);
+    cluster.reachedAt(address, () => forwarding.#leads?.leader.followers.size ?? null);
     log("info", "Other servers of the cluster reach this one", { address });
     return self;
   }
