@@ -47,6 +47,7 @@ async function bundled(
   { late }: { readonly late: boolean },
 ): Promise<BundledFile[]> {
   const { outputFiles } = await esbuild.build({
+    absWorkingDir: projectDir,
     entryPoints: entries.map((entry) => ({ in: join(projectDir, entry), out: nameOf(entry) })),
     outdir: join(projectDir, bundleFolder),
     chunkNames: "[hash]",
@@ -56,7 +57,7 @@ async function bundled(
     format: "esm",
     platform: "neutral",
     target: "esnext",
-    minifyWhitespace: true,
+    // Lines stay: what is told of a fault is found in the sources by them.
     minifySyntax: true,
     keepNames: true,
     logLevel: "error",
