@@ -346,9 +346,10 @@ Deno.test("[PG5] a log is read from any row on, told of what comes, and one that
   await assert.rejects(log.read({ ...position, generation: "another" }, { signal }), LogGapError);
   await assert.rejects(log.read({ ...position, seq: 50 }, { signal }), LogGapError);
   // What is older than the snapshots that are kept goes.
-  const removed = await a.connection.query(a.statements.trim, 4, 2);
-  assert.equal(removed.length, 2);
-  assert.equal((await a.connection.query(a.statements.trim, 4, 2)).length, 1);
+  const trimmed = async (rows: number, bytes: number) =>
+    (await a.connection.query(a.statements.trim, 4, rows, bytes)).length;
+  assert.equal(await trimmed(2, 1), 1, "one is removed whatever its size, and none behind so many bytes");
+  assert.deepEqual([await trimmed(1, 1_000), await trimmed(2, 1_000), await trimmed(2, 1_000)], [1, 1, 0]);
   await assert.rejects(log.read({ generation: GENERATION, ...FIRST }, { signal }), LogGapError);
   const third = made[2] ?? assert.fail();
   assert.equal(

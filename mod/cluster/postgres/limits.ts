@@ -44,6 +44,8 @@ export const clusterLimits = {
   snapshotsKept: 2,
   /** Rows of the log that one statement removes. */
   rowsTrimmed: 2_000,
+  /** Bytes of them: the lease is renewed behind it on the same connection. */
+  rowBytesTrimmed: 16 * 2 ** 20,
   /** Pieces in which bundles of code lie in the database. */
   versionPieceBytes: 256 * 2 ** 10,
   /** Bytes of all bundles; a deploy is refused that would make it more. */

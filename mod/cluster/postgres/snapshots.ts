@@ -158,9 +158,10 @@ export class Snapshots implements AsyncDisposable {
       await connection.query(statements.removeSnapshot, seq);
       await target.remove(name);
     }
+    const { rowsTrimmed, rowBytesTrimmed } = clusterLimits;
     while (!this.#closed) {
-      const removed = await connection.query(statements.trim, oldest.seq, clusterLimits.rowsTrimmed);
-      if (removed.length < clusterLimits.rowsTrimmed) return;
+      const removed = await connection.query(statements.trim, oldest.seq, rowsTrimmed, rowBytesTrimmed);
+      if (removed.length === 0) return;
     }
   }
 }

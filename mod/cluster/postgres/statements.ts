@@ -125,11 +125,16 @@ export function statementsFor(schemaName: string) {
        on conflict (seq) do update set name = excluded.name, bytes = excluded.bytes, made_at = now() returning seq`,
     ),
     removeSnapshot: named("remove_snapshot", `delete from ${schema}.snapshots where seq = $1::bigint`),
-    /** The newest row stays: the next one is chained to it. */
+    /** The newest row stays: the next one is chained to it. At most $2 rows, of which all but the last have $3 bytes together. */
     trim: named(
       "trim",
-      `delete from ${schema}.log where seq in (select seq from ${schema}.log where seq < $1::bigint order by seq
-         limit $2::int) returning seq`,
+      `delete from ${schema}.log where seq in (
+         select seq from (
+           select seq, sum(bytes) over (order by seq) - bytes as before from (
+             select seq, octet_length(body) as bytes from ${schema}.log where seq < $1::bigint order by seq limit $2::int
+           ) as oldest
+         ) as sized where before < $3::bigint
+       ) returning seq`,
     ),
     versions: named(
       "versions",
