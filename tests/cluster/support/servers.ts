@@ -42,7 +42,7 @@ export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.iden
 export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
 export const listSlowly = query({ args: {}, handler: async (ctx) => {
-  for (let n = 0; n < 100; n++) await ctx.db.query("notes").collect();
+  for (let n = 0; n < 10; n++) await ctx.db.query("notes").collect();
   return (await ctx.db.query("notes").collect()).length;
 } });
 export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
