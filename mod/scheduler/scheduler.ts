@@ -159,7 +159,7 @@ export class Scheduler implements AsyncDisposable {
     const { actions } = this.#options;
     const isIdle = await endsWithin(schedulerLimits.closeMs, ended);
     if (actions === undefined) return;
-    this.#gaveActions = !isIdle;
+    this.#gaveActions = true;
     // Also one that was answered because its time was over, and goes on.
     await actions.end();
     // Their ends are written down here.

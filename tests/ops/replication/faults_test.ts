@@ -199,10 +199,17 @@ Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has 
   await using target = await rig.target();
   const segments = async () =>
     (await Array.fromAsync(target.list("generations/"))).filter(({ name }) => name.includes("/segments/"));
-  /** At the sixth segment that is read all there are so far are merged by fives. */
-  const merging = () => {
+  /** At the sixth segment that is read all there are so far are merged by fives, which the next listing does not show yet. */
+  const merging = async () => {
+    const known = new Set((await segments()).map(({ name }) => name));
     let reads = 0;
+    let late = true;
     return faultyTarget(target, {
+      listed(objects) {
+        if (reads < 6 || !late) return objects;
+        late = false;
+        return objects.filter(({ name }) => !name.includes("/segments/") || known.has(name));
+      },
       async before(operation, name) {
         if (operation !== "read" || !name.includes("/segments/") || ++reads !== 6) return;
         rule.pieces = 5;
@@ -216,7 +223,7 @@ Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has 
   const before = (await segments()).length;
   const plan = planRestore(await listGenerations(target), { toTs: last }, { now: Date.now(), place: "" });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder });
-  assert.equal((await stagePoint(merging(), plan, { dataDir, localFiles: false })).ts, last);
+  assert.equal((await stagePoint(await merging(), plan, { dataDir, localFiles: false })).ts, last);
   assert.ok((await segments()).length < before - 5, "they were merged");
   await applyStagedRestore(dataDir, new Date());
   assert.deepEqual(sorted(documentsIn(join(dataDir, "data.db"))), sorted(rig.models[last]));
@@ -228,9 +235,46 @@ Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has 
   }
   const { rows } = await verifyReplica(target, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
   const folder = await Deno.makeTempDir({ dir: rig.folder });
-  const report = await verifyReplica(merging(), { folder });
+  const report = await verifyReplica(await merging(), { folder });
   assert.deepEqual(report.faults, []);
   assert.equal(report.rows, rows);
+});
+
+Deno.test("[RP5] [RP16] what becomes too old while it is verified is no damage, and what is lost among newer is", async () => {
+  await using rig = await Rig.start({ seed: 61, merges: [], snapshotEveryMs: 3_600_000 });
+  await rig.ship();
+  for (let hour = 0; hour < 3; hour++) {
+    rig.group();
+    await rig.ship();
+    rig.now += 3_700_000;
+    await rig.ship();
+  }
+  await using target = await rig.target();
+  const [generation] = await listGenerations(target);
+  const [oldest, second, ...newer] = generation?.snapshots ?? [];
+  assert.ok(oldest !== undefined && second !== undefined && newer.length > 0);
+  const segments = generation?.segments ?? [];
+  const verified = async (through: typeof target) =>
+    await verifyReplica(through, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
+  const report = await verified(faultyTarget(target, {
+    async before(operation, name) {
+      // As the server does: with the oldest snapshot goes what only that one needs.
+      if (operation !== "download" || name !== oldest.file.name) return;
+      await target.remove(name);
+      for (const { toTs, file } of segments) if (toTs <= second.ts) await target.remove(file.name);
+    },
+  }));
+  assert.deepEqual(report.faults, []);
+  assert.equal(report.snapshots, newer.length + 1);
+  assert.equal(report.segments, segments.filter(({ toTs }) => toTs > second.ts).length);
+
+  const lost = newer[0] ?? assert.fail();
+  const { faults } = await verified(faultyTarget(target, {
+    async before(operation, name) {
+      if (operation === "download" && name === second.file.name) await target.remove(lost.file.name);
+    },
+  }));
+  assert.match(faults.join("\n"), new RegExp(`The snapshot of ts ${lost.ts} .* is missing`));
 });
 
 Deno.test("[RP14] whoever copies pages of the database beside the journal gets a whole state, and takes nothing from the replica", async () => {
