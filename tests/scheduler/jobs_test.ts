@@ -1,6 +1,8 @@
 /** Scheduled functions on the real engine, with a clock in the test's hands. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../mod/functions/limits.ts";
+import { steadyClock } from "../../mod/kit/clock.ts";
+import { Scheduler } from "../../mod/scheduler/scheduler.ts";
 import { World } from "./support/world.ts";
 
 const SECOND = 1_000;
@@ -322,4 +324,19 @@ Deno.test("app code cannot reach the service's functions through the ones behind
 Deno.test("an id that is none of a job cannot be canceled", async () => {
   await using world = await World.open();
   await assert.rejects(world.mutate("app:cancel", { id: "nothing" }), /needs the id of a scheduled function/);
+});
+
+Deno.test("[PG8] where another server runs what is scheduled next, actions are ended at a stop though none seems to run", async () => {
+  const never = () => Promise.reject(new Error("Nothing is called"));
+  let ends = 0;
+  const scheduler = new Scheduler({
+    port: { mutate: never, query: never, act: never },
+    appCrons: () => [],
+    clock: steadyClock,
+    log() {},
+    // One that was answered when its time was over may go on.
+    actions: { mayBegin: () => true, end: () => Promise.resolve(void ends++) },
+  });
+  await scheduler[Symbol.asyncDispose]();
+  assert.equal(ends, 1);
 });
