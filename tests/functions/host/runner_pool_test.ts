@@ -413,3 +413,38 @@ Deno.test("[PG8] an action that was over its time is ended with the others", asy
   await world.pool.endAll();
   assert.ok(runner.dead);
 });
+
+Deno.test("[PG8] what an action asks for when its runner has been killed is not begun", async () => {
+  const world = new RunnerWorld();
+  const action = world.act("a");
+  await settled();
+  const runner = world.runner(0);
+  // What it had said by then is still on its way.
+  runner.kill = () => {};
+  const ended = world.pool.endAll();
+  for (const [sub, kind] of (["action", "mutation", "query"] as const).entries()) {
+    runner.says({ type: "SubCall", call: 1, sub, kind, udfPath: "nested", args: {} });
+  }
+  runner.dies("asked");
+  await ended;
+  await settled();
+  assert.match(String(action.result), /ended its isolate/);
+  assert.deepEqual([world.starter.starts, world.served], [1, []]);
+});
+
+Deno.test("a nested action that had not begun is not begun when the runner of the action that asked for it is lost", async () => {
+  const world = new RunnerWorld();
+  await world.fill(isolateLimits.runnersMax);
+  const lost = world.runner(0);
+  lost.noted = { position: 1, startedAt: 1 };
+  // It goes to the first of the runners, which have one action each, and waits there behind the one that asked.
+  lost.says({ type: "SubCall", call: 1, sub: 1, kind: "action", udfPath: "nested", args: {} });
+  await settled();
+  assert.deepEqual(actionsOf(lost), ["fill 0", "nested"]);
+  const beside = world.act("beside");
+  await settled();
+  lost.dies("killed", "killed from outside");
+  await settled();
+  assert.equal(world.runners.slice(1).flatMap(actionsOf).includes("nested"), false);
+  assert.equal(beside.result, undefined);
+});

@@ -29,6 +29,8 @@ export interface PendingAction {
   readonly tree: CallTree;
   /** Calls of runAction it is nested in; 0 for one from outside. */
   readonly depth: number;
+  /** The runner whose action asked for it; `null` for one from outside. */
+  readonly by: Pick<Runner, "gone"> | null;
   readonly resolve: (outcome: Outcome) => void;
   /** The request of a route, which is answered in an action's place. */
   readonly exchange?: RouteExchange;
@@ -77,6 +79,8 @@ export class Runner {
   idleSince: number;
   /** It gets no more actions and ends with its last. */
   retired = false;
+  /** Set when it is killed or has ended. What it had asked for by then may still arrive: nothing of that is begun. */
+  #gone = false;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -89,6 +93,11 @@ export class Runner {
   /** Actions it has. */
   get load(): number {
     return this.#running.size;
+  }
+
+  /** Whether nobody waits any more for what its actions have asked for. */
+  get gone(): boolean {
+    return this.#gone;
   }
 
   /** Resolves when its process is gone. */
@@ -113,7 +122,7 @@ export class Runner {
     const now = this.#options.clock.now();
     if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
       this.#stuck = true;
-      return this.#options.isolate.kill();
+      return this.kill();
     }
     if (this.#beatAt === null) {
       this.#beatAt = now;
@@ -135,6 +144,7 @@ export class Runner {
   }
 
   kill(): void {
+    this.#gone = true;
     this.#options.isolate.kill();
   }
 
@@ -179,7 +189,7 @@ export class Runner {
 
   #onSubCall(sub: SubCall): void {
     const running = this.#running.get(sub.call);
-    if (running === undefined) return;
+    if (running === undefined || this.#gone) return;
     running.called = true;
     this.#options.serve(sub, running.action).then((outcome) => {
       const { wire, segments } = toWire(outcome);
@@ -192,6 +202,7 @@ export class Runner {
 
   /** Actions the isolate never came to run again elsewhere; the others cannot, nobody knows what they did. */
   #onEnded(death: Death): void {
+    this.#gone = true;
     const entered = death.progress?.position ?? 0;
     const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
     const unbegun: PendingAction[] = [];

@@ -87,7 +87,7 @@ export class RunnerPool {
       refused.resolve(outcome);
     }
     const tree: CallTree = { descendants: 0, underWay: 0, ended: false };
-    return this.#act(call, { depth: 0, exchange, tree }).finally(() => this.#endTree(tree));
+    return this.#act(call, { depth: 0, by: null, exchange, tree }).finally(() => this.#endTree(tree));
   }
 
   /** Takes out the newest action of the caller with the most that wait, if this one's has less than half of that. */
@@ -144,8 +144,9 @@ export class RunnerPool {
 
   #act(
     asked: FunctionCall,
-    { depth, exchange, tree }: {
+    { depth, by, exchange, tree }: {
       readonly depth: number;
+      readonly by: Runner | null;
       readonly exchange?: RouteExchange | undefined;
       readonly tree: CallTree;
     },
@@ -159,6 +160,7 @@ export class RunnerPool {
     const action: PendingAction = {
       call,
       depth,
+      by,
       tree,
       resolve: (outcome) => {
         // A client that has gone is no fault of the function, whatever it threw about it.
@@ -190,7 +192,7 @@ export class RunnerPool {
   }
 
   #takers(): Runner[] {
-    return [...this.#runners].filter(({ retired }) => !retired);
+    return [...this.#runners].filter(({ retired, gone }) => !retired && !gone);
   }
 
   #leastLoaded(): Runner | null {
@@ -215,7 +217,8 @@ export class RunnerPool {
       }
       const action = this.#takeNext();
       if (action === null) break;
-      this.#run(least, action);
+      if (action.by?.gone) action.resolve(treeEnded());
+      else this.#run(least, action);
     }
     this.#beatLater();
   }
@@ -298,31 +301,33 @@ export class RunnerPool {
       started.isolate.kill();
     } else {
       this.#failures = 0;
-      this.#runners.add(
-        new Runner({
-          isolate: started.isolate,
-          clock,
-          newCall: this.#options.callNames?.(),
-          serve: (sub, action) => this.#serve(sub, action),
-          onDone: (runner) => this.#onDone(runner),
-          onEnded: (runner, death, unbegun) => {
-            if (this.#runners.delete(runner) && death.cause !== "asked") {
-              log("warn", "An action runner ended", { cause: death.cause, detail: death.detail });
-            }
-            if (this.#killed.has(runner)) { for (const { resolve } of unbegun) resolve(notBegun()); }
-            else this.#waiting.unshift(...unbegun);
-            if (this.#closing) { for (const { resolve } of this.#waiting.splice(0)) resolve(stopping()); }
-            this.#dispatch();
-          },
-        }),
-      );
+      const added = new Runner({
+        isolate: started.isolate,
+        clock,
+        newCall: this.#options.callNames?.(),
+        serve: (sub, action) => this.#serve(sub, { ...action, runner: added }),
+        onDone: (runner) => this.#onDone(runner),
+        onEnded: (runner, death, unbegun) => {
+          if (this.#runners.delete(runner) && death.cause !== "asked") {
+            log("warn", "An action runner ended", { cause: death.cause, detail: death.detail });
+          }
+          if (this.#killed.has(runner)) { for (const { resolve } of unbegun) resolve(notBegun()); }
+          else this.#waiting.unshift(...unbegun);
+          if (this.#closing) { for (const { resolve } of this.#waiting.splice(0)) resolve(stopping()); }
+          this.#dispatch();
+        },
+      });
+      this.#runners.add(added);
       this.#idleLater();
     }
     this.#dispatch();
   }
 
   /** What an action calls runs as the action's caller, with the reach of the app's own code. */
-  #serve({ kind, udfPath, args }: SubCall, { call, depth, tree }: PendingAction): Promise<Outcome> {
+  #serve(
+    { kind, udfPath, args }: SubCall,
+    { call, depth, tree, runner }: PendingAction & { readonly runner: Runner },
+  ): Promise<Outcome> {
     if (tree.ended) return Promise.resolve(treeEnded());
     const { identity, caller, request, lineage } = call;
     const sub: FunctionCall = {
@@ -343,7 +348,7 @@ export class RunnerPool {
     if (depth + 1 < functionLimits.nestingMax) {
       tree.descendants++;
       tree.underWay++;
-      return this.#act(sub, { depth: depth + 1, tree }).finally(() => tree.underWay--);
+      return this.#act(sub, { depth: depth + 1, by: runner, tree }).finally(() => tree.underWay--);
     }
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
     return Promise.resolve(failed("internal", message));
