@@ -52,7 +52,7 @@ export async function resolveConfig(
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     env: envFile?.values ?? {},
-    hints: envFile?.hints ?? [],
+    hints: [...envFile?.hints ?? [], ...workerHints(options)],
     publicUrl: options.publicUrl,
     allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,
@@ -89,6 +89,16 @@ function workersOf({ workers, takeover, followed, cluster, devFrontend }: ServeO
     throw new StartError("Several processes share a port on Linux only: leave out --workers");
   }
   return workers;
+}
+
+/** It is no fault: the machine may get more of them later. */
+function workerHints({ workers }: ServeOptions): string[] {
+  const { hardwareConcurrency: processors } = navigator;
+  if (workers <= processors) return [];
+  return [
+    `--workers ${workers} are more processes than this machine has processors (${processors}): each costs memory, and ` +
+    "nothing gets quicker",
+  ];
 }
 
 function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {

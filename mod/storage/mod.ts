@@ -62,6 +62,11 @@ export interface StorageOptions {
   readonly keepDeletedMs: number;
   /** When the newest earlier state of the database was put aside that still lies there; `null` when none does. */
   readonly asideSince?: () => Promise<number | null>;
+  /**
+   * Whether no other server can have stored files by now of which this one does not know; absent where there is no other.
+   * While it is not so contents without a document are left alone.
+   */
+  readonly knowsAll?: () => boolean;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** Sent with every answer to a read; none unless told. */
@@ -122,6 +127,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     removals,
     resumables,
     asideSince: options.asideSince ?? (() => Promise.resolve(null)),
+    knowsAll: options.knowsAll ?? (() => true),
     now,
     log,
   });

@@ -20,6 +20,8 @@ export interface SweeperOptions {
    * written before that which the present state knows nothing of.
    */
   readonly asideSince: () => Promise<number | null>;
+  /** Whether no other server can have stored files by now of which this one does not know. */
+  readonly knowsAll: () => boolean;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -57,10 +59,12 @@ async function sweepOrphans(options: SweeperOptions, signal: AbortSignal): Promi
 }
 
 async function removeOrphans(blobs: string[], options: SweeperOptions): Promise<void> {
-  const { calls, store, isPending, log } = options;
+  const { calls, store, isPending, knowsAll, log } = options;
   // Asked before the look-up: an upload that ends in between has its document by then.
   const settled = blobs.filter((blob) => !isPending(blob));
   const orphans = await calls.query(system.orphansAmong, { blobs: settled });
+  // Asked behind the look-up: what another server has stored since is none of these.
+  if (!knowsAll()) return;
   for (const blob of orphans) await store.remove(blob);
   if (orphans.length > 0) log("info", "Removed contents that no file has", { count: orphans.length });
 }

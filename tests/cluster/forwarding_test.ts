@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
+import { rateLimits } from "../../mod/auth/limits.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { until } from "../support/waiting.ts";
@@ -66,6 +67,8 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     const soon = await b.post("/api/mutation", { path: "notes:addSoon", args: { text: "soon" } });
     assert.equal(soon.body.status, "success");
     await until(async () => (await notes(b)).includes("soon"));
+    // A follower may be the first to show it: it is in the log before the leader has committed it.
+    await until(async () => (await notes(a)).includes("soon"));
     assert.deepEqual(await notes(a), [...shown, "soon"]);
     const refused = await b.post("/api/mutation", { path: "notes:add", args: { text: 1 } });
     assert.deepEqual(refused.status, (await a.post("/api/mutation", { path: "notes:add", args: {} })).status);
@@ -120,6 +123,57 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
       await gone.body?.cancel();
       assert.equal((await me(b, accessToken)).status, 401);
       assert.equal((await b.post("/api/auth/signin", ACCOUNT)).status, 200);
+    },
+  );
+
+  await steps.step("[PG23] attempts count together, whichever server is asked", async () => {
+    const account = { ...ACCOUNT, email: "tried@example.com" };
+    assert.equal((await a.post("/api/auth/signup", account)).status, 200);
+    const wrong = { email: account.email, password: "not this one" };
+    const { burst } = rateLimits.failuresPerAccountAndClient;
+    let tries = 0;
+    const tryAt = async (server: TestServer) => {
+      tries++;
+      const { status, body } = await server.post("/api/auth/signin", wrong);
+      assert.ok([401, 429].includes(status), JSON.stringify(body));
+      return status === 429;
+    };
+    await until(async () => await tryAt(a) || await tryAt(b), { what: "it is refused" });
+    assert.ok(tries > burst && tries < 2 * burst, `${tries} tries where ${burst} are allowed`);
+  });
+
+  await steps.step(
+    "[PG13] a socket of the leader, too, is shown nothing older than a follower has shown",
+    async () => {
+      const { keep } = PostgresRows.prototype;
+      const answered = Promise.withResolvers<void>();
+      PostgresRows.prototype.keep = async function (row) {
+        const refused = await keep.call(this, row);
+        // The row is in the log, and the leader has not heard of it.
+        await answered.promise;
+        return refused;
+      };
+      let socket: Awaited<ReturnType<TestServer["socket"]>> | undefined;
+      try {
+        const added = add(a, "shown elsewhere before");
+        await until(async () => (await notes(b)).includes("shown elsewhere before"));
+        assert.ok(!(await notes(a)).includes("shown elsewhere before"));
+        const opening = a.socket();
+        setTimeout(answered.resolve, 200);
+        socket = await opening;
+        socket.send({
+          type: "ModifyQuerySet",
+          baseVersion: 0,
+          newVersion: 1,
+          modifications: [{ type: "Add", queryId: 0, udfPath: "notes:list", args: {} }],
+        });
+        const { endVersion } = await socket.message(({ type }) => type === "Transition");
+        assert.ok(endVersion.ts >= await added);
+      } finally {
+        answered.resolve();
+        PostgresRows.prototype.keep = keep;
+        await socket?.[Symbol.asyncDispose]();
+      }
     },
   );
 

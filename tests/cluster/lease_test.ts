@@ -61,6 +61,46 @@ Deno.test("a leader that is cut off", async (t) => {
     step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
   };
 
+  const client = await postgres.client(new URL(rig.url).pathname.slice(1));
+  open.defer(() => client.end());
+  const onlyLeader = async () => {
+    assert.deepEqual([await role(a), await role(b)], ["leader", "follower"]);
+    assert.equal(
+      a.logged.filter((line) => line === "info This server is the leader of its cluster").length,
+      1,
+    );
+  };
+
+  await steps.step(
+    "[PG22] from nothing but an answer of seconds goes on, and what is scheduled too",
+    async () => {
+      const args = { url: counter.at("/kept") };
+      assert.equal((await a.post("/api/mutation", { path: "notes:pingSoon", args })).body.status, "success");
+      await until(() => counter.of("/kept") > 3, { what: "it runs" });
+      await client.query("begin");
+      await client.query("lock table syncline.snapshots in access exclusive mode");
+      const gaveUp = () => a.logged.includes("warn No snapshot could be made for the cluster");
+      await until(async () => gaveUp() || await role(b) === "leader", { what: "the statement had its time" });
+      await client.query("rollback");
+      await onlyLeader();
+      const before = counter.of("/kept");
+      await until(() => counter.of("/kept") > before + 3, { what: "it goes on" });
+    },
+  );
+
+  await steps.step("[PG22] by one of its connections makes another one, and nothing is lost", async () => {
+    for (const use of ["syncline lease", "syncline rows", "syncline"]) {
+      const { rows } = await client.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1",
+        [use],
+      );
+      assert.ok(rows.length > 0, use);
+      await add(a, `behind ${use}`);
+      await until(async () => (await notes(b)).includes(`behind ${use}`));
+    }
+    await onlyLeader();
+  });
+
   await steps.step(
     "[PG9] from the database ends what was scheduled before another one leads, and nobody else's calls",
     async () => {

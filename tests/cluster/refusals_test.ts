@@ -1,6 +1,8 @@
 /** What cannot be a server of a cluster: one clear line each, and nothing is written. */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { join } from "node:path";
+import type { Client } from "../../mod/cluster/postgres/driver.d.ts";
 import { parsePostgresUrl, placeOf } from "../../mod/cluster/postgres/place.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
@@ -27,20 +29,30 @@ function given(changes: Partial<ServeOptions>): Promise<unknown> {
 
 Deno.test("[PG11] options that do not fit a cluster are refused with the reason", async () => {
   await given({});
-  const wrong: readonly (readonly [Partial<ServeOptions>, RegExp])[] = [
-    [{ storage: null }, /Files in a data folder would be on one server .*--storage s3/],
-    [{ clusterSecret: null }, /share a secret: set SYNCLINE_CLUSTER_SECRET/],
-    [{ clusterSnapshots: null }, /begin with snapshots: .*--cluster-snapshots/],
-    [{ cluster: null }, /Nothing says where the cluster is/],
-    [{ dev: true }, /--dev or --cluster/],
-    [{ takeover: true }, /--takeover is for one that is alone/],
-    [{ replicateTo: { kind: "folder", path: "/r" } }, /--cluster or --replicate-to, not both/],
-    [{ followed: { kind: "folder", path: "/r" } }, /--cluster or --follow, not both/],
+  const folder = { kind: "folder", path: "/r" } as const;
+  const wrong: readonly (readonly [Partial<ServeOptions>, string])[] = [
+    [
+      { storage: null },
+      "Files in a data folder would be on one server of the cluster only: give --storage s3://bucket with --cluster",
+    ],
+    [{ clusterSecret: null }, "Servers of a cluster share a secret: set SYNCLINE_CLUSTER_SECRET"],
+    [
+      { clusterSnapshots: null },
+      "Servers of a cluster begin with snapshots: say with --cluster-snapshots where these are",
+    ],
+    [{ cluster: null }, "Nothing says where the cluster is: give --cluster with what else is said of it"],
+    [{ dev: true }, "While an app is made one server is enough: give --dev or --cluster, not both"],
+    [{ takeover: true }, "Another server of the cluster takes over: --takeover is for one that is alone"],
+    [
+      { replicateTo: folder },
+      "The cluster keeps the log of commits: give --cluster or --replicate-to, not both",
+    ],
+    [{ followed: folder }, "The cluster keeps the log of commits: give --cluster or --follow, not both"],
   ];
-  for (const [changes, reason] of wrong) {
+  for (const [changes, line] of wrong) {
     await assert.rejects(given(changes), (error) => {
       assert.ok(error instanceof StartError);
-      assert.match(error.message, reason);
+      assert.equal(error.message, line);
       return true;
     });
   }
@@ -72,11 +84,47 @@ Deno.test("[PG11] an address is checked before anything is asked of it, and cert
   for (const [text, reason] of wrong) assert.throws(() => parsePostgresUrl(text), reason);
 });
 
+/** All that a folder holds, by path, but for what looking into a database leaves beside it. */
+async function contentsOf(folder: string): Promise<Record<string, string>> {
+  const contents: Record<string, string> = {};
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory) {
+      contents[`${name}/`] = "";
+      for (const [inner, text] of Object.entries(await contentsOf(path))) contents[`${name}/${inner}`] = text;
+    } else if (!/-(?:shm|wal)$/.test(name) || name.endsWith("-wal") && (await Deno.stat(path)).size > 0) {
+      contents[name] = hash("sha256", await Deno.readFile(path));
+    }
+  }
+  return contents;
+}
+
+/** All that a database holds, by schema and table. */
+async function rowsOf(client: Client): Promise<Record<string, string>> {
+  const { rows: schemas } = await client.query<{ name: string }>(
+    "select nspname as name from pg_namespace where nspname !~ '^(pg_|information_schema)' order by 1",
+  );
+  const all: Record<string, string> = { schemas: schemas.map(({ name }) => name).join(" ") };
+  const { rows: tables } = await client.query<{ at: string }>(
+    `select quote_ident(table_schema) || '.' || quote_ident(table_name) as at from information_schema.tables
+     where table_schema !~ '^(pg_|information_schema)'`,
+  );
+  for (const { at } of tables) {
+    const { rows: [row] } = await client.query<{ rows: string }>(
+      `select coalesce(string_agg(t::text, '|' order by t::text), '') as rows from ${at} t`,
+    );
+    all[at] = row?.rows ?? "";
+  }
+  return all;
+}
+
 Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is written", async () => {
   await using postgres = await TestPostgres.start();
   const url = await postgres.database();
   await using rig = await ClusterRig.make(url);
   const name = new URL(url).pathname.slice(1);
+  const at = `127.0.0.1:${postgres.port}`;
+  const here = `${at}/${name}, schema syncline`;
   const join_ = async (folder: string, changes: Parameters<typeof rig.config>[0] = {}) => {
     const dataDir = join(rig.folder, folder);
     await Deno.mkdir(dataDir, { recursive: true });
@@ -85,66 +133,84 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
     await cluster?.[Symbol.asyncDispose]();
     return dataDir;
   };
-  const refused = async (folder: string, changes: Parameters<typeof rig.config>[0], reason: RegExp) => {
+  const admin = await postgres.client(name);
+  let looks = admin;
+  const refused = async (folder: string, changes: Parameters<typeof rig.config>[0], line: string) => {
+    const dataDir = join(rig.folder, folder);
+    await Deno.mkdir(dataDir, { recursive: true });
+    const before = [await contentsOf(dataDir), await rowsOf(looks)];
     await assert.rejects(join_(folder, changes), (error) => {
       assert.ok(error instanceof StartError, String(error));
-      assert.match(error.message, reason);
-      assert.ok(!error.message.includes("\n"));
+      assert.equal(error.message, line);
       return true;
     });
+    assert.deepEqual([await contentsOf(dataDir), await rowsOf(looks)], before);
   };
-  const empty = async (folder: string) =>
-    assert.deepEqual(await Array.fromAsync(Deno.readDir(join(rig.folder, folder))), []);
+  const idOf = async (schema: string) =>
+    (await admin.query<{ id: string }>(`select id from ${schema}.cluster`)).rows[0]?.id;
 
-  const admin = await postgres.client(name);
-  const tables = async () =>
-    (await admin.query(
-      "select count(*)::int as n from information_schema.tables where table_schema !~ '^(pg_|information)'",
-    ))
-      .rows[0].n;
   await admin.query("create role guest login");
   await admin.query(`revoke create on database ${name} from public`);
-  await refused("a", { url: postgres.url(name, "guest") }, /permission denied.*give this user the right/);
-  await empty("a");
-  assert.equal(await tables(), 0);
-  // One that was given its schema needs no other right.
+  await refused(
+    "a",
+    { url: postgres.url(name, "guest") },
+    `The cluster's database at ${here} refuses: permission denied for database ${name}: ` +
+      "give this user the right to make the schema, or the schema to this user",
+  );
+  // One that was given its schema needs no other right; without one to its tables it is no way in.
   await admin.query("create schema given authorization guest");
   await join_("given", { url: `${postgres.url(name, "guest")}?schema=given` });
 
   await join_("a");
-  const known = await tables();
+  await refused(
+    "b",
+    { url: postgres.url(name, "guest") },
+    `The cluster's database at ${here} refuses: permission denied for schema syncline: ` +
+      "give this user the right to make the schema, or the schema to this user",
+  );
   await refused(
     "b",
     { secret: "another secret of some length" },
-    /with another secret than --cluster-secret/,
+    `The cluster at ${here} was made with another secret than --cluster-secret`,
   );
-  await empty("b");
-  // The data of one cluster at another's schema, which is there or not.
+  // The data of one cluster at another's schema.
   await refused(
     "a",
     { url: `${url}?schema=given` },
-    /made with another secret|are of cluster .*, and at .* is cluster/,
+    `The data in "${join(rig.folder, "a")}" are of cluster ${await idOf("syncline")}, and at ` +
+      `${at}/${name}, schema given is cluster ${await idOf("given")}`,
   );
-  await refused("b", { url: postgres.url("nowhere") }, /database "nowhere" does not exist/);
+  await refused(
+    "b",
+    { url: postgres.url("nowhere") },
+    `The cluster's database at ${at}/nowhere, schema syncline refuses: database "nowhere" does not exist`,
+  );
   await admin.query("update syncline.cluster set format = 99");
-  await refused("b", {}, /has format 99, and this version knows 2: update this server/);
+  await refused(
+    "b",
+    {},
+    `The cluster at ${here} has format 99, and this version knows 2: update this server`,
+  );
   await admin.query("update syncline.cluster set format = 2");
-  await empty("b");
-  assert.equal(await tables(), known);
   // One of the format before is made one of this one, by whoever comes first.
+  const tables = Object.keys(await rowsOf(admin));
   await admin.query("drop table syncline.versions, syncline.version_pieces");
   await admin.query("update syncline.cluster set format = 1");
   await Promise.all([join_("later"), join_("later too")]);
   const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
-  assert.deepEqual([made_?.format, await tables()], [2, known]);
-  await admin.end();
+  assert.equal(made_?.format, 2);
+  assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
   const url2 = await postgres.database();
   // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
-  const before = await postgres.client(new URL(url2).pathname.slice(1));
-  await before.query("create table public.log (line text)");
-  await refused("c", { url: `${url2}?schema=public` }, /holds other tables: name another one/);
-  await empty("c");
-  await before.end();
+  looks = await postgres.client(new URL(url2).pathname.slice(1));
+  await looks.query("create table public.log (line text)");
+  await refused(
+    "c",
+    { url: `${url2}?schema=public` },
+    `The schema at ${at}${
+      new URL(url2).pathname
+    }, schema public holds other tables: name another one with ?schema=name`,
+  );
   // Words of SQL, and the longest name.
   for (const schema of ["select", "s".repeat(56)]) {
     await join_(`of ${schema}`, { url: `${url2}?schema=${schema}` });
@@ -153,4 +219,6 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
   const dirs = await Promise.all(["x", "y", "z"].map((folder) => join_(folder, { url: url2 })));
   const made = await Promise.all(dirs.map((dir) => Deno.stat(join(dir, "data.db")).then(() => 1, () => 0)));
   assert.equal(made.reduce((sum, one) => sum + one, 0), 1);
+  await looks.end();
+  await admin.end();
 });

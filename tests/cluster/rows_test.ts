@@ -15,6 +15,7 @@ import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
+import { Gate } from "./support/gate.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
@@ -358,6 +359,31 @@ Deno.test("[PG5] a log is read from any row on, told of what comes, and one that
   );
 });
 
+Deno.test("[PG5] a row that is larger than what is read at once keeps nobody from the one behind it", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a" });
+  await a.lease.take();
+  const rows = a.rows();
+  const made = [a.next("x".repeat(clusterLimits.rowBytesRead + 1)), a.next("behind it")];
+  for (const row of made) assert.equal(await rows.keep(row), null);
+  await using log = new PostgresLog({
+    connection: a.connection,
+    statements: a.statements,
+    place: "here",
+    generation: GENERATION,
+    more: () => () => Promise.resolve(),
+  });
+  let position = { generation: GENERATION, ...FIRST };
+  for (const row of made) {
+    const { items: [item] } = await log.read(position, new AbortController());
+    assert.equal(item?.seq, row.seq);
+    const { seq, ts, sum } = row;
+    position = { ...position, seq, ts, sum };
+  }
+});
+
 Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again", async () => {
   await using postgres = await TestPostgres.start();
   const url = await postgres.database();
@@ -552,4 +578,75 @@ Deno.test("[PG3] who took the lease renews it at its pace, and not as if another
     Lease.prototype.renew = renew;
     await a[Symbol.asyncDispose]();
   }
+});
+
+Deno.test("[PG4] clocks of servers that are off by an hour, either way and while they run, change nothing", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
+  const { now } = Date;
+  const hour = 3_600_000;
+  const off = (ms: number) => Date.now = () => now() + ms;
+  try {
+    off(hour);
+    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
+    assert.equal(await a.begin(), "leader");
+    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+    off(-hour);
+    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs: 60_000 });
+    assert.equal(await b.begin(), "follower");
+    await using client = {
+      it: await postgres.client("test_1"),
+      [Symbol.asyncDispose]: () => client.it.end(),
+    };
+    const lease = async () =>
+      (await client.it.query<{ epoch: string; until: string }>(
+        "select epoch, until::text from syncline.lease",
+      ))
+        .rows[0];
+    for (const ms of [hour, -hour, 0]) {
+      off(ms);
+      const before = await lease();
+      await until(async () => (await lease())?.until !== before?.until, { what: "it is renewed" });
+      assert.equal((await lease())?.epoch, before?.epoch);
+      assert.equal(a.leadsSurely, true);
+      assert.equal(await b.begin(), "follower");
+    }
+  } finally {
+    Date.now = now;
+  }
+});
+
+Deno.test("[PG22] a lease is renewed on another connection before one that is silent is given up for anything else", async () => {
+  await using postgres = await TestPostgres.start();
+  await using gate = new Gate(postgres.port);
+  const url = new URL(await postgres.database());
+  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
+  await using folder = new TempFolder();
+  await Deno.mkdir(folder.at("a"));
+  url.port = String(gate.port);
+  await using a = await joinCluster(url.href, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
+  assert.equal(await a.begin(), "leader");
+  await a.members();
+  const portsOf = async (use: string) => {
+    const { rows } = await client.it.query<{ client_port: number }>(
+      "select client_port from pg_stat_activity where application_name = $1",
+      [use],
+    );
+    return rows.map(({ client_port }) => client_port);
+  };
+  const [lease] = await portsOf("syncline lease");
+  const [other] = await portsOf("syncline");
+  assert.ok(lease !== undefined && gate.hold(lease));
+  assert.ok(other !== undefined && gate.hold(other));
+  const order: string[] = [];
+  const asked = a.members().then(() => order.push("answered"), () => order.push("given up"));
+  await until(async () => (await portsOf("syncline lease")).some((port) => port !== lease), {
+    what: "another connection is made",
+  });
+  order.push("another one");
+  await asked;
+  assert.deepEqual(order, ["another one", "given up"]);
+  assert.notEqual(a.figures.epoch, null);
 });

@@ -4,8 +4,12 @@ import { join } from "node:path";
 import { createBackup } from "../../mod/ops/backups/mod.ts";
 import { cancelRestore, stageRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { StartError } from "../../mod/config/start_error.ts";
-import { startTestServer, type TestServer } from "../auth/server/test_server.ts";
-import { until } from "../support/waiting.ts";
+import { placeOf } from "../../mod/cluster/postgres/place.ts";
+import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
+import { options as allOptions, type OptionValues } from "../../mod/config/options.ts";
+import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica_restore.ts";
+import { startTestServer, type TestServer, type TestSocket } from "../auth/server/test_server.ts";
+import { pause, until } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, functions, notes } from "./support/servers.ts";
 
@@ -124,23 +128,74 @@ Deno.test("servers on one PostgreSQL", async (t) => {
     "[PG6] while the database is away reads go on, commits wait, then fail and can be tried again",
     async () => {
       const before = (await add(a, "kept")) as number;
+      const sockets = await Promise.all(
+        [a, b].map(async (server) => ({ server, socket: await server.socket() })),
+      );
+      const watch = (socket: TestSocket, queryId: number, udfPath: string) =>
+        socket.send({
+          type: "ModifyQuerySet",
+          baseVersion: queryId,
+          newVersion: queryId + 1,
+          modifications: [{ type: "Add", queryId, udfPath, args: {} }],
+        });
+      const watched = (socket: TestSocket, querySet: number) =>
+        socket.message(({ type, endVersion }) => type === "Transition" && endVersion.querySet === querySet);
+      for (const { server, socket } of sockets) {
+        await until(async () => (await notes(server)).includes("kept"));
+        watch(socket, 0, "notes:list");
+        await watched(socket, 1);
+      }
       await postgres.down();
+      const from = performance.now();
       const waiting = a.post("/api/mutation", { path: "notes:add", args: { text: "late" } });
+      const passed = b.post("/api/mutation", {
+        path: "notes:add",
+        args: { text: "late, by way of the other" },
+      });
+      sockets[0]?.socket.send({
+        type: "Mutation",
+        requestId: 1,
+        udfPath: "notes:add",
+        args: { text: "late, by a socket" },
+      });
+      for (const { socket } of sockets) {
+        watch(socket, 1, "notes:me");
+        const { modifications, endVersion } = await watched(socket, 2);
+        assert.equal(modifications.length, 1, "a new query is answered");
+        assert.ok(endVersion.ts >= before);
+      }
       for (const server of [a, b]) {
         await until(async () => (await get(server, "/api/health/ready")).body.cluster.database === "away");
         const shown = await notes(server);
         assert.ok(shown.includes("kept"));
         assert.ok(!shown.includes("late"), "what is not kept is shown to nobody");
       }
-      const { status, body } = await waiting;
-      assert.equal(status, 503);
-      assert.equal(body.errorData.code, "unavailable");
+      for (const { status, body } of await Promise.all([waiting, passed])) {
+        assert.deepEqual([status, body.errorData?.code], [503, "unavailable"]);
+      }
+      assert.ok(performance.now() - from >= clusterLimits.writeWaitMs, "it is waited for");
+      const refused = await sockets[0]?.socket.message(({ type }) => type === "MutationResponse");
+      assert.deepEqual([refused.success, refused.errorData?.code], [false, "unavailable"]);
+      await until(async () => (await get(a, "/api/health/ready")).status === 503, {
+        what: "the leader says so",
+      });
+      assert.equal(
+        (await get(b, "/api/health/ready")).status,
+        200,
+        "a follower reads, which is what it does",
+      );
       await postgres.up();
       // A mutation that cannot be answered fails, and one after it goes on where the log ends.
       await until(() => add(a, "after").then((ts) => ts > before, () => false));
-      await until(async () => (await notes(b)).includes("after"));
-      assert.ok(!(await notes(b)).includes("late"));
-      await until(async () => (await get(a, "/api/health/ready")).body.status === "ready");
+      for (const { server, socket } of sockets) {
+        await until(async () => (await notes(server)).includes("after"));
+        assert.deepEqual((await notes(server)).filter((text) => text.startsWith("late")), []);
+        await until(async () => (await get(server, "/api/health/ready")).body.status === "ready");
+        // The other one may have come first to a lease that has ended meanwhile: then they are to come again.
+        const shown = () => socket.messages.some((message) => JSON.stringify(message).includes("after"));
+        await until(() => shown() || socket.closeCode === 1012, { what: "it is shown, or to come again" });
+        await socket[Symbol.asyncDispose]();
+      }
     },
   );
 
@@ -184,13 +239,31 @@ Deno.test("servers on one PostgreSQL", async (t) => {
         startTestServer({ functions, config: { dataDir, cluster: rig.config() } }),
         (error) => {
           assert.ok(error instanceof StartError);
-          assert.match(
+          assert.equal(
             error.message,
-            /There is a cluster at .* already, and the data in .* are a server's own/,
+            `There is a cluster at ${
+              placeOf(rig.config().place)
+            } already, and the data in "${dataDir}" are a server's ` +
+              "own: name an empty folder with --data, or another schema",
           );
           return true;
         },
       );
+      const elsewhere = rig.config({ url: `${rig.url}?schema=elsewhere` });
+      const data = join(rig.folder, "c");
+      const { body: { id } } = await get(b, "/api/admin/cluster", bearer);
+      await assert.rejects(rig.start("c", { cluster: elsewhere }), (error) => {
+        assert.ok(error instanceof StartError);
+        assert.equal(
+          error.message,
+          `The data in "${data}" are of cluster ${id}, which is not at ${placeOf(elsewhere.place)}`,
+        );
+        return true;
+      });
+      const client = await postgres.client(elsewhere.place.database);
+      const { rows } = await client.query("select 1 from pg_namespace where nspname = 'elsewhere'");
+      await client.end();
+      assert.deepEqual(rows, []);
       // A restore would take the cluster's data from a server: it is neither staged by one, nor applied at its start.
       const refused = await fetch(`${b.url}/api/admin/restore?name=backup.tar.zst`, {
         method: "POST",
@@ -210,6 +283,54 @@ Deno.test("servers on one PostgreSQL", async (t) => {
       assert.equal(await cancelRestore(member), true);
       await using c = await rig.start("c");
       await until(async () => (await notes(c)).length === (await notes(b)).length);
+    },
+  );
+
+  await steps.step(
+    "[PG24] a point in time is restored beside the cluster, from a snapshot and the log",
+    async () => {
+      const ts = await add(b, "right");
+      const expected = await notes(b);
+      const toTime = Date.now();
+      await pause(5);
+      await add(b, "a mistake");
+      const { place, snapshots } = rig.config();
+      const given = (changes: Partial<OptionValues>) => {
+        const defaults = Object.entries(allOptions).map(([name, spec]) => [name, spec.default]);
+        return { ...Object.fromEntries(defaults), clusterSnapshots: snapshots, ...changes } as OptionValues;
+      };
+      const from = { kind: "postgres", place } as const;
+      const list = await withReplica(
+        given({}),
+        from,
+        (target, generations) => Promise.resolve(listText(generations, { place: target.place, json: true })),
+      );
+      const told = JSON.parse(list);
+      assert.equal(told.place, placeOf(place));
+      assert.ok(told.generations[0].ranges[0].toTs > ts);
+      for (const [folder, point] of Object.entries({ "to a ts": { toTs: ts }, "to a time": { toTime } })) {
+        const data = join(rig.folder, folder);
+        await Deno.mkdir(data);
+        const options = given({ data, ...point });
+        await withReplica(
+          options,
+          from,
+          (target, generations) => stageChosen(target, choose(generations, { options, target }), options),
+        );
+        await using then = await startTestServer({ functions, config: { dataDir: data } });
+        assert.deepEqual(await notes(then), expected, folder);
+        await add(then, "of its own");
+      }
+      assert.ok((await notes(b)).includes("a mistake"));
+      const none = { ...from, place: { ...place, schema: "nobody" } };
+      await assert.rejects(
+        withReplica(given({}), none, () => Promise.resolve()),
+        (error) => {
+          assert.ok(error instanceof StartError);
+          assert.equal(error.message, `There is no cluster at ${placeOf(none.place)}. Nothing has changed`);
+          return true;
+        },
+      );
     },
   );
 });

@@ -37,6 +37,24 @@ Deno.test("without an app the bundled example is served, page included", async (
   });
 });
 
+Deno.test("[WK8] more processes than processors are no fault, and are told of", async () => {
+  await inFolder(async () => {
+    const processors = navigator.hardwareConcurrency;
+    assert.deepEqual((await resolveConfig(serveOptions())).hints, []);
+    if (processors > 1) {
+      assert.deepEqual((await resolveConfig(serveOptions({ workers: processors }))).hints, []);
+    }
+    const { workers, hints } = await resolveConfig(serveOptions({ workers: processors + 1 }));
+    assert.equal(workers, processors + 1);
+    assert.deepEqual(hints, [
+      `--workers ${
+        processors + 1
+      } are more processes than this machine has processors (${processors}): each costs ` +
+      "memory, and nothing gets quicker",
+    ]);
+  });
+});
+
 Deno.test("a folder ./functions is the app, and has no page unless one is named", async () => {
   await inFolder(async (folder) => {
     await Deno.mkdir("functions");

@@ -373,6 +373,24 @@ Deno.test("BS9 contents of an earlier state are kept as long as that state lies 
   assert.equal(await (await s.request(`/api/storage/${id}`)).text(), "of the state before");
 });
 
+Deno.test("[PG9] contents are not taken for orphans where another server may have stored them", async () => {
+  let leads = true;
+  await using s = await startTestStorage({ knowsAll: () => leads });
+  // As one of which only the next leader has the document.
+  const url = await s.uploadUrl();
+  const mutate = s.host.mutate;
+  s.host.mutate = () => Promise.resolve({ outcome: failed("internal", "gone"), ts: 0, replayed: false });
+  await s.post(url, "another's");
+  s.host.mutate = mutate;
+  s.clock.now = Date.now() + storageLimits.orphanAgeMs + 1_000;
+  leads = false;
+  await s.service.sweep();
+  assert.equal((await s.blobs()).length, 1);
+  leads = true;
+  await s.service.sweep();
+  assert.deepEqual(await s.blobs(), []);
+});
+
 Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and the URL usable", async () => {
   let written = 0;
   await using s = await startTestStorage({

@@ -88,6 +88,9 @@ export class PostgresCluster implements AsyncDisposable {
   readonly #statements: Statements;
   /** Rows go by a connection of their own: nothing stands before them. */
   readonly #rowsConnection: Connection;
+  /** So do the lease and what is asked with it, all of it small; notices come here, too. */
+  readonly #leaseConnection: Connection;
+  /** What may take seconds: the log as it is read and trimmed, snapshots, versions. */
   readonly #connection: Connection;
   readonly #notices = new Notices();
   readonly #holder = crypto.randomUUID();
@@ -147,13 +150,16 @@ export class PostgresCluster implements AsyncDisposable {
     this.#statements = parts.statements;
     this.#rowsConnection = parts.connection;
     const { log, lease } = channelsOf(options.place.schema);
-    this.#connection = new Connection({
+    this.#connection = new Connection({ place: options.place });
+    this.#leaseConnection = new Connection({
       place: options.place,
+      use: "lease",
+      answerMs: clusterLimits.leaseAnswerMs,
       first: [`listen ${log}`, `listen ${lease}`],
       onNotice: (channel) => this.#notices.told(channel),
     });
     this.#lease = new Lease({
-      connection: this.#connection,
+      connection: this.#leaseConnection,
       statements: this.#statements,
       holder: this.#holder,
       ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
@@ -167,7 +173,7 @@ export class PostgresCluster implements AsyncDisposable {
    */
   static async join(options: ClusterOptions): Promise<PostgresCluster> {
     const { place } = options;
-    const connection = new Connection({ place });
+    const connection = new Connection({ place, use: "rows" });
     const statements = statementsFor(place.schema);
     try {
       const identity = await findOrMake(options, { connection, statements });
@@ -385,7 +391,7 @@ export class PostgresCluster implements AsyncDisposable {
   /** Where the log ends; `null` when that cannot be asked now. */
   async end(): Promise<Pick<LogPosition, "seq" | "ts"> | null> {
     try {
-      return await this.#end();
+      return await this.#end(this.#connection);
     } catch (error) {
       if (error instanceof AwayError) return null;
       throw error;
@@ -409,9 +415,10 @@ export class PostgresCluster implements AsyncDisposable {
     await this.unserve();
     // It ends by itself, and so does what is noted of this server.
     await this.#lease.release().catch(() => {});
-    await this.#connection.query(this.#statements.forget, this.#holder, clusterLimits.memberMs).catch(
+    await this.#leaseConnection.query(this.#statements.forget, this.#holder, clusterLimits.memberMs).catch(
       () => {},
     );
+    await this.#leaseConnection[Symbol.asyncDispose]();
     await this.#connection[Symbol.asyncDispose]();
     await this.#rowsConnection[Symbol.asyncDispose]();
   }
@@ -512,9 +519,9 @@ export class PostgresCluster implements AsyncDisposable {
     }
   }
 
-  async #end(): Promise<LogPosition> {
+  async #end(connection = this.#leaseConnection): Promise<LogPosition> {
     const { generation, first } = this.#identity;
-    const [row] = await this.#connection.query(this.#statements.end);
+    const [row] = await connection.query(this.#statements.end);
     if (row === undefined) return { generation, ...first };
     return { generation, seq: Number(row["seq"]), ts: Number(row["ts"]), sum: String(row["sum"]) };
   }
@@ -542,6 +549,7 @@ export class PostgresCluster implements AsyncDisposable {
     const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
     while (!signal.aborted) {
       let notice = this.#notices.from(channel);
+      let pauseMs = tendMs;
       try {
         await this.#tend();
         this.#awaySince = null;
@@ -551,6 +559,9 @@ export class PostgresCluster implements AsyncDisposable {
           this.#options.log("error", "The cluster's database refused what every server asks of it", {
             error,
           });
+        } else if (this.#lease.isSure) {
+          // It may be the connection alone, and there is still time to renew the lease on another one.
+          pauseMs = clusterLimits.reconnectMs;
         }
         this.#awaySince ??= performance.now();
         // Nothing was told meanwhile.
@@ -559,7 +570,7 @@ export class PostgresCluster implements AsyncDisposable {
         notice = (wait) => this.#notices.next(channel, wait);
       }
       // As soon as the lease of another server may have ended.
-      const ms = Math.min(tendMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
+      const ms = Math.min(pauseMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
       // Once: who took it does not look at it any more, nor does anybody while the database is away.
       this.#endsAt = Infinity;
       await notice({ ms, signal });
@@ -599,7 +610,7 @@ export class PostgresCluster implements AsyncDisposable {
     if (served === null) return;
     if (this.#lease.epoch === null && !looked) this.#lookAt(await this.#lease.holder());
     const { seq, ts } = served.position();
-    await this.#connection.query(
+    await this.#leaseConnection.query(
       this.#statements.note,
       this.#holder,
       this.#options.address,

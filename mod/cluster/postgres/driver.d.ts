@@ -30,7 +30,12 @@ export declare class Client {
   query<Row = any>(text: string, values?: readonly unknown[]): Promise<QueryResult<Row>>;
   // deno-lint-ignore no-explicit-any -- the same
   query<Row = any>(
-    query: { readonly name: string; readonly text: string; readonly values: readonly unknown[] },
+    query: {
+      readonly name: string;
+      readonly text: string;
+      readonly values: readonly unknown[];
+      readonly query_timeout?: number;
+    },
   ): Promise<QueryResult<Row>>;
   on(event: "error", listener: (error: Error) => void): this;
   on(event: "end", listener: () => void): this;

@@ -12,6 +12,8 @@ export const clusterLimits = {
   writeWaitMs: 5_000,
   /** A statement without an answer for this long has none: the connection is given up. */
   statementMs: 4_000,
+  /** The same where the lease is renewed: another connection can do it before the lease ends. */
+  leaseAnswerMs: 1_000,
   /** A connection that is not there after this long is tried anew. */
   connectMs: 3_000,
   /** Pause between two tries to connect. */
@@ -44,7 +46,7 @@ export const clusterLimits = {
   snapshotsKept: 2,
   /** Rows of the log that one statement removes. */
   rowsTrimmed: 2_000,
-  /** Bytes of them: the lease is renewed behind it on the same connection. */
+  /** Bytes of them: a statement has only so long. */
   rowBytesTrimmed: 16 * 2 ** 20,
   /** Pieces in which bundles of code lie in the database. */
   versionPieceBytes: 256 * 2 ** 10,

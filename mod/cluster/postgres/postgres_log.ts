@@ -80,7 +80,8 @@ export class PostgresLog implements CommitLog<JournalRow> {
   }
 }
 
-function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
+/** A row of the log as a journal has it. */
+export function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
   const { ts_before, ts, at, sum, body } = row;
   if (!(body instanceof Uint8Array) || typeof sum !== "string") {
     throw new TypeError(`Row ${seq} of the log cannot be read`);

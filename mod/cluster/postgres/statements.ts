@@ -81,8 +81,9 @@ export function statementsFor(schemaName: string) {
       `select seq, ts_before, ts, at, sum, case when seq > $1::bigint then body end as body,
          (select seq from ${schema}.log order by seq desc limit 1) as end_seq,
          (select ts from ${schema}.log order by seq desc limit 1) as end_ts from (
-         select *, sum(octet_length(body)) over (order by seq) - octet_length(body) as before from (
-           select * from ${schema}.log where seq >= $1::bigint order by seq limit $2::int) as rows) as sized
+         select *, sum(size) over (order by seq) - size as before from (
+           select *, case when seq > $1::bigint then octet_length(body) else 0 end as size
+           from ${schema}.log where seq >= $1::bigint order by seq limit $2::int) as rows) as sized
        where before < $3::bigint order by seq`,
     ),
     /** The lock waits for rows that are being added; whoever comes behind it finds another epoch. */
@@ -117,6 +118,12 @@ export function statementsFor(schemaName: string) {
       "snapshots",
       `select seq, ts, sum, name, bytes, (extract(epoch from now() - made_at) * 1000)::double precision as age_ms
        from ${schema}.snapshots order by seq desc`,
+    ),
+    /** The oldest first, each with when its newest commit was made, by its leader's clock as in all rows. */
+    snapshotTimes: named(
+      "snapshot_times",
+      `select s.seq, s.ts, s.sum, s.bytes, coalesce(l.at, extract(epoch from s.made_at) * 1000)::double precision as at
+       from ${schema}.snapshots s left join ${schema}.log l on l.seq = s.seq order by s.seq`,
     ),
     addSnapshot: named(
       "add_snapshot",

@@ -14,6 +14,7 @@ import {
 } from "../../ops/backups/scheduled/mod.ts";
 import { emptyFolder } from "../../ops/mod.ts";
 import { type Cron, serviceCron } from "../../scheduler/mod.ts";
+import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -77,11 +78,13 @@ export async function startBackups(
     readonly backupPlace: BackupPlace | null;
     readonly maintenance: MaintenanceFeature;
     readonly admin: AdminFeature;
+    /** The cluster that this server is one of; `null`: it is alone. */
+    readonly cluster: Pick<PostgresCluster, "leadsSurely"> | null;
     /** Changes the schedule while the server runs. */
     readonly scheduling: CronPort;
   },
 ): Promise<BackupsFeature> {
-  const { backupPlace: first, maintenance, admin } = parts;
+  const { backupPlace: first, maintenance, admin, cluster } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
   const scheduleOf = async (config: BackupsConfig, place: BackupPlace): Promise<Schedule> => {
     await emptyFolder(outgoingDir);
@@ -94,6 +97,7 @@ export async function startBackups(
       // Files in a bucket do not go when the disk of the data folder does.
       withFiles: storage.s3 === null,
       clock: systemClock,
+      mayMake: () => cluster?.leadsSurely ?? true,
       counts: admin.backupCounts,
       log,
     });

@@ -10,6 +10,7 @@ import {
   type StorageSettings,
   triedBlobs,
 } from "../../storage/mod.ts";
+import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { asideSince } from "../data/aside.ts";
@@ -29,9 +30,15 @@ export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record
 }
 
 /** Throws a `StartError` when the bucket cannot be used. */
-export async function startStorage(context: FeatureContext): Promise<StorageFeature> {
+export async function startStorage(
+  context: FeatureContext,
+  { cluster }: {
+    /** The cluster that this server is one of; `null`: it is alone. */
+    readonly cluster: Pick<PostgresCluster, "leadsSurely"> | null;
+  },
+): Promise<StorageFeature> {
   const store = await openStore(context);
-  const storage = await openStorage(context, store);
+  const storage = await openStorage(context, { store, knowsAll: () => cluster?.leadsSurely ?? true });
   const { config } = context;
   const bucketReason = config.storage.s3 === null
     ? undefined
@@ -66,7 +73,10 @@ function placeOfFiles({ dataDir, storage: { s3 } }: ServeConfig): string {
   return s3 === null ? join(dataDir, "storage") : `s3://${s3.bucket}/${s3.prefix}`;
 }
 
-async function openStorage(context: FeatureContext, store: BlobStore): Promise<StorageService> {
+async function openStorage(
+  context: FeatureContext,
+  { store, knowsAll }: { readonly store: BlobStore; readonly knowsAll: () => boolean },
+): Promise<StorageService> {
   const { config, keys, port, clientOf, takesOver, caughtUp, log } = context;
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
@@ -83,6 +93,7 @@ async function openStorage(context: FeatureContext, store: BlobStore): Promise<S
     readOnly: isFollower(config),
     caughtUp,
     asideSince: () => asideSince(config.dataDir),
+    knowsAll,
     thumbnailSizes,
     clientOf,
     extraHeaders: {

@@ -10,7 +10,9 @@ export class Gate implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #to: number;
   /** Both ends of each connection. */
-  readonly #pairs = new Set<readonly Deno.Conn[]>();
+  readonly #pairs = new Set<readonly Deno.TcpConn[]>();
+  /** Connections that are shut, for good. */
+  readonly #held = new Map<readonly Deno.TcpConn[], PromiseWithResolvers<void>>();
   readonly #carrying = new Set<Promise<void>>();
   readonly #accepting: Promise<void>;
   /** Resolved while it is open. */
@@ -35,6 +37,13 @@ export class Gate implements AsyncDisposable {
     this.#opened.resolve();
   }
 
+  /** Shuts one connection, the one that leaves it by this port: others pass. Gives whether there is one. */
+  hold(port: number): boolean {
+    const pair = [...this.#pairs].find(([, far]) => far?.localAddr.port === port);
+    if (pair !== undefined) this.#held.set(pair, Promise.withResolvers());
+    return pair !== undefined;
+  }
+
   /** Ends what is on it; who comes anew is let through. */
   breakOff(): void {
     for (const conn of [...this.#pairs].flat()) closeQuietly(conn);
@@ -44,6 +53,7 @@ export class Gate implements AsyncDisposable {
     this.#closed = true;
     closeQuietly(this.#listener);
     this.open();
+    for (const { resolve } of this.#held.values()) resolve();
     this.breakOff();
     await this.#accepting;
     await Promise.all(this.#carrying);
@@ -62,7 +72,7 @@ export class Gate implements AsyncDisposable {
 
   /** Never rejects: an end that is gone ends the other. */
   async #carry(near: Deno.TcpConn): Promise<void> {
-    const pair: Deno.Conn[] = [near];
+    const pair: Deno.TcpConn[] = [near];
     this.#pairs.add(pair);
     try {
       await this.#opened.promise;
@@ -71,7 +81,8 @@ export class Gate implements AsyncDisposable {
       near.setNoDelay();
       far.setNoDelay();
       if (this.#closed) return;
-      await Promise.all([this.#pass(near, far), this.#pass(far, near)]);
+      const held = async () => void await this.#held.get(pair)?.promise;
+      await Promise.all([this.#pass([near, far], held), this.#pass([far, near], held)]);
     } catch {
       await this.#opened.promise;
     } finally {
@@ -80,11 +91,12 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  async #pass(from: Deno.Conn, to: Deno.Conn): Promise<void> {
+  async #pass([from, to]: readonly [Deno.Conn, Deno.Conn], held: () => Promise<void>): Promise<void> {
     const chunk = new Uint8Array(CHUNK_BYTES);
     for (;;) {
       const length = await from.read(chunk);
       await this.#opened.promise;
+      await held();
       if (length === null) return await to.closeWrite();
       for (let sent = 0; sent < length;) sent += await to.write(chunk.subarray(sent, length));
     }

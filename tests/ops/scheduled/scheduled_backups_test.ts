@@ -187,3 +187,30 @@ Deno.test("[SB5] when old ones cannot be deleted the new one counts all the same
   await world.advance(DAY);
   assert.equal(world.target.names.length, 1);
 });
+
+Deno.test("[PG9] where another server may make them by now none is begun, and none of its own is removed", async () => {
+  let leads = true;
+  await using world = await BackupWorld.open({ keep: 1, mayMake: () => leads });
+  await world.advance(HOUR);
+  leads = false;
+  await world.advance(DAY);
+  assert.deepEqual([world.hours, world.made, failures(world)], [[0], 1, []]);
+  // Nobody else has come: it is made up for, and the beat stays.
+  leads = true;
+  await world.advance(10 * MINUTE);
+  assert.deepEqual(world.made, 2);
+  const [own] = world.target.names;
+  assert.equal(world.target.names.length, 1);
+  const held = Promise.withResolvers<typeof summary>();
+  world.make = () => held.promise;
+  world.world.clock.moveTo(world.world.clock.now() + DAY);
+  await world.world.quiet();
+  assert.equal(world.made, 3);
+  leads = false;
+  const newer = "scheduled-20300109T000000Z-0123abcd.tar.zst";
+  world.target.names.push(newer);
+  held.resolve(summary);
+  await world.settle();
+  assert.equal(world.target.names.length, 3);
+  assert.ok([own, newer].every((name) => name !== undefined && world.target.names.includes(name)));
+});

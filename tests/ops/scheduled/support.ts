@@ -67,6 +67,7 @@ export const summary: BackupSummary = {
 export interface BackupWorldOptions {
   readonly everyMs?: number;
   readonly keep?: number;
+  readonly mayMake?: () => boolean;
 }
 
 /** A server's schedule with the target that outlives it. */
@@ -161,7 +162,7 @@ export class BackupWorld implements AsyncDisposable {
   }
 
   #build(clock: Clock): ReadonlyMap<string, MainAction> {
-    const { everyMs = DAY, keep = 100 } = this.#options;
+    const { everyMs = DAY, keep = 100, mayMake } = this.#options;
     const runs = this.#runs;
     class WatchedBackups extends ScheduledBackups {
       override run() {
@@ -178,6 +179,7 @@ export class BackupWorld implements AsyncDisposable {
       keep,
       withFiles: true,
       clock,
+      ...(mayMake && { mayMake }),
       log: (_level, message, fields = {}) => void this.logged.push({ message, fields }),
     });
     this.#backups = backups;

@@ -20,6 +20,7 @@ export interface TestStorageOptions {
   readonly private?: boolean;
   readonly keepDeletedMs?: number;
   readonly asideSince?: () => Promise<number | null>;
+  readonly knowsAll?: () => boolean;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
   readonly shared?: boolean;
@@ -143,6 +144,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     keepDeletedMs: options.keepDeletedMs ?? 0,
     ...(options.shared && { shared: true }),
     ...(options.asideSince && { asideSince: options.asideSince }),
+    ...(options.knowsAll && { knowsAll: options.knowsAll }),
     thumbnailSizes: options.thumbnailSizes ?? null,
     ...(options.thumbnailMaker !== undefined && { thumbnailMaker: options.thumbnailMaker }),
     clientOf: (c) => c.req.header("x-test-client") ?? "203.0.113.1",

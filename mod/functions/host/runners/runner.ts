@@ -189,8 +189,9 @@ export class Runner {
 
   #onSubCall(sub: SubCall): void {
     const running = this.#running.get(sub.call);
-    if (running === undefined || this.#gone) return;
+    if (running === undefined) return;
     running.called = true;
+    if (this.#gone) return;
     this.#options.serve(sub, running.action).then((outcome) => {
       const { wire, segments } = toWire(outcome);
       this.#options.isolate.send(

@@ -301,7 +301,7 @@ export class RunnerPool {
       started.isolate.kill();
     } else {
       this.#failures = 0;
-      const added = new Runner({
+      const added: Runner = new Runner({
         isolate: started.isolate,
         clock,
         newCall: this.#options.callNames?.(),

@@ -20,7 +20,7 @@ export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyM
         case "failed":
           return failed("user", `The scheduled backup failed: ${end.reason}`);
         case "stopped":
-          return failed("internal", "The server stops", { retryable: true });
+          return failed("internal", "The server stops, or another one makes backups", { retryable: true });
         default:
           return end satisfies never;
       }

@@ -32,6 +32,8 @@ export interface ScheduledBackupsOptions {
   /** Whether uploaded files lie in the data folder, and so go with it. */
   readonly withFiles: boolean;
   readonly clock: Clock;
+  /** Whether no other server makes them by now; absent where there is no other. */
+  readonly mayMake?: () => boolean;
   /** Told of each backup, which counts once it is in the target; nobody has to be. */
   readonly counts?: BackupCounts;
   readonly log: Log;
@@ -40,8 +42,11 @@ export interface ScheduledBackupsOptions {
 export type BackupEnd =
   | { readonly kind: "made" }
   | { readonly kind: "failed"; readonly reason: string }
-  /** The server stops: it has to be made later. */
+  /** The server stops, or another one may make them by now: it has to be made later. */
   | { readonly kind: "stopped" };
+
+/** Another server may make them by now. */
+class AnothersError extends Error {}
 
 export class ScheduledBackups implements AsyncDisposable {
   readonly #options: ScheduledBackupsOptions;
@@ -87,6 +92,7 @@ export class ScheduledBackups implements AsyncDisposable {
     if (this.#closed) return { kind: "stopped" };
     if (this.#isFresh()) return { kind: "made" };
     this.#timer?.cancel();
+    if (!this.#mayMake) return this.#leave();
     try {
       const name = await (counts === undefined ? this.#make() : counts.count(() => this.#make()));
       this.#madeAt = clock.now();
@@ -94,6 +100,7 @@ export class ScheduledBackups implements AsyncDisposable {
       await this.#removeOld(name);
       return { kind: "made" };
     } catch (error) {
+      if (error instanceof AnothersError) return this.#leave();
       if (this.#closed || (error instanceof ServiceError && error.code === "unavailable")) {
         return { kind: "stopped" };
       }
@@ -113,6 +120,8 @@ export class ScheduledBackups implements AsyncDisposable {
   async #make(): Promise<string> {
     const { target, make, outgoingDir, withFiles, clock, log } = this.#options;
     await target.check();
+    // What is made from here on has all that was committed anywhere before the time in its name.
+    if (!this.#mayMake) throw new AnothersError();
     const name = scheduledName(new Date(clock.now()));
     const path = join(outgoingDir, name);
     try {
@@ -133,7 +142,8 @@ export class ScheduledBackups implements AsyncDisposable {
     const { target, keep, log } = this.#options;
     try {
       for (const name of superfluous(await target.list(), { keep, justMade })) {
-        if (this.#closed) return;
+        // Those of another server that are newer were not there when this one still made them.
+        if (this.#closed || !this.#mayMake) return;
         await target.remove(name);
         log("info", "An old scheduled backup was deleted", { target: target.place, name });
       }
@@ -175,6 +185,16 @@ export class ScheduledBackups implements AsyncDisposable {
       log("warn", "The scheduled backups could not be listed", { target: target.place, reason });
       this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#look());
     }
+  }
+
+  get #mayMake(): boolean {
+    return this.#options.mayMake?.() ?? true;
+  }
+
+  /** It may be for this server again, when nobody else has come to make them. */
+  #leave(): BackupEnd {
+    this.#wait(this.#options.clock.now() + opsLimits.backupRetryMs, () => void this.run());
+    return { kind: "stopped" };
   }
 
   /** Gives the time of it. */
