@@ -18,16 +18,39 @@ import { requireNetwork } from "./remote_archive.ts";
 
 type Place = NonNullable<OptionValues["from"]>;
 
+/** Opens what is named as a replica: one, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
+async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTarget> {
+  if (from.kind !== "postgres") {
+    const place = placeConfig(options, from);
+    if (place.kind === "bucket") await requireNetwork(place.place);
+    return await openTarget(place, { make: false });
+  }
+  if ((await Deno.permissions.query({ name: "net" })).state !== "granted") {
+    throw new StartError(
+      "A cluster's database needs the network, which this command has no permission for: use deno task restore:remote",
+    );
+  }
+  const { clusterSnapshots } = options;
+  if (clusterSnapshots === null) {
+    throw new StartError(
+      "A cluster is restored from snapshots and its log: say with --cluster-snapshots where they are",
+    );
+  }
+  const snapshots = placeConfig(options, clusterSnapshots);
+  if (snapshots.kind === "bucket") await requireNetwork(snapshots.place);
+  // The driver is loaded only here.
+  const { openClusterReplica } = await import("../cluster/postgres/mod.ts");
+  return await openClusterReplica({ place: from.place, snapshots });
+}
+
 /** Opens a replica and lists it. Errors an operator can do something about become a `StartError`. */
 export async function withReplica<T>(
   options: OptionValues,
   from: Place,
   run: (target: ReplicaTarget, generations: readonly Generation[]) => Promise<T>,
 ): Promise<T> {
-  const place = placeConfig(options, from);
-  if (place.kind === "bucket") await requireNetwork(place.place);
   try {
-    await using target = await openTarget(place, { make: false });
+    await using target = await openPlace(options, from);
     return await run(target, await listGenerations(target));
   } catch (error) {
     if (!(error instanceof ReplicaError)) throw error;

@@ -376,6 +376,21 @@ export function parseBackupPlace(text: string): BackupPlace {
   return { kind: "folder", path: parsePath(text) };
 }
 
+/** What a point in time is restored from: a replica, or a cluster. */
+export type RestorePlace = BackupPlace | { readonly kind: "postgres"; readonly place: PostgresPlace };
+
+function parseRestorePlace(text: string): RestorePlace {
+  if (/^postgres(?:ql)?:/.test(text.trim())) return { kind: "postgres", place: parseCluster(text.trim()) };
+  // The rest may hold a password.
+  const [, scheme] = /^(?!s3:)([a-z][a-z0-9+.-]*):\/\//i.exec(text.trim()) ?? [];
+  if (scheme !== undefined) {
+    throw new OptionValueError(
+      `expected a folder, s3:// or postgres://, received one that begins with ${scheme}://`,
+    );
+  }
+  return parseBackupPlace(text);
+}
+
 /** The port taken when none is asked for; when it is in use, the next free one above it. */
 export const DEFAULT_PORT = 3210;
 
@@ -947,7 +962,7 @@ export const options = {
     defaultText: "none",
     description:
       "Where all servers of a cluster find snapshots to begin with: s3://bucket/prefix, or a folder they share",
-    commands: ["serve"],
+    commands: ["serve", "restore"],
   }),
   clusterAddress: option({
     flag: "--cluster-address",
@@ -984,10 +999,10 @@ export const options = {
     flag: "--from",
     placeholder: "replica",
     env: "SYNCLINE_FROM",
-    parse: parseBackupPlace,
+    parse: parseRestorePlace,
     default: null,
     defaultText: "an archive is restored",
-    description: "Replica to restore from: a folder, or s3://bucket/prefix",
+    description: "Replica to restore from: a folder, or s3://bucket/prefix; or a cluster's PostgreSQL",
     commands: ["restore"],
   }),
   list: option({

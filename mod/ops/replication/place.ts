@@ -40,7 +40,7 @@ export async function openReplica(
       );
     }
     if (!write) throw new ReplicaError("asked", `"${target.place}" is empty: there is no replica`);
-    await target.create(MARKER, encoded({ syncline: "replica", format: REPLICA_FORMAT }));
+    await target.create(MARKER, markerBytes());
     return;
   }
   const parsed = markerShape.safeParse(json(bytes));
@@ -54,6 +54,11 @@ export async function openReplica(
         `knows ${REPLICA_FORMAT}): use the newer version`,
     );
   }
+}
+
+/** What says that a place is a replica. */
+export function markerBytes(): Uint8Array<ArrayBuffer> {
+  return encoded({ syncline: "replica", format: REPLICA_FORMAT });
 }
 
 /** The right to ship to a target. It goes to whoever asked last, and who had it before can see that. */
