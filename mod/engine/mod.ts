@@ -30,6 +30,7 @@ export {
   followedState,
   forgetHistory,
 } from "./journal/forget_history.ts";
+export { type AppliedRows, type AppliedTable, rowEntries } from "./journal/row_entries.ts";
 export {
   CATALOG_MARK,
   chainedSum,

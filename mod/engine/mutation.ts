@@ -6,19 +6,13 @@ import { DocumentChanges, type DocumentWrite } from "./documents/document_change
 import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
 import { EngineError, UnfitFieldsError } from "./errors.ts";
 import { newId } from "./documents/ids.ts";
-import { indexedFields, type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
-import { beginAlike } from "./indexes/same_fields.ts";
+import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
 import type { Scan, StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
 import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
-import {
-  checkNewFields,
-  documentOfEntry,
-  importedDocument,
-  withoutSystemFields,
-} from "./documents/system_fields.ts";
+import { checkNewFields, importedDocument, withoutSystemFields } from "./documents/system_fields.ts";
 import type { Table } from "./table.ts";
 import type { Savepoint, WriteTransaction } from "./transaction.ts";
 import type { Doc, DocumentChange, ReadSet, Value } from "./types.ts";
@@ -171,38 +165,6 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     const stored = this.#accepted(table, fields);
     const after = this.#encoded(table, { _id: id, _creationTime: creationTime, ...stored });
     this.#put(table, { id, before, after });
-  }
-
-  /**
-   * Brings one document to what a commit entry says, as it is: such a change was checked where it was made.
-   * Throws an `EngineError` for a change that cannot be of this database.
-   */
-  applyChange({ table: tableName, tableNumber, id, doc: text }: DocumentChange): void {
-    this.#checkWritable();
-    const table = this.#tables.ofId(id);
-    if (table?.name !== tableName || table.number !== tableNumber || text === undefined) {
-      throw new EngineError(
-        "bad_entry",
-        `Cannot apply the change of document "${id}": ` +
-          (text === undefined
-            ? "the entry does not say what it is"
-            : `this database has no table "${tableName}" with number ${tableNumber}`),
-      );
-    }
-    const before = this.#load(table, id);
-    if (text === null) {
-      if (before !== null) this.#put(table, { id, before, after: null });
-      return;
-    }
-    const doc = documentOfEntry(id, text);
-    this.#group.noteCreationTime(doc._creationTime);
-    const entries = indexEntries(table.indexes, doc);
-    // Most changes leave all that indexes hold as it is, which is told faster than by making it.
-    const indexed = indexedFields(table.indexes);
-    if (before !== null && indexed !== null && beginAlike(before.text, text, indexed)) {
-      before.entries ??= entries;
-    }
-    this.#put(table, { id, before, after: { table, id, rid: 0, text, entries } });
   }
 
   savepoint(): Savepoint {

@@ -1,6 +1,6 @@
 /** Makes the tables and indexes of a database fit a schema, all or nothing. */
 import { documentLimits } from "../limits.ts";
-import { type CatalogTable, readCatalog, uncheckedTable, wantedIndexes } from "./catalog.ts";
+import { type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { walkDocuments } from "./documents/document_walk.ts";
 import { EngineError, SchemaError } from "./errors.ts";
@@ -65,21 +65,6 @@ export function changeSchema(
 
 function* freeNumbers(taken: ReadonlySet<number>): Generator<number, never> {
   for (let number = 1;; number++) if (!taken.has(number)) yield number;
-}
-
-/**
- * Drops the indexes of the schema, so that documents of any schema can be written, and makes `tables` with their numbers
- * where they are missing. The next change to a schema builds the indexes and checks all documents.
- */
-export function dropSchema(connection: Connection, tables: ReadonlyMap<string, number>): void {
-  const catalog = readCatalog(connection);
-  for (const [name, number] of tables) {
-    const known = catalog.get(name);
-    if (known === undefined) catalog.set(name, createTable(connection, name, number));
-    else checkNumber(known, number);
-  }
-  for (const table of catalog.values()) changeIndexes(connection, { table, definition: uncheckedTable });
-  connection.execute("UPDATE syncline_tables SET fingerprint = NULL");
 }
 
 /** Makes a table, with this number or the next. */

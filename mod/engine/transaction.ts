@@ -2,6 +2,7 @@
 import type { Inspection } from "./whole/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/journal.ts";
 import type { JournalRow } from "./journal/row.ts";
+import type { AppliedRows } from "./journal/row_entries.ts";
 import type { CommitEntry, Doc, ReadSet, SchemaDefinition } from "./types.ts";
 import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
 import type { RecordKey, SchemaReport } from "./types.ts";
@@ -113,13 +114,6 @@ export interface SchemaFit extends Omit<SchemaReport, "unreachableTables"> {
   readonly misfits: readonly TableMisfits[];
 }
 
-export interface ApplyOptions {
-  /** Of the row's commits, those up to this one. */
-  readonly untilTs?: number;
-  /** Whether replay records are applied too: those of long ago are of no use. */
-  readonly withRecords?: boolean;
-}
-
 export interface SchemaOptions {
   /** Numbers for tables that the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
@@ -156,23 +150,12 @@ export interface WriterDatabase extends Disposable {
   /** The same, but for the commit: of a database whose history is kept elsewhere. */
   stageSchema(schema: SchemaDefinition, options?: SchemaOptions): StagedChange<SchemaReport>;
   /**
-   * Makes the database ready for entries while there is no schema: drops its indexes, which the next `applySchema` builds
-   * again, after which it also checks every document. `tables` are made with these numbers where they are missing.
-   * Throws an `EngineError` when a table has another number.
+   * Applies journal rows of another database inside the open group: the one way in which a history is followed. Each has to
+   * be the next of the history that this database stands at the end of, or an `EngineError` says so; whatever this throws,
+   * the group can only be rolled back then. Of a document only the last state is written. Gives back what whoever has the
+   * rows needs beside them to tell of their commits; rows that change tables or indexes come one by one where it is told.
    */
-  prepareReplay(tables: ReadonlyMap<string, number>): void;
-  /**
-   * Applies a commit made by another database, or by this one after the state it was restored to, inside the open group.
-   * Its ts must follow the current one, and its changes must have their documents. Gives back the entry as it is here:
-   * with the keys of this database's indexes. Throws an `EngineError` for an entry that does not fit, and changes nothing.
-   */
-  applyEntry(entry: CommitEntry): CommitEntry;
-  /**
-   * Applies a journal row of another database inside the open group: the one way in which a history is followed. The row
-   * has to be the next of the history that this database stands at the end of, or an `EngineError` says so; the group has
-   * to be rolled back then. Gives back its commits as they are here.
-   */
-  applyRow(row: JournalRow, options?: ApplyOptions): CommitEntry[];
+  applyRows(rows: readonly JournalRow[]): AppliedRows;
   /** Where the history stands that this database keeps, or follows; `null` without one. */
   readonly history: JournalHead | null;
   /**

@@ -41,6 +41,18 @@ export interface DocumentChange {
   readonly doc?: string | null;
   /** Keys in every index of the table, changed or not: a query that read the document through one must notice. */
   readonly keys: readonly KeyChange[];
+  /** Where every key is as it was, and `keys` are made when somebody asks for them: how to ask for less. */
+  readonly kept?: KeptKeys;
+}
+
+/** The keys of a document that a commit has left as they were. */
+export interface KeptKeys {
+  /** The key spaces that they are of; the same list for all documents of a table in a group. */
+  readonly spaces: readonly KeySpace[];
+  /** The one of a space, by its place among them. */
+  key(place: number): string;
+  /** Characters that stay in memory for it as long as it does. */
+  readonly chars: number;
 }
 
 /**

@@ -23,11 +23,6 @@ export class WriteGroup {
     return this.#lastCreationTime;
   }
 
-  /** Lets later documents be newer than one that was made elsewhere. */
-  noteCreationTime(creationTime: number): void {
-    this.#lastCreationTime = Math.max(this.#lastCreationTime, creationTime);
-  }
-
   /** Takes back what an undone mutation used. */
   rewindCreationTime(to: number): void {
     this.#lastCreationTime = to;

@@ -16,13 +16,15 @@ import {
   moveHead,
   readHead,
 } from "./journal/journal.ts";
-import { checkFollows, type JournalRow, nextRow, readRow, recordsUntil } from "./journal/row.ts";
+import { checkFollows, type JournalRow, nextRow, readRow } from "./journal/row.ts";
+import { RowChanges } from "./journal/row_changes.ts";
+import type { AppliedRows } from "./journal/row_entries.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
 import { CREATE_DATABASE_SQL } from "./whole/new_database.ts";
 import { Records } from "./records.ts";
-import { changeSchema, dropSchema } from "./schema_change.ts";
-import type { ApplyOptions, SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
+import { changeSchema } from "./schema_change.ts";
+import type { SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
@@ -183,13 +185,6 @@ class SqliteWriterDatabase implements WriterDatabase {
     });
   }
 
-  prepareReplay(tables: ReadonlyMap<string, number>): void {
-    this.#changeTables(() => ({
-      result: dropSchema(this.#connection, tables),
-      tables: storedTables(this.#connection),
-    })).commit();
-  }
-
   /** Changes tables in a transaction of its own, which is left open, and works with the new ones once it has committed. */
   #changeTables<Result>(
     change: () => { readonly result: Result; readonly tables: Tables },
@@ -254,55 +249,38 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, entries: [] };
   }
 
-  applyEntry(entry: CommitEntry): CommitEntry {
-    if (entry.ts !== this.#ts + 1) {
-      throw new EngineError("bad_entry", `Cannot apply entry ${entry.ts}: the database is at ${this.#ts}`);
-    }
-    const mutation = this.beginMutation({ at: entry.at });
+  applyRows(rows: readonly JournalRow[]): AppliedRows {
+    const { writes } = this.#openGroup();
+    if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
+    writes.check();
     try {
-      for (const change of entry.changes) mutation.applyChange(change);
+      let changes = new RowChanges(this.#connection, { writer: this.#writer, tables: this.#tables });
+      for (const row of rows) {
+        const head = checkFollows({ head: this.#applied, ts: this.#ts }, row);
+        const { commits, records, lastCreationTime, catalog } = readRow(row);
+        if (catalog !== null) {
+          changes.write();
+          this.#becomeCatalog(catalog);
+          changes = new RowChanges(this.#connection, { writer: this.#writer, tables: this.#tables });
+        }
+        for (const commit of commits) changes.gather(commit);
+        writes.rewindCreationTime(lastCreationTime);
+        for (const run of records) this.#records.saveRun(run);
+        this.#ts = row.ts;
+        this.#applied = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
+      }
+      return changes.write();
     } catch (error) {
-      this.rollbackMutation();
+      writes.fail(error);
       throw error;
     }
-    this.#openGroup().writes.check();
-    this.#mutation = null;
-    this.#ts = entry.ts;
-    const applied = { ts: entry.ts, at: entry.at, changes: mutation.release() };
-    if (this.#journal !== null) this.#openGroup().entries.push(applied);
-    return applied;
   }
 
-  applyRow(row: JournalRow, { untilTs = Infinity, withRecords = true }: ApplyOptions = {}): CommitEntry[] {
-    const { writes } = this.#openGroup();
-    const head = checkFollows({ head: this.#applied, ts: this.#ts }, row);
-    const { commits, records, lastCreationTime, catalog } = readRow(row);
-    this.#at = row.at;
-    if (catalog !== null) {
-      this.#writer.searches.write();
-      fitCatalog(this.#connection, catalog);
-      this.#tables = storedTables(this.#connection);
-      this.#vectors.forget();
-    }
-    const applied: CommitEntry[] = [];
-    for (const { ts, at, changes } of commits) {
-      if (ts > untilTs) break;
-      applied.push(this.applyEntry({
-        ts,
-        at,
-        changes: changes.map(({ id, text }) => ({ ...this.#tableOfChange(id), id, doc: text, keys: [] })),
-      }));
-    }
-    if (row.ts <= untilTs) writes.rewindCreationTime(lastCreationTime);
-    if (withRecords) { for (const run of records) this.#records.saveRun(recordsUntil(run, untilTs)); }
-    this.#applied = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
-    return applied;
-  }
-
-  #tableOfChange(id: string): { readonly table: string; readonly tableNumber: number } {
-    const table = this.#tables.ofId(id);
-    if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
-    return { table: table.name, tableNumber: table.number };
+  #becomeCatalog(catalog: CatalogState): void {
+    this.#writer.searches.write();
+    fitCatalog(this.#connection, catalog);
+    this.#tables = storedTables(this.#connection);
+    this.#vectors.forget();
   }
 
   confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean {

@@ -330,9 +330,6 @@ export const replicationLimits = {
   errorsKept: 10,
   /** Journal rows that a restore takes before it says how far it is. */
   rowsPerPause: 4_096,
-  /** Journal rows that are applied to a database before it follows in one transaction, and their characters. */
-  rowsPerCommit: 512,
-  charsPerCommit: 8 * MiB,
   /** Segments that a restore fetches ahead. */
   segmentsAhead: 4,
   /** How often in a row it looks for what a segment that is gone was merged into. */

@@ -384,6 +384,29 @@ Deno.test("[PG5] a row that is larger than what is read at once keeps nobody fro
   }
 });
 
+Deno.test("[PG5] a log is read the same from a database that cannot hold every text as such", async () => {
+  await using postgres = await TestPostgres.start();
+  for (const encoding of ["UTF8", "LATIN1", "SQL_ASCII"]) {
+    const url = await postgres.database({ encoding });
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a" });
+    await a.lease.take();
+    const rows = a.rows();
+    const made = [a.next("ü\u{1f600}\u2028 \\u0000 \\x41"), a.next("\ufeff and more")];
+    for (const row of made) assert.equal(await rows.keep(row), null);
+    await using log = new PostgresLog({
+      connection: a.connection,
+      statements: a.statements,
+      place: "here",
+      generation: GENERATION,
+      more: () => () => Promise.resolve(),
+    });
+    const { signal } = new AbortController();
+    const { items } = await log.read({ generation: GENERATION, ...FIRST }, { signal });
+    assert.deepEqual(items, made, encoding);
+  }
+});
+
 Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again", async () => {
   await using postgres = await TestPostgres.start();
   const url = await postgres.database();

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { CommitEntry, DocumentChange, KeyChange } from "../../mod/engine/types.ts";
+import { type JournalRow, newId } from "../../mod/engine/mod.ts";
+import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "../../mod/functions/wire/packed_entry.ts";
 
 const ID = "0001aaaaaaaaaaaaaaaaaaaa00";
@@ -67,4 +69,57 @@ Deno.test("an unchanged document of two indexes travels in under 100 characters"
   const entry: CommitEntry = { ts: 1, at: 1, changes: [{ table: "accounts", tableNumber: 1, id: ID, keys }] };
   const chars = packed([entry, entry]).length - packed([entry]).length;
   assert.ok(chars < 100, `${chars} characters`);
+});
+
+Deno.test("of applied rows only what they do not say travels, and what was inserted and deleted at once has no keys", () => {
+  const ids = [newId(1), newId(1), newId(1), newId(2)] as const;
+  const [kept, moved, gone, ofService] = ids;
+  const text = (id: string, n: number) => JSON.stringify({ _id: id, _creationTime: 5, n });
+  const head = {
+    e: [[10, [kept, gone]], [11, [moved, `-${gone}`]], [12, [ofService]]],
+    s: [1, 3, 1],
+    t: 5,
+  };
+  const lines = [text(kept, 1), text(gone, 2), text(moved, 3), text(ofService, 4)];
+  const row: JournalRow = {
+    ...{ seq: 1, tsBefore: 6, ts: 9, at: 12, sum: "" },
+    body: [JSON.stringify(head), ...lines].join("\n"),
+  };
+  const byCreation = { space: "i1", paths: [] };
+  const tables = [
+    { name: "users", number: 1, space: "t1", indexes: [byCreation, { space: "i2", paths: [["n"]] }] },
+    { name: "_users", number: 2, space: "t2", indexes: [{ space: "i3", paths: [] }] },
+  ];
+  const movedKeys: KeyChange[] = [
+    ["t1", moved, moved],
+    ["i1", CREATED + moved, CREATED + moved],
+    ["i2", `a${CREATED}${moved}`, `b${CREATED}${moved}`],
+    ["s3", "", ""],
+  ];
+  const changes = [
+    {
+      table: "users",
+      tableNumber: 1,
+      id: gone,
+      keys: ["t1", "i1", "i2"].map((space) => [space, null, null] as const),
+    },
+    { table: "users", tableNumber: 1, id: moved, keys: movedKeys },
+  ];
+  const travelling = JSON.stringify(packApplied({ tables, changes }));
+  for (const id of [kept, ofService]) assert.ok(!travelling.includes(id));
+  const entries = appliedEntries([row], JSON.parse(travelling));
+  assert.deepEqual(entries.map(({ ts, at }) => [ts, at]), [[7, 10], [8, 11], [9, 12]]);
+  const [first, second, third] = entries.map(({ changes }) => changes);
+  assert.deepEqual(first?.map(({ table, id }) => [table, id]), [["users", kept], ["users", gone]]);
+  assert.ok(first?.[0]?.kept !== undefined && first[0].keys.every(([, before, after]) => before === after));
+  assert.deepEqual(second?.map(({ id, doc }) => [id, doc]), [[moved, undefined], [gone, undefined]]);
+  assert.deepEqual(second?.[0]?.keys, movedKeys);
+  assert.ok(second?.[1]?.keys.every(([, before, after]) => before === null && after === null));
+  assert.deepEqual(third?.map(({ table, doc }) => [table, doc]), [["_users", text(ofService, 4)]]);
+  assert.equal(third?.[0]?.keys[0]?.[1], ofService);
+  assert.throws(() => appliedEntries([row], { ...JSON.parse(travelling), tables: [] }), /nothing was told/);
+  assert.throws(
+    () => appliedEntries([row], { tables, changed: { tables: [], entries: [] } }),
+    /was deleted, and nothing was told/,
+  );
 });

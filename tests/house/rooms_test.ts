@@ -48,6 +48,8 @@ const DOORS = new Set([
   "engine/types.ts",
   // What a row of the journal is, without a database.
   "engine/journal/row.ts",
+  // The commits of applied rows, likewise.
+  "engine/journal/row_entries.ts",
   // Without SQLite, for what builders and pages load of what apps import.
   "engine/errors.ts",
   // What only functions of the service need, beside what apps import.

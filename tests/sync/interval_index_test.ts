@@ -1,9 +1,10 @@
 /** The interval index against a plain list. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Interval } from "../../mod/engine/types.ts";
+import type { DocumentChange, Interval, KeySpace } from "../../mod/engine/types.ts";
 import { CommitMemory } from "../../mod/sync/queries/commit_memory.ts";
 import { IntervalIndex } from "../../mod/sync/queries/interval_index.ts";
+import { Invalidation } from "../../mod/sync/queries/invalidation.ts";
 
 const key = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 3 });
 const interval: fc.Arbitrary<Interval> = fc.oneof(
@@ -11,6 +12,34 @@ const interval: fc.Arbitrary<Interval> = fc.oneof(
   fc.tuple(key, key),
 );
 const step = fc.record({ add: fc.boolean(), interval, owner: fc.nat(5) });
+
+/** The change of a document that has the keys it had, of which those are made that are asked for. */
+function keptChange(
+  { space, key, onAsked = () => {}, chars = 1 }: {
+    readonly space: KeySpace;
+    readonly key: string;
+    readonly onAsked?: (space: KeySpace) => void;
+    readonly chars?: number;
+  },
+): DocumentChange {
+  const spaces = ["t9", space, "i9"];
+  return {
+    table: "x",
+    tableNumber: 1,
+    id: "x",
+    get keys(): never {
+      throw new Error("All keys were made");
+    },
+    kept: {
+      spaces,
+      chars,
+      key(place) {
+        onAsked(spaces[place] ?? "");
+        return key;
+      },
+    },
+  };
+}
 
 function contains([lo, hi]: Interval, at: string): boolean {
   return hi === undefined ? lo === at : lo <= at && at < hi;
@@ -75,23 +104,25 @@ Deno.test("SH3 the cost of finding an owner hardly grows with the number of inte
 
 Deno.test("SH3 a late answer learns which commit touched it first", () => {
   const commit = fc.record({ space: fc.constantFrom("t1", "i2"), before: key, after: fc.option(key) });
+  const kept = fc.record({ space: fc.constantFrom("t1", "i2"), before: key, isKept: fc.constant(true) })
+    .map((change) => ({ ...change, after: change.before }));
   const readSet = fc.record({
     t1: fc.array(interval, { maxLength: 5 }),
     i2: fc.array(interval, { maxLength: 5 }),
   });
   fc.assert(
     fc.property(
-      fc.array(commit, { maxLength: 30 }),
+      fc.array(fc.oneof(commit, kept), { maxLength: 30 }),
       readSet,
       fc.nat(30),
       (commits, reads, after) => {
         const memory = new CommitMemory(0);
-        commits.forEach(({ space, before, after }, i) => {
-          memory.add({
-            ts: i + 1,
-            at: 0,
-            changes: [{ table: "x", tableNumber: 1, id: "x", keys: [[space, before, after]] }],
-          });
+        commits.forEach((commit, i) => {
+          const { space, before, after } = commit;
+          const change = "isKept" in commit
+            ? keptChange({ space, key: before })
+            : { table: "x", tableNumber: 1, id: "x", keys: [[space, before, after]] as const };
+          memory.add({ ts: i + 1, at: 0, changes: [change] });
         });
         const expected = commits.findIndex((change, i) =>
           i + 1 > after &&
@@ -104,6 +135,42 @@ Deno.test("SH3 a late answer learns which commit touched it first", () => {
     ),
     { numRuns: 3000 },
   );
+});
+
+Deno.test("SH3 of a document that kept its keys those are asked for that somebody has read beside", () => {
+  const asked: KeySpace[] = [];
+  const change = keptChange({ space: "i2", key: "k", onAsked: (space) => asked.push(space) });
+  const entry = { ts: 1, at: 0, changes: [change] };
+  const invalidation = new Invalidation<string>();
+  const touched: string[] = [];
+  const stab = () => invalidation.stab(entry, (owner) => touched.push(owner));
+  invalidation.add("another table's", { t1: [["a", "z"]] });
+  const memory = new CommitMemory(0);
+  memory.add(entry);
+  stab();
+  assert.equal(memory.firstTouch({ t1: [["a", "z"]] }, 0), null);
+  assert.deepEqual([asked, touched], [[], []]);
+  invalidation.add("before", { i2: [["a", "k"]] });
+  invalidation.add("one", { i2: [["k"]] });
+  invalidation.add("range", { i2: [["j", "l"]] });
+  stab();
+  assert.deepEqual(touched.sort(), ["one", "range"]);
+  assert.equal(memory.firstTouch({ i2: [["a", "k"]] }, 0), null);
+  assert.equal(memory.firstTouch({ i2: [["k"]] }, 0), 1);
+  assert.deepEqual([...new Set(asked)], ["i2"]);
+});
+
+Deno.test("SH3 changes that keep much in memory are forgotten sooner", () => {
+  const memory = new CommitMemory(0, 1_000);
+  const large = (ts: number) => ({
+    ts,
+    at: 0,
+    changes: [keptChange({ space: "i2", key: "k", chars: 150_000 })],
+  });
+  memory.add(large(1));
+  assert.equal(memory.firstTouch({ t1: [["other"]] }, 0), null);
+  memory.add(large(2));
+  assert.equal(memory.firstTouch({ t1: [["other"]] }, 0), 1);
 });
 
 Deno.test("SH3 forgotten commits count as touching", () => {

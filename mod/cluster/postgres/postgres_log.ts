@@ -82,8 +82,9 @@ export class PostgresLog implements CommitLog<JournalRow> {
 
 /** A row of the log as a journal has it. */
 export function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
-  const { ts_before, ts, at, sum, body } = row;
-  if (!(body instanceof Uint8Array) || typeof sum !== "string") {
+  const { ts_before, ts, at, sum, text, bytes } = row;
+  const body = bytes instanceof Uint8Array ? decoder.decode(bytes) : text;
+  if (typeof body !== "string" || typeof sum !== "string") {
     throw new TypeError(`Row ${seq} of the log cannot be read`);
   }
   return {
@@ -92,8 +93,8 @@ export function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
     ts: Number(ts),
     at: Number(at),
     sum,
-    body: decoder.decode(body),
+    body,
   };
 }
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

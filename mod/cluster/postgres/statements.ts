@@ -75,10 +75,15 @@ export function statementsFor(schemaName: string) {
     ),
     sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
     end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
-    /** What follows a row, and the row itself without its text; each with where the log ends. */
+    /**
+     * What follows a row, and the row itself without its text; each with where the log ends. The text comes as such where
+     * the database can hold every text: bytes would come as hexadecimal digits.
+     */
     read: named(
       "read",
-      `select seq, ts_before, ts, at, sum, case when seq > $1::bigint then body end as body,
+      `select seq, ts_before, ts, at, sum,
+         case when seq > $1::bigint and getdatabaseencoding() = 'UTF8' then convert_from(body, 'UTF8') end as text,
+         case when seq > $1::bigint and getdatabaseencoding() <> 'UTF8' then body end as bytes,
          (select seq from ${schema}.log order by seq desc limit 1) as end_seq,
          (select ts from ${schema}.log order by seq desc limit 1) as end_ts from (
          select *, sum(size) over (order by seq) - size as before from (

@@ -119,11 +119,17 @@ function changeOf(
   const { before, after } = states;
   const table = (after ?? before)?.table;
   if (table === undefined || before?.text === after?.text) return null;
+  const keys = keyChangesOf(table, { id, before, after });
+  return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
+}
+
+/** The keys of a document in two states, in every key space of its table. The entries of both must have been made. */
+export function keyChangesOf(table: Table, { id, before, after }: DocumentWrite): KeyChange[] {
   const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
   addKeyChanges(keys, {
     indexes: table.indexes,
     before: before?.entries ?? null,
     after: after?.entries ?? null,
   });
-  return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
+  return keys;
 }

@@ -46,6 +46,11 @@ export class DocumentWriter {
     this.#one(table, this.#connection.statement(table.sql.update).run(text, rid).changes);
   }
 
+  /** The same for a document whose row is not known. */
+  rewriteById({ table, id, text }: Pick<StoredDocument, "table" | "id" | "text">): void {
+    this.#one(table, this.#connection.statement(table.sql.updateById).run(text, id).changes);
+  }
+
   #insert(after: StoredDocument): void {
     const { table, id, text } = after;
     if (after.rid === 0) {

@@ -70,7 +70,10 @@ export function fieldIndex(
 }
 
 /** The keys of a document in indexes of its table, in their order. Throws an `EngineError` when one is too long. */
-export function fieldKeys(indexes: readonly FieldIndex[], doc: StoredFields): string[] {
+export function fieldKeys(
+  indexes: readonly Pick<FieldIndex, "name" | "paths">[],
+  doc: StoredFields,
+): string[] {
   const tail = valueKey(doc._creationTime) + doc._id;
   const keys: string[] = [];
   for (const index of indexes) {
@@ -83,7 +86,7 @@ export function fieldKeys(indexes: readonly FieldIndex[], doc: StoredFields): st
   return keys;
 }
 
-function keyTooLong({ name, paths }: FieldIndex, key: string): EngineError {
+function keyTooLong({ name, paths }: Pick<FieldIndex, "name" | "paths">, key: string): EngineError {
   const fields = paths.map((path) => path.join(".")).join(", ");
   return new EngineError(
     "not_storable",

@@ -7,7 +7,6 @@ import { storedTables, type Tables } from "../catalog.ts";
 import { Connection } from "../connection.ts";
 import { DocumentWriter, type StoredDocument } from "../documents/document_writer.ts";
 import { documentOfEntry } from "../documents/system_fields.ts";
-import { EngineError } from "../errors.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { indexedFields, indexEntries, sameIndexed } from "../indexes/index_set.ts";
 import { beginAlike } from "../indexes/same_fields.ts";
@@ -15,10 +14,17 @@ import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
 import { Records } from "../records.ts";
 import type { Table } from "../table.ts";
-import type { ApplyOptions } from "../transaction.ts";
 import { fitCatalog } from "./catalog_state.ts";
+import { GatheredChanges, type GatheredState } from "./gathered_changes.ts";
 import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
 import { checkFollows, type JournalRow, readRow, recordsUntil } from "./row.ts";
+
+export interface TakeOptions {
+  /** Of the row's commits, those up to this one. */
+  readonly untilTs?: number;
+  /** Whether replay records are taken too: those of long ago are of no use. */
+  readonly withRecords?: boolean;
+}
 
 /** What a row brought. */
 export interface ReplayedRow {
@@ -35,7 +41,7 @@ export interface HistoryReplay extends Disposable {
   /** Whether so much was gathered that it has to be written before more is taken. */
   readonly full: boolean;
   /** Takes the row that follows, and no other: throws an `EngineError` for one that does not fit. */
-  take(row: JournalRow, options?: ApplyOptions): ReplayedRow;
+  take(row: JournalRow, options?: TakeOptions): ReplayedRow;
   /** Writes what was gathered, and goes on giving the thread up meanwhile. What is not written when it ends is lost. */
   write(): AsyncGenerator<void>;
 }
@@ -64,8 +70,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   #lastCreationTime: number;
   /** Time of the newest row. */
   #at = 0;
-  /** By table: the last state of each document that changed, `null` for none. */
-  readonly #pending = new Map<Table, Map<string, string | null>>();
+  #pending: GatheredChanges;
   #pendingBytes = 0;
   /** Row ids of documents that changed lately: what changes often is not looked up each time. */
   readonly #rids = new Map<string, number>();
@@ -78,6 +83,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     this.#records = new Records(connection, () => this.#at);
     this.#writer = new DocumentWriter(connection);
     this.#tables = storedTables(connection);
+    this.#pending = new GatheredChanges(this.#tables);
   }
 
   get history(): JournalHead | null {
@@ -92,7 +98,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     return this.#pendingBytes >= engineLimits.replayBytesGathered;
   }
 
-  take(row: JournalRow, { untilTs = Infinity, withRecords = true }: ApplyOptions = {}): ReplayedRow {
+  take(row: JournalRow, { untilTs = Infinity, withRecords = true }: TakeOptions = {}): ReplayedRow {
     const head = checkFollows({ head: this.#head, ts: this.#ts }, row);
     const { commits, records, lastCreationTime, catalog } = readRow(row);
     this.#at = row.at;
@@ -100,6 +106,7 @@ class SqliteHistoryReplay implements HistoryReplay {
       for (const _ of this.#writeAll()) { /* The tables are about to be others. */ }
       this.#inTransaction(() => fitCatalog(this.#connection, catalog));
       this.#tables = storedTables(this.#connection);
+      this.#pending = new GatheredChanges(this.#tables);
       this.#rids.clear();
     }
     // What it says of creation times is what they were at its end.
@@ -108,8 +115,10 @@ class SqliteHistoryReplay implements HistoryReplay {
     let at: number | null = null;
     for (const commit of commits) {
       if (commit.ts > untilTs) break;
-      for (const { id, text } of commit.changes) {
-        this.#gather(id, text);
+      for (const change of commit.changes) {
+        const { id, text } = change;
+        this.#pending.add(change);
+        this.#pendingBytes += CHANGE_BYTES;
         if (cut && text !== null) this.#noteCreationTime(id, text);
       }
       this.#ts = commit.ts;
@@ -131,15 +140,6 @@ class SqliteHistoryReplay implements HistoryReplay {
     this.#connection[Symbol.dispose]();
   }
 
-  #gather(id: string, text: string | null): void {
-    const table = this.#tables.ofId(id);
-    if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
-    let changed = this.#pending.get(table);
-    if (changed === undefined) this.#pending.set(table, changed = new Map());
-    changed.set(id, text);
-    this.#pendingBytes += CHANGE_BYTES;
-  }
-
   #noteCreationTime(id: string, text: string): void {
     const { _creationTime } = documentOfEntry(id, text);
     this.#lastCreationTime = Math.max(this.#lastCreationTime, Number(_creationTime));
@@ -153,7 +153,7 @@ class SqliteHistoryReplay implements HistoryReplay {
 
   /** Some at a time. */
   *#writeAll(): Generator<void> {
-    for (const [table, changed] of this.#pending) {
+    for (const [table, changed] of this.#pending.byTable) {
       for (const part of this.#parts(table, changed)) {
         this.#inTransaction(() => {
           this.#write(table, part);
@@ -174,23 +174,23 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 
   /** What changed: first what is there, as it lies in the file, then what is new, as it came. */
-  *#parts(table: Table, changed: ReadonlyMap<string, string | null>): Generator<Change[]> {
+  *#parts(table: Table, changed: ReadonlyMap<string, GatheredState>): Generator<Change[]> {
     const { replayRowsWritten } = engineLimits;
     const there: Change[] = [];
     const unknown: string[] = [];
-    for (const [id, text] of changed) {
+    for (const [id, state] of changed) {
       const rid = this.#rids.get(id);
       if (rid === undefined) unknown.push(id);
-      else there.push({ id, rid, text });
+      else there.push({ ...state, id, rid });
     }
     const found = this.#find(table, unknown);
-    for (const [id, rid] of found) there.push({ id, rid, text: changed.get(id) ?? null });
+    for (const [id, rid] of found) there.push({ ...changed.get(id) ?? NONE, id, rid });
     yield* pieces(there.sort((a, b) => a.rid - b.rid), replayRowsWritten);
     if (found.size === unknown.length) return;
     const made: Change[] = [];
     for (const id of unknown) {
-      const text = changed.get(id) ?? null;
-      if (text !== null && !found.has(id)) made.push({ id, rid: 0, text });
+      const state = changed.get(id) ?? NONE;
+      if (state.text !== null && !found.has(id)) made.push({ ...state, id, rid: 0 });
     }
     yield* pieces(made, replayRowsWritten);
   }
@@ -216,7 +216,7 @@ class SqliteHistoryReplay implements HistoryReplay {
 
   #write(table: Table, changes: readonly Change[]): void {
     for (const some of pieces(changes, engineLimits.replayRowsRead)) {
-      const rids = some.filter(({ rid }) => rid !== 0).map(({ rid }) => rid);
+      const rids = some.filter(({ rid, same }) => rid !== 0 && !same).map(({ rid }) => rid);
       const texts = new Map(
         rids.length === 0
           ? []
@@ -229,7 +229,8 @@ class SqliteHistoryReplay implements HistoryReplay {
     }
   }
 
-  #writeOne(table: Table, { id, rid, text, old }: Change & { readonly old: string | null }): void {
+  #writeOne(table: Table, { id, rid, text, same, old }: Change & { readonly old: string | null }): void {
+    if (same && text !== null) return this.#writer.rewrite({ table, rid, text });
     if (old === text) return;
     // Most changes leave all that indexes hold as it is, which is told faster than by making it.
     const indexed = indexedFields(table.indexes);
@@ -239,9 +240,9 @@ class SqliteHistoryReplay implements HistoryReplay {
     if (text === null) this.#rids.delete(id);
     const before = old === null ? null : documentOfEntry(id, old);
     const after = text === null ? null : documentOfEntry(id, text);
-    const same = before !== null && after !== null && before._creationTime === after._creationTime &&
+    const isAsItWas = before !== null && after !== null && before._creationTime === after._creationTime &&
       sameIndexed(table.indexes, before, after);
-    if (same && text !== null) return this.#writer.rewrite({ table, rid, text });
+    if (isAsItWas && text !== null) return this.#writer.rewrite({ table, rid, text });
     this.#writer.write(
       before === null || old === null ? null : stored(before, { table, id, rid, text: old }),
       after === null || text === null ? null : stored(after, { table, id, rid, text }),
@@ -256,11 +257,12 @@ class SqliteHistoryReplay implements HistoryReplay {
 }
 
 /** A document that is to be in a state; `rid` is 0 for one that is not there yet. */
-interface Change {
+interface Change extends GatheredState {
   readonly id: string;
   readonly rid: number;
-  readonly text: string | null;
 }
+
+const NONE: GatheredState = { text: null, same: false };
 
 function stored(doc: StoredFields, of: Omit<StoredDocument, "entries">): StoredDocument {
   return { ...of, entries: indexEntries(of.table.indexes, doc) };

@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import { EngineError } from "../errors.ts";
 import type { RecordRun } from "../record_runs.ts";
-import type { CommitEntry } from "../types.ts";
+import type { CommitEntry, DocumentChange } from "../types.ts";
 import type { CatalogState } from "./catalog_state.ts";
 
 /** One row. `seq` counts the rows of a database, one by one. */
@@ -29,6 +29,8 @@ export interface RowChange {
   readonly id: string;
   /** `null`: deleted. */
   readonly text: string | null;
+  /** Whether it is known that it was there before, and that the indexes hold of it what they held. */
+  readonly same: boolean;
 }
 
 export interface RowCommit {
@@ -59,6 +61,11 @@ interface Head {
     oldest: number,
     ts: readonly number[],
   ])[];
+  /**
+   * How many changes in a row leave the indexes as they are, how many are not known to do so, and so on in turn. What is
+   * behind the last number is not known to do so either: rows of a version that did not say it are without it.
+   */
+  readonly s?: readonly number[];
   readonly t: number;
   readonly c?: CatalogState;
 }
@@ -145,14 +152,54 @@ export function rowBody(
     for (const answer of answers) lines.push(answer);
     return [session, principal, oldest, ts] as const;
   });
+  const s = sameRuns(entries);
   const head: Head = {
     ...(e.length > 0 ? { e } : {}),
     ...(r.length > 0 ? { r } : {}),
+    ...(s.length > 0 ? { s } : {}),
     t: lastCreationTime,
     ...(catalog === null ? {} : { c: catalog }),
   };
   lines.unshift(stringify(head));
   return lines.join("\n");
+}
+
+/** {@linkcode Head.s} of a group; nothing where no change leaves the indexes as they are. */
+function sameRuns(entries: readonly CommitEntry[]): number[] {
+  const runs: number[] = [];
+  let same = true;
+  let count = 0;
+  for (const { changes } of entries) {
+    for (const change of changes) {
+      if (leavesIndexes(change) !== same) {
+        runs.push(count);
+        count = 0;
+        same = !same;
+      }
+      count++;
+    }
+  }
+  if (same && count > 0) runs.push(count);
+  return runs.length === 1 && runs[0] === 0 ? [] : runs;
+}
+
+/** Whether a document was there, and has the keys that it had. A search or vector index has a key only when it is another. */
+function leavesIndexes({ keys }: DocumentChange): boolean {
+  for (const [space, before, after] of keys) {
+    if (before === null || before !== after || space.startsWith("s")) return false;
+  }
+  return keys.length > 0;
+}
+
+/** Says of one change after the other what {@linkcode Head.s} says of it. */
+function inTurn(runs: readonly number[]): () => boolean {
+  let turn = 0;
+  let left = runs[0] ?? 0;
+  return () => {
+    while (left === 0 && turn < runs.length) left = runs[++turn] ?? 0;
+    left--;
+    return turn < runs.length && turn % 2 === 0;
+  };
 }
 
 /** What a row says. Its sum must have been checked: an `EngineError` for a text that makes no sense is the most it can do. */
@@ -171,10 +218,14 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
     throw broken(seq, "its first line is no JSON", cause);
   }
   let commitTs = tsBefore;
+  const nextSame = inTurn(head.s ?? []);
   const commits = (head.e ?? []).map(([when, ids]): RowCommit => ({
     ts: ++commitTs,
     at: when,
-    changes: ids.map((id) => id.startsWith("-") ? { id: id.slice(1), text: null } : { id, text: line() }),
+    changes: ids.map((id) => {
+      const same = nextSame();
+      return id.startsWith("-") ? { id: id.slice(1), text: null, same: false } : { id, text: line(), same };
+    }),
   }));
   const records = (head.r ?? []).map(([session, principal, oldest, tss]) => {
     const answers = tss.map(() => line());

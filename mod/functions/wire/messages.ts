@@ -10,6 +10,7 @@ import type { AuthScope, Identity } from "../identity.ts";
 import type { CallError } from "../outcome.ts";
 import type { CodePlace } from "./code_place.ts";
 import type { PackageTable } from "./package_table.ts";
+import type { WireApplied } from "./applied_rows.ts";
 import type { WireEntries } from "./packed_entry.ts";
 
 /** What an isolate is for. */
@@ -236,7 +237,7 @@ export interface ApplyRows {
 }
 
 /** Writer to main: the rows are committed. */
-export interface RowsApplied extends WireEntries {
+export interface RowsApplied extends WireApplied {
   readonly type: "RowsApplied";
   readonly reached: Reached;
 }

@@ -2,7 +2,7 @@
  * The keys changed by recent commits, kept while queries run: an answer computed at an older snapshot is checked against
  * them to learn until when it holds.
  */
-import type { CommitEntry, Interval, KeySpace, ReadSet } from "../../engine/types.ts";
+import type { CommitEntry, Interval, KeptKeys, KeySpace, ReadSet } from "../../engine/types.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
 
@@ -12,7 +12,12 @@ interface SpaceKeys {
   readonly keys: string[];
 }
 
+/** What is kept of a change whose keys are not made counts as so many of them. */
+const CHARS_OF_KEY = 256;
+
 export class CommitMemory {
+  /** Changes that left keys as they were: these are made when they are asked for. Oldest first. */
+  #kept: { readonly ts: number[]; readonly changes: KeptKeys[] } = { ts: [], changes: [] };
   readonly #spaces = new Map<KeySpace, SpaceKeys>();
   readonly #keysMax: number;
   #keyCount = 0;
@@ -31,6 +36,10 @@ export class CommitMemory {
   add(entry: CommitEntry): void {
     this.#newest = entry.ts;
     for (const change of entry.changes) {
+      if (change.kept !== undefined) {
+        this.#keep(change.kept, entry.ts);
+        continue;
+      }
       for (const [space, before, after] of change.keys) {
         if (before !== null) this.#push(space, { ts: entry.ts, key: before });
         if (after !== null && after !== before) this.#push(space, { ts: entry.ts, key: after });
@@ -42,6 +51,7 @@ export class CommitMemory {
   /** Forgets everything; `ts` is the newest commit's. */
   forget(ts: number): void {
     this.#spaces.clear();
+    this.#kept = { ts: [], changes: [] };
     this.#keyCount = 0;
     this.#from = ts;
     this.#newest = ts;
@@ -65,7 +75,38 @@ export class CommitMemory {
       });
       if (touch !== null) first = touch;
     }
-    return first;
+    return this.#keptTouch(readSet, { after, before: first }) ?? first;
+  }
+
+  #keep(kept: KeptKeys, ts: number): void {
+    this.#kept.ts.push(ts);
+    this.#kept.changes.push(kept);
+    this.#keyCount += kept.spaces.length + Math.ceil(kept.chars / CHARS_OF_KEY);
+  }
+
+  /** First change above `after` and below `before` that left the keys of what was read as they were, or `null`. */
+  #keptTouch(
+    readSet: ReadSet,
+    { after, before }: { readonly after: number; readonly before: number | null },
+  ): number | null {
+    const { ts, changes } = this.#kept;
+    let asked: readonly KeySpace[] = [];
+    let read: { readonly place: number; readonly ranges: Ranges }[] = [];
+    for (let i = firstAbove(ts, after); i < ts.length; i++) {
+      const at = ts[i] ?? 0;
+      if (before !== null && at >= before) return null;
+      const kept = changes[i];
+      if (kept === undefined) return null;
+      if (kept.spaces !== asked) {
+        asked = kept.spaces;
+        read = asked.flatMap((space, place) => {
+          const intervals = readSet[space];
+          return intervals === undefined ? [] : [{ place, ranges: mergeIntervals(intervals) }];
+        });
+      }
+      for (const { place, ranges } of read) if (contains(ranges, kept.key(place))) return at;
+    }
+    return null;
   }
 
   #push(space: KeySpace, change: { readonly ts: number; readonly key: string }): void {

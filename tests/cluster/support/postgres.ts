@@ -76,10 +76,10 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** The address of a new database. */
-  async database(): Promise<string> {
+  async database({ encoding = "UTF8" }: { readonly encoding?: string } = {}): Promise<string> {
     const name = `test_${++this.#databases}`;
     const client = await this.client("postgres");
-    await client.query(`create database ${name}`);
+    await client.query(`create database ${name} encoding '${encoding}' template template0`);
     await client.end();
     return this.url(name);
   }

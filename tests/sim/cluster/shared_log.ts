@@ -22,7 +22,6 @@ export interface SharedLogOptions {
   readonly onAdded: (row: JournalRow) => void;
 }
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export class SharedLog {
@@ -97,7 +96,8 @@ export class SharedLog {
       ts: row.ts,
       at: row.at,
       sum: row.sum,
-      body: row.seq > after ? encoder.encode(row.body) : null,
+      text: row.seq > after ? row.body : null,
+      bytes: null,
       end_seq,
       end_ts,
     }));

@@ -9,7 +9,7 @@ import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { LeaderPort } from "../leader_port.ts";
 import { readOnly } from "../../outcome.ts";
 import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
-import { unpackEntries } from "../../wire/packed_entry.ts";
+import { appliedEntries } from "../../wire/applied_rows.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -95,7 +95,7 @@ export class FollowingWriter implements MutationWriter {
       isolate.send(message, next.map(({ body }) => body));
       const answered = await answer.promise.finally(() => this.#waiting = null);
       if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
-      const entries = unpackEntries(answered);
+      const entries = appliedEntries(next, answered);
       this.#reached = answered.reached;
       if (tells) this.#options.onGroup(entries, answered.reached.ts);
       return answered.reached;

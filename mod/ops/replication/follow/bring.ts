@@ -21,7 +21,6 @@ import { openReplica } from "../place.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget } from "../target/replica_target.ts";
 import { LogGapError, type LogPosition } from "./commit_log.ts";
-import { RowGroups } from "./row_groups.ts";
 import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 
 export interface BringOptions {
@@ -113,13 +112,13 @@ async function catchUp(
     const position = positionOf({ history: db.history });
     if (position === null) throw new LogGapError("The database was written to by others");
     const { items, newestTs } = await log.read(position, { signal });
-    const groups = new RowGroups(db);
-    for (const row of items) {
-      clock = row.at;
-      groups.apply(row);
-    }
-    groups.end();
-    if (items.length === 0 && newestTs <= db.ts) return db.ts;
+    const last = items.at(-1);
+    if (last !== undefined) {
+      clock = last.at;
+      db.openGroup();
+      db.applyRows(items);
+      db.commitGroup(null);
+    } else if (newestTs <= db.ts) return db.ts;
   }
 }
 

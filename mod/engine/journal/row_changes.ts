@@ -1,0 +1,80 @@
+/**
+ * What rows do to the documents of a database, written in one go: of each document only the last state. Where a row says that
+ * the indexes hold of a document what they held, one statement writes it and nothing of it is read.
+ */
+import type { Tables } from "../catalog.ts";
+import type { Connection } from "../connection.ts";
+import { keyChangesOf } from "../documents/document_changes.ts";
+import type { DocumentWriter, StoredDocument } from "../documents/document_writer.ts";
+import { documentOfEntry } from "../documents/system_fields.ts";
+import { indexedFields, indexEntries } from "../indexes/index_set.ts";
+import { beginAlike } from "../indexes/same_fields.ts";
+import type { DocumentChange, KeyChange } from "../types.ts";
+import type { Table } from "../table.ts";
+import { GatheredChanges } from "./gathered_changes.ts";
+import type { RowCommit } from "./row.ts";
+import type { AppliedRows, AppliedTable } from "./row_entries.ts";
+
+export class RowChanges {
+  readonly #connection: Connection;
+  readonly #writer: DocumentWriter;
+  readonly #gathered: GatheredChanges;
+
+  constructor(
+    connection: Connection,
+    { writer, tables }: { readonly writer: DocumentWriter; readonly tables: Tables },
+  ) {
+    this.#connection = connection;
+    this.#writer = writer;
+    this.#gathered = new GatheredChanges(tables);
+  }
+
+  /** Throws an `EngineError` for a document of no table. */
+  gather({ changes }: RowCommit): void {
+    for (const change of changes) this.#gathered.add(change);
+  }
+
+  /** Throws an `EngineError` for what cannot be of this database, and when it is damaged. */
+  write(): AppliedRows {
+    const tables: AppliedTable[] = [];
+    const changes: DocumentChange[] = [];
+    for (const [table, states] of this.#gathered.byTable) {
+      const { name, number: tableNumber } = table;
+      tables.push(appliedTable(table));
+      for (const [id, { text, same }] of states) {
+        if (same && text !== null) this.#writer.rewriteById({ table, id, text });
+        else changes.push({ table: name, tableNumber, id, keys: this.#bring(table, { id, text }) });
+      }
+    }
+    return { tables, changes };
+  }
+
+  /** Brings a document to a state, whatever it was before. Gives back its keys. */
+  #bring(table: Table, { id, text }: { readonly id: string; readonly text: string | null }): KeyChange[] {
+    const row = this.#connection.statement(table.sql.get).get(id) as [number, string] | undefined;
+    const [rid, old] = row ?? [0, null];
+    const after = text === null ? null : stored(table, { id, rid, text });
+    const before = old === null
+      ? null
+      : after !== null && seemsSame(table, old, after.text)
+      ? { ...after, text: old }
+      : stored(table, { id, rid, text: old });
+    if (old !== text) this.#writer.write(before, after);
+    return keyChangesOf(table, { id, before, after });
+  }
+}
+
+function stored(table: Table, document: Pick<StoredDocument, "id" | "rid" | "text">): StoredDocument {
+  const doc = documentOfEntry(document.id, document.text);
+  return { table, ...document, entries: indexEntries(table.indexes, doc) };
+}
+
+/** Whether all that indexes hold is the same, as far as that is told without making it. */
+function seemsSame({ indexes }: Table, old: string, text: string): boolean {
+  const indexed = indexedFields(indexes);
+  return indexed !== null && beginAlike(old, text, indexed);
+}
+
+function appliedTable({ name, number, space, indexes }: Table): AppliedTable {
+  return { name, number, space, indexes: indexes.fields.map(({ space, paths }) => ({ space, paths })) };
+}

@@ -1,0 +1,138 @@
+/**
+ * The commits of applied rows, for whoever is told of them: made from the rows themselves. Of most documents the indexes hold
+ * what they held before; their keys are made when somebody asks for them, which few do.
+ */
+import { EngineError } from "../errors.ts";
+import { tableNumberOf } from "../documents/ids.ts";
+import type { Path, StoredFields } from "../documents/stored_fields.ts";
+import { type FieldIndex, fieldKeys } from "../indexes/field_index.ts";
+import type { CommitEntry, DocumentChange, KeptKeys, KeyChange, KeySpace } from "../types.ts";
+import { type JournalRow, readRow, type RowChange } from "./row.ts";
+
+/** A table, as whoever makes keys of its documents has to know it: its key spaces are that of ids, and these. */
+export interface AppliedTable {
+  readonly name: string;
+  readonly number: number;
+  readonly space: KeySpace;
+  readonly indexes: readonly { readonly space: KeySpace; readonly paths: readonly Path[] }[];
+}
+
+/** What rows did to a database, as far as the rows do not say it. */
+export interface AppliedRows {
+  /** The tables whose documents changed. */
+  readonly tables: readonly AppliedTable[];
+  /**
+   * Documents of which indexes may hold something else now, each once, with its keys before the first row and after the
+   * last: there was no state in between that anybody could have read.
+   */
+  readonly changes: readonly DocumentChange[];
+}
+
+/** Throws an `EngineError` for rows that were not applied by this. */
+export function rowEntries(
+  rows: readonly JournalRow[],
+  { tables, changes }: AppliedRows,
+): CommitEntry[] {
+  const known = new Map(tables.map((table) => [table.number, new KeyMaker(table)]));
+  const keysOf = new Map(changes.map(({ id, keys }) => [id, keys]));
+  return rows.flatMap((row) => {
+    const { commits } = readRow(row);
+    // A part of a text keeps the whole of it.
+    const chars = row.body.length / commits.reduce((sum, { changes }) => sum + changes.length, 0);
+    return commits.map(({ ts, at, changes }): CommitEntry => ({
+      ts,
+      at,
+      changes: changes.map((change) => {
+        const maker = known.get(tableNumberOf(change.id));
+        if (maker === undefined) throw wrongRow(row, change);
+        return told(change, { maker, keys: keysOf.get(change.id), chars });
+      }),
+    }));
+  });
+}
+
+/** One change, with the contents of documents of the service's tables. */
+function told(
+  { id, text }: RowChange,
+  { maker, keys, chars }: {
+    readonly maker: KeyMaker;
+    readonly keys: readonly KeyChange[] | undefined;
+    readonly chars: number;
+  },
+): DocumentChange {
+  const { name: table, number: tableNumber } = maker.table;
+  const isRead = table.startsWith("_");
+  if (keys !== undefined) return { table, tableNumber, id, keys, ...(isRead && { doc: text }) };
+  if (text === null) {
+    throw new EngineError("bad_entry", `Document "${id}" was deleted, and nothing was told of it`);
+  }
+  const kept = new KeptDocument(maker, { id, text, chars });
+  return isRead ? { table, tableNumber, id, keys: kept.keys, doc: text } : kept;
+}
+
+function wrongRow({ seq }: JournalRow, { id }: RowChange): EngineError {
+  return new EngineError("bad_entry", `Row ${seq} has changed document "${id}", of which nothing was told`);
+}
+
+/** Makes the keys of the documents of a table. */
+class KeyMaker {
+  readonly table: AppliedTable;
+  readonly spaces: readonly KeySpace[];
+  readonly #indexes: readonly Pick<FieldIndex, "name" | "paths">[];
+
+  constructor(table: AppliedTable) {
+    this.table = table;
+    this.spaces = [table.space, ...table.indexes.map(({ space }) => space)];
+    this.#indexes = table.indexes.map(({ space, paths }) => ({ name: space, paths }));
+  }
+
+  /** In the indexes on fields. */
+  keys(text: string): readonly string[] {
+    return fieldKeys(this.#indexes, JSON.parse(text) as StoredFields);
+  }
+}
+
+/** A document of the app that the indexes hold as they did. */
+class KeptDocument implements DocumentChange, KeptKeys {
+  readonly id: string;
+  readonly chars: number;
+  readonly #maker: KeyMaker;
+  readonly #text: string;
+  #fieldKeys: readonly string[] | null = null;
+
+  constructor(
+    maker: KeyMaker,
+    { id, text, chars }: { readonly id: string; readonly text: string; readonly chars: number },
+  ) {
+    this.id = id;
+    this.chars = chars;
+    this.#maker = maker;
+    this.#text = text;
+  }
+
+  get table(): string {
+    return this.#maker.table.name;
+  }
+
+  get tableNumber(): number {
+    return this.#maker.table.number;
+  }
+
+  get kept(): KeptKeys {
+    return this;
+  }
+
+  get spaces(): readonly KeySpace[] {
+    return this.#maker.spaces;
+  }
+
+  key(place: number): string {
+    if (place === 0) return this.id;
+    this.#fieldKeys ??= this.#maker.keys(this.#text);
+    return this.#fieldKeys[place - 1] ?? "";
+  }
+
+  get keys(): readonly KeyChange[] {
+    return this.spaces.map((space, place): KeyChange => [space, this.key(place), this.key(place)]);
+  }
+}

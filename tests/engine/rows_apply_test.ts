@@ -1,0 +1,478 @@
+/** Rows of another database, applied here: what they say of documents, and what is told of them. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  beginFollowing,
+  chainedSum,
+  checkDatabase,
+  EngineError,
+  holdDatabase,
+  type JournalRow,
+  newId,
+  openHistoryReplay,
+  openJournalReader,
+  openReaderDatabase,
+  openWriterDatabase,
+  readRow,
+  readSetTouches,
+  rowEntries,
+} from "../../mod/engine/mod.ts";
+import type {
+  AppliedRows,
+  CommitEntry,
+  EngineErrorCode,
+  ReadTransaction,
+  SchemaDefinition,
+  TableDefinition,
+  WriterDatabase,
+  WriteTransaction,
+} from "../../mod/engine/mod.ts";
+import { anyTable, anyValue, schemaOf, TemporaryDatabase } from "./support.ts";
+
+const by_n = { name: "by_n", fields: ["n"] };
+const by_text = { name: "by_text", searchField: "text", filterFields: ["n"] };
+const by_place = { name: "by_place", vectorField: "place", dimensions: 2, filterFields: [] };
+const tables = {
+  items: anyTable({ indexes: [by_n], searchIndexes: [by_text], vectorIndexes: [by_place] }),
+  others: anyTable({ indexes: [by_n] }),
+  _rows: anyTable(),
+};
+
+const wrong = (code: EngineErrorCode, message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof EngineError);
+  assert.equal(error.code, code);
+  assert.match(error.message, message);
+  return true;
+};
+
+/** A database that keeps a journal, and one that began as a copy of it and gets its rows. */
+class Pair implements Disposable {
+  readonly #folders = [new TemporaryDatabase(), new TemporaryDatabase()] as const;
+  readonly origin: WriterDatabase;
+  readonly follower: WriterDatabase;
+  readonly schema: SchemaDefinition;
+  now = 1_700_000_000_000;
+  #rowsTaken = 0;
+
+  constructor(definitions: Record<string, TableDefinition> = tables) {
+    const [origin, follower] = this.#folders;
+    this.schema = schemaOf(definitions);
+    const open = () => {
+      const db = openWriterDatabase(origin.path, {
+        journal: { kind: "on", pendingBytesMax: 2 ** 26 },
+        now: () => this.now,
+      });
+      db.applySchema(this.schema);
+      return db;
+    };
+    {
+      using db = open();
+      this.#rowsTaken = db.history?.seq ?? 0;
+    }
+    Deno.copyFileSync(origin.path, follower.path);
+    beginFollowing(follower.path, "the other");
+    this.origin = open();
+    this.follower = openWriterDatabase(follower.path, {
+      journal: { kind: "applied" },
+      now: () => this.now,
+    });
+  }
+
+  get followerPath(): string {
+    return this.#folders[1].path;
+  }
+
+  /** Commits mutations as one group. */
+  group(...runs: readonly ((tx: WriteTransaction) => void)[]): void {
+    this.origin.openGroup();
+    for (const run of runs) {
+      this.now++;
+      run(this.origin.beginMutation({ at: this.now }));
+      this.origin.releaseMutation();
+    }
+    this.origin.commitGroup("");
+  }
+
+  /** What is in the journal since it was asked last. */
+  rows(): JournalRow[] {
+    using reader = openJournalReader(this.#folders[0].path);
+    const { rows } = reader.read(this.#rowsTaken);
+    this.#rowsTaken += rows.length;
+    return [...rows];
+  }
+
+  /** Applies rows in one transaction. Gives back the commits as others are told of them. */
+  apply(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
+    return rowEntries(rows, applied(this.follower, rows));
+  }
+
+  /** What both show through every index. */
+  shown(): { readonly here: unknown; readonly there: unknown } {
+    const [origin, follower] = this.#folders.map(({ path }) => {
+      using reader = openReaderDatabase(path);
+      reader.useSchema(this.schema);
+      reader.openSnapshot();
+      return everything(reader.beginQuery());
+    });
+    return { here: follower, there: origin };
+  }
+
+  [Symbol.dispose](): void {
+    this.origin[Symbol.dispose]();
+    this.follower[Symbol.dispose]();
+    for (const folder of this.#folders) folder[Symbol.dispose]();
+  }
+}
+
+function applied(db: WriterDatabase, rows: readonly JournalRow[]): AppliedRows {
+  db.openGroup();
+  try {
+    const changes = db.applyRows(rows);
+    db.commitGroup(null);
+    return changes;
+  } catch (error) {
+    db.rollbackGroup();
+    throw error;
+  }
+}
+
+/** Rows with other texts, chained as if they had been made so. */
+function rewritten(
+  rows: readonly JournalRow[],
+  { before, change }: { readonly before: string; readonly change: (head: { s?: number[] }) => void },
+): JournalRow[] {
+  let sum = before;
+  return rows.map((row) => {
+    const end = row.body.indexOf("\n");
+    const head = JSON.parse(row.body.slice(0, end));
+    change(head);
+    const other = { ...row, body: JSON.stringify(head) + row.body.slice(end) };
+    sum = chainedSum(sum, other);
+    return { ...other, sum };
+  });
+}
+
+/** What rows say of each change: whether the indexes hold what they held. */
+function marks(rows: readonly JournalRow[]): boolean[] {
+  return rows.flatMap((row) =>
+    readRow(row).commits.flatMap(({ changes }) => changes.map(({ same }) => same))
+  );
+}
+
+/** Everything a view shows of the tables, through each index. */
+function everything(tx: ReadTransaction): unknown {
+  const scanned = (table: string, index: string) => [...tx.scan(table, index, { eq: [] }, { order: "asc" })];
+  return {
+    items: scanned("items", "by_creation_time"),
+    byId: scanned("items", "by_id"),
+    byN: scanned("items", "by_n"),
+    othersByN: scanned("others", "by_n"),
+    rows: scanned("_rows", "by_id"),
+    found: [...tx.search("items", "by_text", { query: "word", filters: [] })],
+    near: tx.vectorSearch("items", "by_place", { vector: [1, 0], limit: 10, filters: [] }).map(({ id }) => id)
+      .sort(),
+    others: scanned("others", "by_creation_time"),
+  };
+}
+
+/** A command of the property: inserts, changes or deletes one of a few documents, or ends a mutation or a group. */
+const commands = fc.array(
+  fc.record({
+    kind: fc.constantFrom("insert", "patch", "patch", "touch", "delete", "again", "mutation", "group"),
+    table: fc.constantFrom("items", "others", "_rows"),
+    which: fc.nat(3),
+    n: anyValue,
+    text: fc.constantFrom("word", "a word or two", "none"),
+  }),
+  { maxLength: 40 },
+);
+
+/** Each group a list of mutations, each a list of writes. */
+function groupsOf(
+  steps: typeof commands extends fc.Arbitrary<infer Steps> ? Steps : never,
+): ((tx: WriteTransaction) => void)[][] {
+  const ids: string[] = [];
+  const groups: ((tx: WriteTransaction) => void)[][] = [[]];
+  let writes: ((tx: WriteTransaction) => void)[] = [];
+  const endMutation = () => {
+    const these = writes;
+    writes = [];
+    if (these.length > 0) groups.at(-1)?.push((tx) => these.forEach((write) => write(tx)));
+  };
+  for (const { kind, table, which, n, text } of steps) {
+    if (kind === "mutation" || kind === "group") {
+      endMutation();
+      if (kind === "group") groups.push([]);
+      continue;
+    }
+    writes.push((tx) => {
+      const id = ids[which];
+      const doc = id === undefined ? null : tx.get(id);
+      if (kind === "insert" || id === undefined || doc === null) {
+        ids.unshift(tx.insert(table, { n, text, place: [1, which], more: 0 }));
+      } else if (kind === "patch") tx.patch(id, { n, text });
+      else if (kind === "touch") tx.patch(id, { more: text + which });
+      else {
+        tx.delete(id);
+        // Some come back as they were.
+        if (kind === "again") tx.importDocument(tx.tableOf(id) ?? "", doc, { mode: "insert" });
+      }
+    });
+  }
+  endMutation();
+  return groups;
+}
+
+/** Queries with what they read: whoever asked them has to learn of commits that change what they give. */
+const queries: ((tx: ReadTransaction) => unknown)[] = [
+  ...["items", "others", "_rows"].flatMap((table) => [
+    (tx: ReadTransaction) => [...tx.scan(table, "by_creation_time", { eq: [] }, { order: "asc" })],
+    (tx: ReadTransaction) => [...tx.scan(table, "by_id", { eq: [] }, { order: "desc" })].slice(0, 2),
+  ]),
+  ...["items", "others"].flatMap((table) => [
+    (
+      tx: ReadTransaction,
+    ) => [...tx.scan(table, "by_n", { eq: [], lower: { value: 0, inclusive: true } }, { order: "asc" })],
+    (tx: ReadTransaction) => [...tx.scan(table, "by_n", { eq: [null] }, { order: "asc" })],
+  ]),
+  (tx) => [...tx.search("items", "by_text", { query: "two", filters: [] })],
+  (tx) => tx.vectorSearch("items", "by_place", { vector: [1, 0], limit: 10, filters: [] }),
+];
+
+Deno.test("RP1 whatever a group does, and however many are applied at once: the same is shown, and whoever read it is told", () => {
+  fc.assert(
+    fc.property(commands, fc.nat(3), (steps, atOnce) => {
+      using pair = new Pair();
+      using reader = openReaderDatabase(pair.followerPath);
+      reader.useSchema(pair.schema);
+      const asked = () => {
+        reader.openSnapshot();
+        const answers = queries.map((query) => {
+          const tx = reader.beginQuery();
+          return { result: JSON.stringify(query(tx)), readSet: tx.readSet() };
+        });
+        reader.closeSnapshot();
+        return answers;
+      };
+      const rows: JournalRow[] = [];
+      for (const group of groupsOf(steps)) {
+        pair.group(...group);
+        rows.push(...pair.rows());
+      }
+      let ts = pair.follower.ts;
+      while (rows.length > 0) {
+        const before = asked();
+        const entries = pair.apply(rows.splice(0, atOnce + 1));
+        for (const entry of entries) assert.equal(entry.ts, ++ts);
+        for (const [at, { result }] of asked().entries()) {
+          const old = before[at] ?? assert.fail();
+          if (result === old.result) continue;
+          assert.ok(entries.some((entry) => readSetTouches(old.readSet, entry)), `query ${at} is not told`);
+        }
+        // What the service itself remembers of its tables goes by their contents.
+        for (const { changes } of entries) {
+          for (const { table, doc } of changes) {
+            assert.equal(doc === undefined, !table.startsWith("_"));
+          }
+        }
+      }
+      assert.equal(pair.follower.ts, pair.origin.ts);
+      const { here, there } = pair.shown();
+      assert.deepEqual(here, there);
+      checkDatabase(pair.followerPath);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+Deno.test("RP1 a row says of which documents the indexes hold what they held, and such are written without being read", () => {
+  using pair = new Pair();
+  const ids: Record<string, string> = {};
+  pair.group((tx) => {
+    for (const table of ["items", "others"]) {
+      ids[table] = tx.insert(table, { n: 1, text: "word", place: [1, 2], more: 0 });
+    }
+  });
+  const { items = "", others = "" } = ids;
+  assert.deepEqual(marks(pair.rows()), [false, false]);
+  const markOf = (run: (tx: WriteTransaction) => void) => {
+    pair.group(run);
+    return marks(pair.rows());
+  };
+  assert.deepEqual(markOf((tx) => tx.patch(others, { more: 1 })), [true]);
+  assert.deepEqual(markOf((tx) => tx.patch(others, { n: 2 })), [false]);
+  assert.deepEqual(markOf((tx) => tx.patch(items, { more: 1 })), [true]);
+  assert.deepEqual(markOf((tx) => tx.patch(items, { text: "another" })), [false], "words");
+  assert.deepEqual(markOf((tx) => tx.patch(items, { place: [2, 1] })), [false], "a vector");
+  assert.deepEqual(
+    markOf((tx) => {
+      tx.patch(others, { more: 2 });
+      tx.insert("others", { n: 3 });
+      tx.patch(items, { more: 2 });
+    }),
+    [true, false, true],
+  );
+  assert.deepEqual(
+    markOf((tx) => {
+      tx.delete(items);
+      tx.patch(others, { more: 3 });
+    }),
+    [false, true],
+  );
+});
+
+Deno.test("RP1 rows of a version that did not say it are applied all the same", async () => {
+  using pair = new Pair();
+  using replayed = new TemporaryDatabase();
+  Deno.copyFileSync(pair.followerPath, replayed.path);
+  const { sum = "" } = pair.follower.history ?? {};
+  let id = "";
+  pair.group((tx) => id = tx.insert("others", { n: 1, more: 0 }));
+  pair.group(
+    (tx) => tx.patch(id, { more: 1 }),
+    (tx) => tx.patch(id, { more: 2 }),
+    (tx) => tx.patch(id, { n: 5 }),
+  );
+  pair.group((tx) => tx.patch(id, { more: 3 }));
+  const rows = pair.rows();
+  assert.ok(marks(rows).includes(true));
+  const old = rewritten(rows, { before: sum, change: (head) => delete head.s });
+  assert.ok(!marks(old).includes(true));
+  pair.apply(old.slice(0, 2));
+  const [entry] = pair.apply(old.slice(2));
+  assert.equal(entry?.changes[0]?.kept, undefined);
+  assert.ok(entry?.changes[0]?.keys.every(([, before, after]) => before !== null && before === after));
+  const { here, there } = pair.shown();
+  assert.deepEqual(here, there);
+  using copy = openHistoryReplay(replayed.path);
+  for (const row of old) copy.take(row);
+  await Array.fromAsync(copy.write());
+});
+
+Deno.test("[PG5] keys that stay as they are, are made when somebody asks for them", () => {
+  using pair = new Pair();
+  let id = "";
+  pair.group((tx) => id = tx.insert("others", { n: 7, more: 0 }));
+  pair.apply();
+  pair.group((tx) => tx.patch(id, { more: 1 }));
+  const [entry] = pair.apply();
+  const [change] = entry?.changes ?? [];
+  assert.ok(change?.kept !== undefined && change.doc === undefined);
+  const { spaces, key } = { spaces: change.kept.spaces, key: (place: number) => change.kept?.key(place) };
+  assert.equal(spaces.length, 3);
+  assert.equal(key(0), id);
+  assert.deepEqual(change.keys, spaces.map((space, place) => [space, key(place), key(place)]));
+  const reader = openReaderDatabase(pair.followerPath);
+  reader.useSchema(pair.schema);
+  reader.openSnapshot();
+  const tx = reader.beginQuery();
+  assert.equal([...tx.scan("others", "by_n", { eq: [7] }, { order: "asc" })].length, 1);
+  assert.ok(entry && readSetTouches(tx.readSet(), entry));
+  reader[Symbol.dispose]();
+});
+
+Deno.test("RP16 a row that does not fit keeps those before it in its transaction from being applied, too", () => {
+  using pair = new Pair();
+  for (let n = 0; n < 4; n++) pair.group((tx) => tx.insert("items", { n, text: "word", place: [1, n] }));
+  const rows = pair.rows();
+  const before = pair.follower.history;
+  const last = rows.at(-1) ?? assert.fail();
+  for (
+    const bad of [
+      { ...last, body: last.body.replace("word", "work") },
+      { ...last, seq: last.seq + 1 },
+    ]
+  ) {
+    assert.throws(() => pair.apply([...rows.slice(0, -1), bad]), wrong("bad_entry", /does not follow row/));
+    assert.deepEqual(pair.follower.history, before);
+    assert.equal(pair.follower.ts, 0);
+  }
+  // Whatever its end does with the error, nothing of it can be committed.
+  pair.follower.openGroup();
+  assert.throws(() => pair.follower.applyRows([last]), wrong("bad_entry", /does not follow/));
+  assert.throws(() => pair.follower.commitGroup(null), wrong("failed_group", /failed to write/));
+  pair.follower.rollbackGroup();
+  pair.apply(rows);
+  assert.equal(pair.follower.ts, 4);
+});
+
+Deno.test("RP16 what a row says is checked: no table, no JSON, another document, or one that should be there", () => {
+  using pair = new Pair();
+  const { sum = "" } = pair.follower.history ?? {};
+  let id = "";
+  pair.group((tx) => id = tx.insert("others", { n: 1 }));
+  const [row] = pair.rows();
+  assert.ok(row);
+  const other = (from: string, to: string): JournalRow => {
+    const changed = { ...row, body: row.body.replaceAll(from, to) };
+    return { ...changed, sum: chainedSum(sum, changed) };
+  };
+  const doc = row.body.slice(row.body.indexOf("\n") + 1);
+  const refused: [JournalRow, EngineErrorCode, RegExp][] = [
+    [other(id, newId(99)), "bad_entry", /no table of document/],
+    [other(doc, "{"), "bad_entry", /it is not JSON/],
+    [other(doc, doc.replace(id, newId(2))), "bad_entry", /it is another document/],
+    [other(`${doc}`, ""), "bad_entry", /it is not JSON/],
+    [other(`\n${doc}`, ""), "bad_entry", /it ends too early/],
+    // It is said to be there.
+    [
+      rewritten([row], { before: sum, change: (head) => head.s = [1] })[0] ?? row,
+      "unusable_database",
+      /damaged/,
+    ],
+  ];
+  for (const [bad, code, message] of refused) {
+    assert.throws(() => pair.apply([bad]), wrong(code, message));
+    assert.equal(pair.follower.ts, 0);
+  }
+  pair.apply([row]);
+  const { here, there } = pair.shown();
+  assert.deepEqual(here, there);
+});
+
+Deno.test("a row that is wrong about indexes leaves what a check finds", async () => {
+  for (const way of ["applied", "replayed"]) {
+    using pair = new Pair();
+    let id = "";
+    pair.group((tx) => id = tx.insert("others", { n: 1 }));
+    pair.apply();
+    const { sum = "" } = pair.follower.history ?? {};
+    pair.group((tx) => tx.patch(id, { n: 2 }));
+    const rows = rewritten(pair.rows(), { before: sum, change: (head) => head.s = [1] });
+    using copied = new TemporaryDatabase();
+    {
+      using held = holdDatabase(pair.followerPath);
+      await held.copyTo(copied.path);
+    }
+    if (way === "applied") {
+      using db = openWriterDatabase(copied.path, { journal: { kind: "applied" } });
+      applied(db, rows);
+    } else {
+      using copy = openHistoryReplay(copied.path);
+      for (const row of rows) copy.take(row);
+      await Array.fromAsync(copy.write());
+    }
+    assert.throws(() => checkDatabase(copied.path), /index/, way);
+  }
+});
+
+Deno.test("RP1 tables and indexes that change between rows of one transaction are those of the rows behind", () => {
+  using pair = new Pair({ others: anyTable() });
+  let id = "";
+  pair.group((tx) => id = tx.insert("others", { n: 1, more: 0 }));
+  pair.origin.applySchema(schemaOf({ ...tables, others: anyTable({ indexes: [by_n] }) }));
+  pair.group((tx) => {
+    tx.patch(id, { more: 1 });
+    tx.insert("items", { n: 4, text: "word", place: [1, 1] });
+  });
+  pair.origin.applySchema(schemaOf({ ...tables, others: anyTable() }));
+  pair.group((tx) => tx.patch(id, { n: 2 }), (tx) => tx.delete(id));
+  applied(pair.follower, pair.rows());
+  checkDatabase(pair.followerPath);
+  using reader = openReaderDatabase(pair.followerPath);
+  reader.useSchema(schemaOf({ ...tables, others: anyTable() }));
+  reader.openSnapshot();
+  const tx = reader.beginQuery();
+  assert.equal(tx.get(id), null);
+  assert.equal([...tx.scan("items", "by_n", { eq: [4] }, { order: "asc" })].length, 1);
+});
