@@ -200,6 +200,13 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
   const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
   assert.equal(made_?.format, 2);
   assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
+  // What came later is added, without keeping servers out that do not know it.
+  await admin.query("alter table syncline.members drop column lag_ms");
+  await Promise.all([join_("even later"), join_("even later too")]);
+  const { rows: added } = await admin.query(
+    "select 1 from information_schema.columns where table_schema = 'syncline' and column_name = 'lag_ms'",
+  );
+  assert.ok(added.length > 0);
   const url2 = await postgres.database();
   // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
   looks = await postgres.client(new URL(url2).pathname.slice(1));

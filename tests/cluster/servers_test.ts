@@ -115,6 +115,12 @@ Deno.test("servers on one PostgreSQL", async (t) => {
         { role, epoch }: { role: string; epoch: number | null },
       ) => [role, epoch]);
       assert.deepEqual(roles.sort(), [["follower", null], ["leader", body.epoch]]);
+      await until(async () => {
+        const { servers } = (await get(a, "/api/admin/cluster", bearer)).body;
+        return servers.every(({ role, lagMs }: { role: string; lagMs: number | null }) =>
+          role === "leader" ? lagMs === 0 : lagMs !== null && lagMs >= 0
+        );
+      });
       assert.ok(!JSON.stringify(body).includes("postgres://"));
       assert.equal((await get(b, "/api/admin/cluster")).status, 401);
       assert.deepEqual((await get(b, "/api/health/ready")).body.cluster, {

@@ -381,7 +381,8 @@ testDashboard("a person looks after a server", {
   await t.step(
     "DA12 the servers of a cluster are told, and what is wrong with them comes first",
     async () => {
-      const server = { role: "follower", epoch: null, ts: 40, lagCommits: 2, sockets: 3, seenMs: 400 };
+      const behind = { lagCommits: 2, lagMs: 300 };
+      const server = { role: "follower", epoch: null, ts: 40, ...behind, sockets: 3, seenMs: 400 };
       const cluster = {
         enabled: true,
         id: "a",
@@ -391,7 +392,7 @@ testDashboard("a person looks after a server", {
         takeovers: 1,
         database: { status: "ok", forMs: 0 },
         servers: [
-          { ...server, address: "10.0.0.1:3210", role: "leader", epoch: 7, ts: 42, lagCommits: 0 },
+          { ...server, address: "10.0.0.1:3210", role: "leader", epoch: 7, ts: 42, lagCommits: 0, lagMs: 0 },
           { ...server, address: "10.0.0.2:3210" },
           { ...server, address: "10.0.0.3:3210", seenMs: 90_000 },
         ],
@@ -401,7 +402,7 @@ testDashboard("a person looks after a server", {
       await told("10.0.0.3:3210 was not heard of for 2 min.");
       await page.locator("li", { hasText: "10.0.0.3:3210" }).getByRole("link", { name: "Look" }).click();
       await page.getByRole("row", { name: /^10\.0\.0\.1:3210 leader 42/ }).waitFor();
-      await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2 3/ }).waitFor();
+      await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2, 300 ms 3/ }).waitFor();
       await page.unroute("**/api/admin/cluster");
       await page.route(
         "**/api/admin/cluster",

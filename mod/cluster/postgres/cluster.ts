@@ -67,6 +67,8 @@ export interface ServedState {
   /** Where the database stands. */
   readonly position: () => Pick<LogPosition, "seq" | "ts">;
   readonly sockets: () => number;
+  /** Since when something may be in the log that is not shown, in ms; `null`: that is not known, or it leads. */
+  readonly lagMs: () => number | null;
   readonly makeBackup: MakeBackup;
   /** Ends what runs here because only the leader may: another server may lead from now on. */
   readonly lapsed: () => Promise<void>;
@@ -618,6 +620,7 @@ export class PostgresCluster implements AsyncDisposable {
       ts,
       seq,
       served.sockets(),
+      served.lagMs(),
     );
     void this.#snapshots?.tend();
   }

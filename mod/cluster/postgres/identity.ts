@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
-import { createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
+import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
 
 export interface Identity {
   readonly id: string;
@@ -135,12 +135,20 @@ export async function updateCluster(
   { place, statements }: Pick<Asked, "place" | "statements">,
 ): Promise<void> {
   const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
-  if (await format() >= FORMAT) return;
+  if (await format() < FORMAT) {
+    try {
+      await connection.transaction((ask) => ask(updateSql(place.schema)));
+    } catch (error) {
+      // Another server was quicker.
+      if (!isThere(error) || await format() < FORMAT) throw refusal(error, place);
+    }
+  }
+  const hasLag = async () => (await connection.query(statements.hasLag, place.schema)).length > 0;
+  if (await hasLag()) return;
   try {
-    await connection.transaction((ask) => ask(updateSql(place.schema)));
+    await connection.transaction((ask) => ask(addedSql(place.schema)));
   } catch (error) {
-    // Another server was quicker.
-    if (!isThere(error) || await format() < FORMAT) throw refusal(error, place);
+    if (!isThere(error) || !await hasLag()) throw refusal(error, place);
   }
 }
 

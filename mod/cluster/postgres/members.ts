@@ -11,6 +11,8 @@ export interface Member {
   readonly ts: number;
   /** Behind the newest commit of the log. */
   readonly lagCommits: number;
+  /** Since when it may lack something, as it was when it was heard of; `null`: it has not told. The leader lacks nothing. */
+  readonly lagMs: number | null;
   readonly sockets: number;
   /** Since it was heard of. */
   readonly seenMs: number;
@@ -27,7 +29,7 @@ export async function readMembers(
     connection.query(statements.end),
   ]);
   const newest = Number(end?.["ts"] ?? 0);
-  return rows.map(({ holder, address, ts, sockets, seen_ms }) => {
+  return rows.map(({ holder, address, ts, sockets, lag_ms, seen_ms }) => {
     const leads = holder === lease?.["holder"];
     return {
       address: String(address),
@@ -35,6 +37,7 @@ export async function readMembers(
       epoch: leads ? Number(lease?.["epoch"]) : null,
       ts: Number(ts),
       lagCommits: Math.max(0, newest - Number(ts)),
+      lagMs: leads ? 0 : lag_ms === null ? null : Math.round(Number(lag_ms)),
       sockets: Number(sockets),
       seenMs: Math.max(0, Math.round(Number(seen_ms))),
     };

@@ -19,7 +19,8 @@ export function createSql(name: string): string {
     create table ${schema}.snapshots (seq bigint primary key, ts bigint not null, sum text not null,
       name text not null, bytes bigint not null, made_at timestamptz not null default now());
     create table ${schema}.members (holder text primary key, address text not null, role text not null,
-      ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null);
+      ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null,
+      lag_ms double precision);
     ${versionsSql(schema)}`;
 }
 
@@ -32,6 +33,11 @@ function versionsSql(schema: string): string {
     create table ${schema}.version_pieces (hash text not null, piece int not null, body bytea not null,
       primary key (hash, piece));
     alter table ${schema}.version_pieces alter body set storage external;`;
+}
+
+/** SQL that adds what came later, and what servers of before need not know: they name the columns that they write. */
+export function addedSql(name: string): string {
+  return `alter table ${quoted(name)}.members add column if not exists lag_ms double precision`;
 }
 
 /** SQL that makes a cluster of the format before this one of this one. */
@@ -216,19 +222,25 @@ export function statementsFor(schemaName: string) {
     ),
     note: named(
       "note",
-      `insert into ${schema}.members (holder, address, role, ts, seq, sockets, seen_at)
-       values ($1, $2, $3, $4::bigint, $5::bigint, $6::int, now())
+      `insert into ${schema}.members (holder, address, role, ts, seq, sockets, lag_ms, seen_at)
+       values ($1, $2, $3, $4::bigint, $5::bigint, $6::int, $7::double precision, now())
        on conflict (holder) do update set address = excluded.address, role = excluded.role, ts = excluded.ts,
-         seq = excluded.seq, sockets = excluded.sockets, seen_at = excluded.seen_at`,
+         seq = excluded.seq, sockets = excluded.sockets, lag_ms = excluded.lag_ms, seen_at = excluded.seen_at`,
     ),
     forget: named(
       "forget",
       `delete from ${schema}.members where holder = $1 or
          seen_at < now() - $2::double precision * interval '1 millisecond'`,
     ),
+    /** No row: the table is of before there was that column. */
+    hasLag: named(
+      "has_lag",
+      `select 1 from information_schema.columns
+       where table_schema = $1 and table_name = 'members' and column_name = 'lag_ms'`,
+    ),
     members: named(
       "members",
-      `select holder, address, role, ts, seq, sockets,
+      `select holder, address, role, ts, seq, sockets, lag_ms,
          (extract(epoch from now() - seen_at) * 1000)::double precision as seen_ms
        from ${schema}.members where seen_at > now() - $1::double precision * interval '1 millisecond' order by address, holder`,
     ),

@@ -14,6 +14,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 import { ClusterCode } from "./cluster_code.ts";
+import type { FollowingFeature } from "./following.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 import type { SchedulingFeature } from "./scheduling.ts";
 
@@ -68,6 +69,7 @@ export interface ClusterFeature extends Feature {
 export interface ClusterParts {
   readonly cluster: PostgresCluster | null;
   readonly accounts: AccountsFeature;
+  readonly following: Pick<FollowingFeature, "figures">;
   readonly maintenance: MaintenanceFeature;
   readonly sync: { readonly work: Pick<HubWork, "socketCount"> };
   /** Started behind this one. */
@@ -75,7 +77,7 @@ export interface ClusterParts {
 }
 
 export function startClustering({ host, renew }: FeatureContext, parts: ClusterParts): ClusterFeature {
-  const { cluster, accounts: { authenticator }, maintenance, sync: { work } } = parts;
+  const { cluster, accounts: { authenticator }, following, maintenance, sync: { work } } = parts;
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
@@ -83,6 +85,7 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
   const served: ServedState = {
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
+    lagMs: () => following.figures?.().lagMs ?? null,
     makeBackup: maintenance.makeBackup,
     lapsed: () => parts.scheduling.endActions(),
     renew,

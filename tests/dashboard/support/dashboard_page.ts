@@ -54,9 +54,12 @@ export function testDashboard(
         const page = await context.newPage();
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
-        page.on("response", (response) => {
-          // The browser's own message does not say what was asked for.
-          if (response.status() >= 500) faults.push(`${response.status()}: ${response.url()}`);
+        page.on("response", async (response) => {
+          // The browser's own message does not say what was asked for, nor what was answered.
+          if (response.status() < 500) return;
+          const fault = `${response.status()}: ${response.url()}`;
+          const at = faults.push(fault) - 1;
+          faults[at] = `${fault} ${await response.text().catch(() => "")}`;
         });
         page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
         const dashboard = dashboardPage({ server, context, page });

@@ -67,14 +67,17 @@ export function Cluster({ cluster }: { readonly cluster: ClusterStatus }) {
 }
 
 function ServerRow(
-  { server: { address, role, ts, lagCommits, sockets, seenMs } }: { readonly server: Member },
+  { server: { address, role, ts, lagCommits, lagMs, sockets, seenMs } }: { readonly server: Member },
 ) {
   return (
     <tr>
       <td className="mono">{address}</td>
       <td>{role === "leader" ? <Badge tone="accent">leader</Badge> : <Badge>follower</Badge>}</td>
       <td className="number">{count(ts)}</td>
-      <td className="number">{lagCommits === 0 ? "–" : count(lagCommits)}</td>
+      <td className="number">
+        {lagCommits === 0 ? "–" : count(lagCommits)}
+        {lagCommits > 0 && lagMs !== null && `, ${duration(Math.max(1, lagMs))}`}
+      </td>
       <td className="number">{count(sockets)}</td>
       <td className="number" data-tone={seenMs > SILENT_MS ? "bad" : undefined}>
         {duration(Math.max(1, seenMs))} ago
