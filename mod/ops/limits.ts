@@ -119,6 +119,8 @@ export const opsLimits = {
   heldLookMs: 100,
   /** Who cancels a restore while another is being staged waits for so long. */
   stagingWaitMs: 10_000,
+  /** Who stages a restore while another is being staged or cancelled waits for so long. */
+  stagingHeldMs: 2_000,
   /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
   snapshotAttemptsMax: 3,
   /** Bytes of a backup written between two looks at the room on the disk; less than `diskReserveBytes`. */

@@ -246,6 +246,20 @@ Deno.test("[RS4] one archive is staged at a time", async () => {
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });
 
+Deno.test("[RS4] whoever is about to end with another one is waited for, also when it takes the folder away", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const path = join(s.dataDir, "restore-staged");
+  await Deno.mkdir(path);
+  const folder = await Deno.open(path);
+  assert.ok(await folder.tryLock(true));
+  const staged = s.stage();
+  await Deno.remove(path);
+  folder.close();
+  await staged;
+  assert.ok(await stagedRestore(s.dataDir));
+});
+
 Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async () => {
   await using s = new Setup();
   const before = await s.fill();

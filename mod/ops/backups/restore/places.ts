@@ -46,9 +46,20 @@ export async function takeStaging(dataDir: string): Promise<Disposable | null> {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
-  if (await folder.tryLock(true)) return folder;
+  if (await folder.tryLock(true) && await isStill(folder, stagedFolder(dataDir))) return folder;
   folder.close();
   return null;
+}
+
+/** Whether an open folder is the one at a path: whoever held it may have removed it. */
+async function isStill(folder: Deno.FsFile, path: string): Promise<boolean> {
+  try {
+    const [held, there] = await Promise.all([folder.stat(), Deno.stat(path)]);
+    return held.ino === there.ino && held.dev === there.dev;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }
 
 /** Removes what crashes left behind: all but the marker and the folder it names. To be called by who may stage. */

@@ -1,6 +1,7 @@
 /** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import {
   checkDatabase,
   checkDatabaseSchema,
@@ -9,6 +10,7 @@ import {
   UnusableDatabaseError,
 } from "../../../engine/mod.ts";
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
+import { opsLimits } from "../../limits.ts";
 import type { OnProgress } from "../../progress.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
@@ -57,10 +59,7 @@ export async function stageRestore(
   const { bytes, size } = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
-    await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
-    await syncFolder(dataDir);
-    staging = await takeStaging(dataDir);
-    if (staging === null) throw new RestoreError("Another restore is being staged: wait until it is");
+    staging = await waitForStaging(dataDir, signal);
     const before = await readMarker(dataDir);
     if (before !== null && before.swap !== null) {
       throw new RestoreError(
@@ -80,6 +79,23 @@ export async function stageRestore(
   } finally {
     await removeStagedFolderIfEmpty(dataDir);
     staging?.[Symbol.dispose]();
+  }
+}
+
+/** The right to stage. Who is about to end, as somebody who cancels a restore, is waited for; a `RestoreError` when it takes longer. */
+async function waitForStaging(dataDir: string, signal: AbortSignal): Promise<Disposable> {
+  const givesUpAt = performance.now() + opsLimits.stagingHeldMs;
+  for (;;) {
+    // Whoever had it may just have removed the folder.
+    await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
+    await syncFolder(dataDir);
+    const staging = await takeStaging(dataDir);
+    if (staging !== null) return staging;
+    if (performance.now() >= givesUpAt) {
+      throw new RestoreError("Another restore is being staged: wait until it is");
+    }
+    await wait(opsLimits.heldLookMs);
+    signal.throwIfAborted();
   }
 }
 
