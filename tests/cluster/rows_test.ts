@@ -517,6 +517,7 @@ Deno.test("[PG7] who is far behind the end of the log leaves the lease to others
   const served = {
     position: () => ({ seq, ts: seq }),
     sockets: () => 0,
+    lagMs: () => null,
     makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
     lapsed: () => Promise.resolve(),
     renew: () => void renewed++,
@@ -568,6 +569,7 @@ Deno.test("[PG3] who took the lease renews it at its pace, and not as if another
   const served = {
     position: () => ({ seq: 0, ts: 0 }),
     sockets: () => 0,
+    lagMs: () => null,
     makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
     lapsed: () => Promise.resolve(),
     renew: () => void renewed++,
