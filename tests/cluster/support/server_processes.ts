@@ -131,12 +131,13 @@ export class ProcessRig implements AsyncDisposable {
     this.#bucket = parts.bucket;
   }
 
-  /** With `deployed` they serve what is deployed to them, instead of a folder of functions. */
+  /** They serve the bank, or what is deployed to them, or what the flags of `app` say. */
   static async start(
     url: string,
     count: number,
-    { deployed = false, onSaid = () => {} }: {
+    { deployed = false, app, onSaid = () => {} }: {
       readonly deployed?: boolean;
+      readonly app?: readonly string[];
       readonly onSaid?: (line: string) => void;
     } = {},
   ): Promise<ProcessRig> {
@@ -176,7 +177,7 @@ export class ProcessRig implements AsyncDisposable {
           String(port),
           "--data",
           join(folder, `data-${at}`),
-          ...deployed ? [] : ["--functions", join(folder, "functions")],
+          ...app ?? (deployed ? [] : ["--functions", join(folder, "functions")]),
         ],
       ];
       return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, ways, onSaid });
