@@ -91,6 +91,14 @@ export class Connection implements Disposable {
     }
   }
 
+  /**
+   * For a file whose commits are kept elsewhere: from now on they are not synced to the disk one by one, but when the
+   * write-ahead log is copied. After a power failure the file is as one of its commits left it, and newer ones are gone.
+   */
+  syncLater(): void {
+    this.#db.exec("PRAGMA synchronous = NORMAL");
+  }
+
   /** Whether a transaction is open. SQLite itself ends one after some errors. */
   get inTransaction(): boolean {
     return this.#db.isTransaction;

@@ -67,7 +67,10 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   try {
     createIfEmpty(connection);
     const kind = options.journal?.kind;
-    if (kind !== "applied" && kind !== "given") refuseFollowed(connection, path);
+    const place = followedPlace(connection);
+    if (kind !== "applied" && kind !== "given") refuseFollowed(place, path);
+    // What a power failure takes is in the cluster's log, and is applied again before anybody is served.
+    else if (place !== null && isClusterPlace(place)) connection.syncLater();
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
@@ -76,8 +79,7 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
 }
 
 /** Whoever follows could not go on after a commit of another kind. */
-function refuseFollowed(connection: Connection, path: string): void {
-  const place = followedPlace(connection);
+function refuseFollowed(place: string | null, path: string): void {
   if (place === null) return;
   throw new UnusableDatabaseError(path, {
     reason: `its commits come from "${place}"`,

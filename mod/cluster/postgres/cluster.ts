@@ -157,7 +157,7 @@ export class PostgresCluster implements AsyncDisposable {
       place: options.place,
       use: "lease",
       answerMs: clusterLimits.leaseAnswerMs,
-      first: [`listen ${log}`, `listen ${lease}`],
+      first: () => [`listen ${lease}`, ...this.#role === "leader" ? [] : [`listen ${log}`]],
       onNotice: (channel) => this.#notices.told(channel),
     });
     this.#lease = new Lease({
@@ -321,6 +321,7 @@ export class PostgresCluster implements AsyncDisposable {
         return has && await this.#isAtEnd(position);
       }) && this.#lease.epoch !== null;
     this.#role = isLeader ? "leader" : "follower";
+    void this.#hear();
     if (isLeader) this.#lead(position);
     return this.#role;
   }
@@ -447,6 +448,19 @@ export class PostgresCluster implements AsyncDisposable {
       epoch,
       cluster: this.#identity.id,
     });
+  }
+
+  /** Followers are told of rows; who leads would be woken by each of its own. Never rejects. */
+  async #hear(): Promise<void> {
+    const { hear, unhear } = this.#statements;
+    const hears = this.#role === "follower";
+    try {
+      await this.#leaseConnection.query(hears ? hear : unhear);
+      // What came before nobody was told of.
+      if (hears) this.#notices.told(channelsOf(this.#options.place.schema).log);
+    } catch {
+      // The next connection begins with it; without it there is a look each second.
+    }
   }
 
   async #makeReady(fetches: boolean): Promise<LogPosition> {

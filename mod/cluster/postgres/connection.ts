@@ -35,7 +35,7 @@ export interface ConnectionOptions {
   /** The connection is given up when an answer takes longer. */
   readonly answerMs?: number;
   /** Statements that each new connection begins with. */
-  readonly first?: readonly string[];
+  readonly first?: () => readonly string[];
   /** Told of notifications, and with `null` when some may have been missed. */
   readonly onNotice?: (channel: string | null) => void;
 }
@@ -112,7 +112,7 @@ export class Connection implements AsyncDisposable {
     const pauseMs = this.#triedAt + clusterLimits.reconnectMs - performance.now();
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#triedAt = performance.now();
-    const { place, use, answerMs = clusterLimits.statementMs, first = [], onNotice } = this.#options;
+    const { place, use, answerMs = clusterLimits.statementMs, first, onNotice } = this.#options;
     const { host, port, user, password, database, tls } = place;
     const client = new pg.Client({
       host,
@@ -140,7 +140,7 @@ export class Connection implements AsyncDisposable {
     if (onNotice !== undefined) client.on("notification", ({ channel }) => onNotice(channel));
     try {
       await client.connect();
-      for (const text of first) await client.query(text);
+      for (const text of first?.() ?? []) await client.query(text);
     } catch (error) {
       this.#client = null;
       void end(client);

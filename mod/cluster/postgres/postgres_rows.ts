@@ -149,12 +149,13 @@ export class PostgresRows implements RowKeeper {
   ): Promise<boolean> {
     if (looks) {
       const there = await this.#sumOf(row.seq);
+      if (there === row.sum) this.#tell();
       if (there !== null) return there === row.sum;
     }
     const { connection, statements, epoch, firstSeq } = this.#options;
     const { seq, tsBefore, ts, at, sum } = row;
     try {
-      const added = await connection.query(
+      const adding = connection.query(
         statements.append,
         epoch,
         seq,
@@ -165,12 +166,20 @@ export class PostgresRows implements RowKeeper {
         body,
         firstSeq,
       );
-      return added.length === 1;
+      // The database comes to it behind the row, and has answered for that by then.
+      this.#tell();
+      return (await adding).length === 1;
     } catch (error) {
       if (codeOf(error) !== "23505") throw error;
       // It may be this very row, sent before and late.
       return await this.#sumOf(seq) === sum;
     }
+  }
+
+  /** That there is a new row. Whoever does not hear of it looks all the same, soon. */
+  #tell(): void {
+    const { connection, statements } = this.#options;
+    void connection.query(statements.tell).catch(() => {});
   }
 
   async #sumOf(seq: number): Promise<string | null> {

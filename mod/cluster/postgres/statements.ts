@@ -77,8 +77,13 @@ export function statementsFor(schemaName: string) {
            exists (select from ${schema}.log p where p.seq = $2::bigint - 1))
          for key share of l
          returning seq)
-       select seq, pg_notify('${channels.log}', '') from added`,
+       select seq from added`,
     ),
+    /** That there are new rows. In a statement of its own: its lock, and waking all who listen, hold up no row. */
+    tell: named("tell", `notify ${channels.log}`),
+    /** A server that leads is told of no rows: they are its own. */
+    hear: named("hear", `listen ${channels.log}`),
+    unhear: named("unhear", `unlisten ${channels.log}`),
     sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
     end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
     /**

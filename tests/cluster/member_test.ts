@@ -1,0 +1,194 @@
+/** A server's part in its cluster without a server around it: what it is told of rows, and how it begins with a database of before. */
+import assert from "node:assert/strict";
+import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
+import { Connection } from "../../mod/cluster/postgres/connection.ts";
+import { Notices } from "../../mod/cluster/postgres/notices.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
+import { anyTable, schemaOf } from "../engine/support.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
+import { TestPostgres } from "./support/postgres.ts";
+
+const schema = schemaOf({ items: anyTable() });
+
+function join(
+  url: string,
+  { dataDir, folder }: { readonly dataDir: string; readonly folder: TempFolder },
+): Promise<PostgresCluster> {
+  return PostgresCluster.join({
+    place: parsePostgresUrl(url),
+    secret: "a secret of all servers, 2030",
+    snapshots: { kind: "folder", path: folder.at("snapshots") },
+    dataDir,
+    address: "http://here",
+    serviceKey: () => Promise.resolve("key"),
+    useServiceKey: () => Promise.resolve(),
+    log: () => {},
+  });
+}
+
+/** The writer of a leader, which commits what its cluster keeps. */
+class Leading implements Disposable {
+  readonly #cluster: PostgresCluster;
+  readonly #db: WriterDatabase;
+
+  constructor(cluster: PostgresCluster, dataDir: string) {
+    this.#cluster = cluster;
+    this.#db = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "given" } });
+  }
+
+  async begin(): Promise<void> {
+    const staged = this.#db.stageSchema(schema);
+    if (staged.row !== null) await this.#keep(staged.row);
+    staged.commit();
+  }
+
+  async insert(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      this.#db.openGroup();
+      this.#db.beginMutation({ at: n }).insert("items", { n });
+      this.#db.releaseMutation();
+      await this.#keep(this.#db.sealGroup(null));
+      this.#db.commitGroup(null);
+    }
+  }
+
+  async #keep(row: JournalRow | null): Promise<void> {
+    assert.ok(row !== null, "it changes something");
+    assert.equal(await this.#cluster.rows?.keep(row), null);
+  }
+
+  [Symbol.dispose](): void {
+    this.#db[Symbol.dispose]();
+  }
+}
+
+Deno.test("[PG1] [PG5] [PG25] a server's part in its cluster", async (t) => {
+  await using postgres = await TestPostgres.start();
+  await t.step(
+    "a server whose disk has lost its newest commits follows until it has applied them, and leads then",
+    () => beginsBehind(postgres),
+  );
+  await t.step(
+    "followers are told of rows, also one that led before; who leads is not woken by its own",
+    () => toldOfRows(postgres),
+  );
+  await t.step("a row is kept whether or not others can be told of it", () => toldOfNone(postgres));
+});
+
+async function beginsBehind(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const dataDir = folder.at("data");
+  await Deno.mkdir(dataDir);
+  let ts = 0;
+  {
+    await using cluster = await join(url, { dataDir, folder });
+    assert.equal(await cluster.begin(), "leader");
+    using leading = new Leading(cluster, dataDir);
+    await leading.begin();
+    await leading.insert(3);
+    // What a power failure would leave.
+    for (const end of ["", "-wal"]) {
+      await Deno.copyFile(`${dataDir}/data.db${end}`, folder.at(`left${end}`));
+    }
+    await leading.insert(4);
+    ts = (await cluster.end())?.ts ?? 0;
+  }
+  for (const end of ["", "-wal"]) await Deno.copyFile(folder.at(`left${end}`), `${dataDir}/data.db${end}`);
+  await Deno.remove(`${dataDir}/data.db-shm`).catch(() => {});
+  await using cluster = await join(url, { dataDir, folder });
+  assert.equal(await cluster.begin(), "follower", "nobody leads who lacks a row, though the lease is free");
+  assert.equal(cluster.hasLease, false);
+  {
+    using follower = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "applied" } });
+    assert.ok(follower.ts < ts, "some commits are gone");
+    const { generation = null, seq = 0, sum = "" } = follower.history ?? {};
+    assert.ok(generation !== null);
+    await using log = cluster.openLog();
+    const { signal } = new AbortController();
+    const { items } = await log.read({ generation, seq, sum, ts: follower.ts }, { signal });
+    assert.equal(items.length, 4);
+    follower.openGroup();
+    for (const row of items) follower.applyRow(row);
+    follower.commitGroup(null);
+    assert.equal(follower.ts, ts);
+  }
+  assert.equal(await cluster.begin(), "leader");
+  using leading = new Leading(cluster, dataDir);
+  await leading.begin();
+  await leading.insert(1);
+  assert.equal((await cluster.end())?.ts, ts + 1);
+}
+
+async function toldOfRows(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const { told } = Notices.prototype;
+  /** By server, how often rows were told of. */
+  const heard = new Map<Notices, number>();
+  Notices.prototype.told = function (channel) {
+    if (channel === "syncline_log") heard.set(this, (heard.get(this) ?? 0) + 1);
+    told.call(this, channel);
+  };
+  try {
+    for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
+    await using a = await join(url, { dataDir: folder.at("a"), folder });
+    assert.equal(await a.begin(), "leader");
+    const ofA = [...heard.keys()];
+    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+    await using b = await join(url, { dataDir: folder.at("b"), folder });
+    assert.equal(await b.begin(), "follower");
+    await until(() => heard.size > ofA.length, { what: "it looks for what came before it was told" });
+    const [ofB] = [...heard.keys()].filter((notices) => !ofA.includes(notices));
+    assert.ok(ofB !== undefined);
+    heard.clear();
+    {
+      using leading = new Leading(a, folder.at("a"));
+      await leading.begin();
+      await leading.insert(3);
+    }
+    await until(() => (heard.get(ofB) ?? 0) >= 4, { what: "the follower is told of each" });
+    // Behind its own statements anything would have come that was sent before.
+    await a.members();
+    assert.deepEqual([...heard.keys()], [ofB]);
+    // Somebody else leads now.
+    await a.handOver();
+    heard.clear();
+    const other = await postgres.client(new URL(url).pathname.slice(1));
+    await other.query(
+      "update syncline.lease set until = now() + interval '1 minute', holder = 'other', epoch = epoch + 1",
+    );
+    assert.equal(await a.begin(), "follower");
+    await until(() => heard.size > 0, { what: "it looks for what came meanwhile" });
+    heard.clear();
+    await other.query("notify syncline_log");
+    await until(() => heard.size === 2, { what: "both are told" });
+    await other.end();
+  } finally {
+    Notices.prototype.told = told;
+  }
+}
+
+async function toldOfNone(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const { query } = Connection.prototype;
+  let tells = 0;
+  Connection.prototype.query = function (statement, ...values) {
+    if (!statement.name.endsWith("_tell")) return query.call(this, statement, ...values);
+    return tells++ % 2 === 0 ? new Promise(() => {}) : Promise.reject(new Error("The queue is full"));
+  };
+  try {
+    await using cluster = await join(url, { dataDir: folder.path, folder });
+    assert.equal(await cluster.begin(), "leader");
+    using leading = new Leading(cluster, folder.path);
+    await leading.begin();
+    await leading.insert(4);
+    assert.equal(tells, 5);
+    assert.equal((await cluster.end())?.seq, 5);
+  } finally {
+    Connection.prototype.query = query;
+  }
+}
