@@ -20,7 +20,6 @@ function synchronousOf(path: string, journal?: WriterOptions["journal"]): unknow
   const { exec } = DatabaseSync.prototype;
   let opened: DatabaseSync | null = null;
   DatabaseSync.prototype.exec = function (sql) {
-    // deno-lint-ignore no-this-alias -- it is asked below
     opened = this;
     return exec.call(this, sql);
   };
