@@ -111,7 +111,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
     const { items } = await log.read({ generation, seq, sum, ts: follower.ts }, { signal });
     assert.equal(items.length, 4);
     follower.openGroup();
-    for (const row of items) follower.applyRow(row);
+    follower.applyRows(items);
     follower.commitGroup(null);
     assert.equal(follower.ts, ts);
   }

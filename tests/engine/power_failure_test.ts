@@ -126,7 +126,7 @@ Deno.test("[PG25] of what a power failure takes from a server's database the log
       reached.push(seq);
       for (const row of rows.slice(seq)) {
         follower.openGroup();
-        follower.applyRow(row);
+        follower.applyRows([row]);
         follower.commitGroup(null);
       }
     }
