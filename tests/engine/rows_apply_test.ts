@@ -27,6 +27,7 @@ import type {
   WriterDatabase,
   WriteTransaction,
 } from "../../mod/engine/mod.ts";
+import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
 import { anyTable, anyValue, schemaOf, TemporaryDatabase } from "./support.ts";
 
 const by_n = { name: "by_n", fields: ["n"] };
@@ -369,6 +370,52 @@ Deno.test("[PG5] keys that stay as they are, are made when somebody asks for the
   assert.equal([...tx.scan("others", "by_n", { eq: [7] }, { order: "asc" })].length, 1);
   assert.ok(entry && readSetTouches(tx.readSet(), entry));
   reader[Symbol.dispose]();
+});
+
+Deno.test("[PG5] who has read beside what a document was between two rows that come together is told, too", () => {
+  using pair = new Pair();
+  let moved = "";
+  pair.group((tx) => moved = tx.insert("items", { n: 1, text: "one", place: [1, 1] }));
+  pair.apply();
+  using reader = openReaderDatabase(pair.followerPath);
+  reader.useSchema(pair.schema);
+  const readSets = [
+    (tx: ReadTransaction) => [...tx.scan("items", "by_n", { eq: [2] }, { order: "asc" })],
+    (tx: ReadTransaction) => [...tx.search("items", "by_text", { query: "two", filters: [] })],
+  ].map((query) => {
+    reader.openSnapshot();
+    const tx = reader.beginQuery();
+    assert.deepEqual(query(tx), []);
+    reader.closeSnapshot();
+    return tx.readSet();
+  });
+  const told = (entries: readonly CommitEntry[]) =>
+    readSets.map((readSet) => entries.map((entry) => readSetTouches(readSet, entry)));
+  // One that is not there before and behind them, and one that is again as it was.
+  let gone = "";
+  const twice = [
+    [
+      (tx: WriteTransaction) => gone = tx.insert("items", { n: 2, text: "two" }),
+      (tx: WriteTransaction) => tx.delete(gone),
+    ],
+    [
+      (tx: WriteTransaction) => tx.patch(moved, { n: 2, text: "two" }),
+      (tx: WriteTransaction) => tx.patch(moved, { n: 1, text: "one" }),
+    ],
+  ] as const;
+  for (const [first, second] of twice) {
+    for (const together of [true, false]) {
+      if (together) pair.group((tx) => void first(tx), (tx) => void second(tx));
+      else {
+        pair.group((tx) => void first(tx));
+        pair.group((tx) => void second(tx));
+      }
+      const rows = pair.rows();
+      const travelling = JSON.stringify(packApplied(applied(pair.follower, rows)));
+      assert.deepEqual(told(appliedEntries(rows, JSON.parse(travelling))), [[true, true], [true, true]]);
+      assert.deepEqual(pair.shown().here, pair.shown().there);
+    }
+  }
 });
 
 Deno.test("RP16 a row that does not fit keeps those before it in its transaction from being applied, too", () => {

@@ -1,6 +1,7 @@
 /**
- * What rows do to the documents of a database, written in one go: of each document only the last state. Where a row says that
- * the indexes hold of a document what they held, one statement writes it and nothing of it is read.
+ * What rows do to the documents of a database, written in one go: of each document the last state, and those before it where
+ * indexes held something else then, for a socket may be shown any commit. Where a row says that the indexes hold of a document
+ * what they held, one statement writes it and nothing of it is read.
  */
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -9,48 +10,61 @@ import type { DocumentWriter, StoredDocument } from "../documents/document_write
 import { documentOfEntry } from "../documents/system_fields.ts";
 import { indexedFields, indexEntries } from "../indexes/index_set.ts";
 import { beginAlike } from "../indexes/same_fields.ts";
-import type { DocumentChange, KeyChange } from "../types.ts";
+import type { DocumentChange } from "../types.ts";
 import type { Table } from "../table.ts";
-import { GatheredChanges } from "./gathered_changes.ts";
+import { GatheredChanges, type GatheredState } from "./gathered_changes.ts";
 import type { RowCommit } from "./row.ts";
 import type { AppliedRows, AppliedTable } from "./row_entries.ts";
 
 export class RowChanges {
   readonly #connection: Connection;
   readonly #writer: DocumentWriter;
+  readonly #tables: Tables;
   readonly #gathered: GatheredChanges;
+  /** What became of documents of which something else became behind it. */
+  readonly #passed: DocumentChange[] = [];
 
   constructor(
     connection: Connection,
     { writer, tables }: { readonly writer: DocumentWriter; readonly tables: Tables },
   ) {
     this.#connection = connection;
+    this.#tables = tables;
     this.#writer = writer;
     this.#gathered = new GatheredChanges(tables);
   }
 
   /** Throws an `EngineError` for a document of no table. */
   gather({ changes }: RowCommit): void {
-    for (const change of changes) this.#gathered.add(change);
+    for (const change of changes) {
+      const before = this.#gathered.of(change.id);
+      if (before !== undefined && !before.same && !change.same) this.#pass(change.id, before);
+      this.#gathered.add(change);
+    }
+  }
+
+  /** The keys of a state with which neither the first nor the last one has its own in common. */
+  #pass(id: string, { text }: GatheredState): void {
+    const table = this.#tables.ofId(id);
+    if (table !== undefined) this.#passed.push(this.#bring(table, { id, text }));
   }
 
   /** Throws an `EngineError` for what cannot be of this database, and when it is damaged. */
   write(): AppliedRows {
     const tables: AppliedTable[] = [];
-    const changes: DocumentChange[] = [];
+    const changes = [...this.#passed];
     for (const [table, states] of this.#gathered.byTable) {
-      const { name, number: tableNumber } = table;
       tables.push(appliedTable(table));
       for (const [id, { text, same }] of states) {
         if (same && text !== null) this.#writer.rewriteById({ table, id, text });
-        else changes.push({ table: name, tableNumber, id, keys: this.#bring(table, { id, text }) });
+        else changes.push(this.#bring(table, { id, text }));
       }
     }
     return { tables, changes };
   }
 
-  /** Brings a document to a state, whatever it was before. Gives back its keys. */
-  #bring(table: Table, { id, text }: { readonly id: string; readonly text: string | null }): KeyChange[] {
+  /** Brings a document to a state, whatever it was before. Gives back its keys in both. */
+  #bring(table: Table, { id, text }: { readonly id: string; readonly text: string | null }): DocumentChange {
     const row = this.#connection.statement(table.sql.get).get(id) as [number, string] | undefined;
     const [rid, old] = row ?? [0, null];
     const after = text === null ? null : stored(table, { id, rid, text });
@@ -60,7 +74,8 @@ export class RowChanges {
       ? { ...after, text: old }
       : stored(table, { id, rid, text: old });
     if (old !== text) this.#writer.write(before, after);
-    return keyChangesOf(table, { id, before, after });
+    const keys = keyChangesOf(table, { id, before, after });
+    return { table: table.name, tableNumber: table.number, id, keys };
   }
 }
 

@@ -22,8 +22,8 @@ export interface AppliedRows {
   /** The tables whose documents changed. */
   readonly tables: readonly AppliedTable[];
   /**
-   * Documents of which indexes may hold something else now, each once, with its keys before the first row and after the
-   * last: there was no state in between that anybody could have read.
+   * Documents of which indexes may hold something else now, with their keys before and after. One that held something else
+   * in between, too, comes several times: nobody has read it then, but whoever has read before may be shown any commit.
    */
   readonly changes: readonly DocumentChange[];
 }
@@ -34,7 +34,8 @@ export function rowEntries(
   { tables, changes }: AppliedRows,
 ): CommitEntry[] {
   const known = new Map(tables.map((table) => [table.number, new KeyMaker(table)]));
-  const keysOf = new Map(changes.map(({ id, keys }) => [id, keys]));
+  const keysOf = new Map<string, readonly KeyChange[]>();
+  for (const { id, keys } of changes) keysOf.set(id, [...keysOf.get(id) ?? [], ...keys]);
   return rows.flatMap((row) => {
     const { commits } = readRow(row);
     // A part of a text keeps the whole of it.
