@@ -13,6 +13,7 @@ import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
 import { LogGapError } from "../../mod/ops/replication/mod.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
+import { FakeClock, settled } from "../support/fake_clock.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
@@ -382,6 +383,82 @@ Deno.test("[PG5] a row that is larger than what is read at once keeps nobody fro
     const { seq, ts, sum } = row;
     position = { ...position, seq, ts, sum };
   }
+});
+
+Deno.test("[PG5] behind many commits more come together before they are read, unless another one is to lead", async () => {
+  const clock = new FakeClock();
+  const notices = new Notices(clock);
+  let logged: readonly Record<string, unknown>[] = [];
+  await using log = new PostgresLog({
+    connection: {
+      query: ({ name }, after) => {
+        if (!name.endsWith("_read")) return Promise.resolve([{ seq: 0, ts: 0 }]);
+        return Promise.resolve(logged.filter(({ seq }) => Number(seq) > Number(after)));
+      },
+    },
+    statements: statementsFor("any"),
+    place: "here",
+    generation: GENERATION,
+    more: () => notices.from("log"),
+    hurry: () => notices.from("lease"),
+    clock,
+  });
+  let position = { generation: GENERATION, seq: 0, ts: 0, sum: "" };
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const add = (commits: number) => {
+    const { seq, ts } = logged.at(-1) ?? { seq: 0, ts: 0 };
+    const row = { seq: Number(seq) + 1, ts_before: Number(ts), ts: Number(ts) + commits, at: 1, sum: "s" };
+    const end = { end_seq: row.seq, end_ts: row.ts };
+    logged = [...logged, { ...row, text: "{}", bytes: null }].map((row) => ({ ...row, ...end }));
+    notices.told("log");
+  };
+  const read = async () => {
+    const { items } = await log.read(position, { signal });
+    const { seq, ts, sum } = items.at(-1) ?? position;
+    position = { ...position, seq, ts, sum };
+    return items.length;
+  };
+  /** Reads on, with the clock going, once it waits for nothing else; how long that takes. */
+  const readOn = async (then = () => {}) => {
+    const from = clock.now();
+    let ms: number | null = null;
+    const reading = read().finally(() => ms = clock.now() - from);
+    await settled();
+    then();
+    for (await settled(); ms === null; await settled()) clock.move(0.25);
+    return { rows: await reading, ms };
+  };
+  const behind = async (commits: number) => {
+    add(commits);
+    await readOn();
+  };
+  await behind(1);
+  add(1);
+  assert.deepEqual(await readOn(), { rows: 1, ms: 0.25 }, "one commit holds up hardly anybody");
+  await behind(40);
+  add(1);
+  assert.deepEqual(await readOn(() => add(1)), { rows: 2, ms: 10 });
+  await behind(10_000);
+  add(1);
+  assert.equal((await readOn()).ms, clusterLimits.gatherMsMax);
+  await behind(10_000);
+  clock.move(clusterLimits.gatherMsMax);
+  add(1);
+  assert.equal((await readOn()).ms, 0, "what comes later is read at once");
+  await behind(10_000);
+  add(1);
+  assert.equal((await readOn(() => notices.told("lease"))).ms, 0);
+  await behind(10_000);
+  notices.told("lease");
+  add(1);
+  assert.equal((await readOn()).ms, 0, "also when it was told while rows were applied");
+  await behind(10_000);
+  add(1);
+  const reading = read();
+  await settled();
+  stopping.abort();
+  await assert.rejects(reading, { name: "AbortError" });
 });
 
 Deno.test("[PG5] a log is read the same from a database that cannot hold every text as such", async () => {

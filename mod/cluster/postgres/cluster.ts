@@ -333,13 +333,15 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** The log as followers read it. */
   openLog(): CommitLog<JournalRow> {
-    const { log } = channelsOf(this.#options.place.schema);
+    const { log, lease } = channelsOf(this.#options.place.schema);
     return new PostgresLog({
       connection: this.#connection,
       statements: this.#statements,
       place: this.place,
       generation: this.#identity.generation,
       more: () => this.#notices.from(log),
+      // Writes wait for whoever is about to lead.
+      hurry: () => this.#notices.from(lease),
     });
   }
 

@@ -28,6 +28,12 @@ export const clusterLimits = {
   takeRowsMax: 1_000,
   /** A lease is given up when its holder does not lead and has not come nearer to it for this long. */
   stuckMs: 10_000,
+  /**
+   * Who was given commits reads on so much later for each of them, about as long as a leader under full load makes as many:
+   * what is applied in one transaction costs less, and few commits are read on from at once. At most so long.
+   */
+  gatherMsPerCommit: 0.25,
+  gatherMsMax: 50,
   /** Rows that are read at once. */
   rowsRead: 512,
   /** Bytes of them: one row may be larger. */

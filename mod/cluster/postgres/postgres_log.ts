@@ -1,6 +1,7 @@
 /** The log of a cluster, as its followers read it. */
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
+import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -11,8 +12,23 @@ export interface PostgresLogOptions {
   readonly place: string;
   readonly generation: string;
   /** Asked before it is read: what it gives resolves when there may be more since, when the time is over, or when it is aborted. */
-  readonly more: () => (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void>;
+  readonly more: () => Wait;
+  /** The same for what makes it wait no longer for rows to come together; when absent it does not wait for that. */
+  readonly hurry?: () => Wait;
+  readonly clock?: Clock;
   readonly now?: () => number;
+}
+
+type Wait = (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void>;
+
+/** The end of the log as it was read last. */
+interface End {
+  readonly seq: number;
+  /** Waits for what has come since. */
+  readonly more: Wait;
+  /** Waits for more to come together, up to a moment of the clock. */
+  readonly gather: Wait | null;
+  readonly gatherUntil: number;
 }
 
 const { now: systemNow } = Date;
@@ -20,26 +36,36 @@ const { now: systemNow } = Date;
 export class PostgresLog implements CommitLog<JournalRow> {
   readonly place: string;
   readonly #options: PostgresLogOptions;
-  /** Where the log ended when it was read last, if all of it was, with the wait for what has come since. */
-  #end: { readonly seq: number; readonly more: ReturnType<PostgresLogOptions["more"]> } | null = null;
+  readonly #clock: Clock;
+  /** `null`: it was not read to its end. */
+  #end: End | null = null;
 
   constructor(options: PostgresLogOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
     this.place = options.place;
   }
 
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
-    const { generation, more } = this.#options;
+    const { generation, more, hurry } = this.#options;
     if (after.generation !== generation) throw new LogGapError("The database is of another history");
     // Each row costs one look, not another one behind it that finds nothing.
-    if (this.#end?.seq === after.seq) await this.#end.more({ ms: clusterLimits.pollMs, signal });
+    if (this.#end?.seq === after.seq) await this.#comeTogether(this.#end, signal);
     signal.throwIfAborted();
     this.#end = null;
-    const since = more();
+    const waits = { more: more(), gather: hurry?.() ?? null };
+    const readAt = this.#clock.now();
     const { end, ...found } = await this.#readOnce(after);
     const seq = after.seq + found.items.length;
-    if (seq === end) this.#end = { seq, more: since };
+    const commits = (found.items.at(-1)?.ts ?? after.ts) - after.ts;
+    if (seq === end) this.#end = { ...waits, seq, gatherUntil: readAt + gatherMs(commits) };
     return found;
+  }
+
+  async #comeTogether({ more, gather, gatherUntil }: End, signal: AbortSignal): Promise<void> {
+    await more({ ms: clusterLimits.pollMs, signal });
+    const ms = gatherUntil - this.#clock.now();
+    if (gather !== null && ms > 0) await gather({ ms, signal });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -78,6 +104,12 @@ export class PostgresLog implements CommitLog<JournalRow> {
     }
     return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt, end: endSeq };
   }
+}
+
+/** For how long rows come together behind so many commits. */
+function gatherMs(commits: number): number {
+  const { gatherMsPerCommit, gatherMsMax } = clusterLimits;
+  return Math.min(gatherMsMax, commits * gatherMsPerCommit);
 }
 
 /** A row of the log as a journal has it. */
