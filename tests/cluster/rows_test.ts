@@ -14,6 +14,7 @@ import { LogGapError } from "../../mod/ops/replication/mod.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { FakeClock, settled } from "../support/fake_clock.ts";
+import type { Log } from "../../mod/kit/log.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
@@ -560,10 +561,12 @@ Deno.test("[PG8] a server that is told to stop while it waits for the database g
 
 function joinCluster(
   url: string,
-  { dataDir, folder, leaseMs }: {
+  { dataDir, folder, leaseMs, ...others }: {
     readonly dataDir: string;
     readonly folder: TempFolder;
     readonly leaseMs: number;
+    readonly startMs?: number;
+    readonly log?: Log;
   },
 ): Promise<PostgresCluster> {
   return PostgresCluster.join({
@@ -576,8 +579,41 @@ function joinCluster(
     useServiceKey: () => Promise.resolve(),
     leaseMs,
     log: () => {},
+    ...others,
   });
 }
+
+Deno.test("[PG12] who waits for a database that cannot be reached, or has no room for its connections, is told so once", async () => {
+  await using postgres = await TestPostgres.start();
+  await using folder = new TempFolder();
+  await Deno.mkdir(folder.at("a"));
+  const said: string[] = [];
+  const log: Log = (level, message, { reason } = {}) => void said.push(`${level} ${message}: ${reason}`);
+  const parts = { dataDir: folder.at("a"), folder, leaseMs: 60_000, log };
+  const nobody = new URL(await postgres.database());
+  using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  nobody.port = String(unused.addr.port);
+  unused.close();
+  await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /cannot be reached/);
+  const away = "warn The cluster's database cannot be reached now, and is tried again";
+  assert.equal(said.length, 1, said.join("\n"));
+  assert.match(said.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
+
+  await using admin = { it: await postgres.client("postgres"), [Symbol.asyncDispose]: () => admin.it.end() };
+  await admin.it.query("create role few login connection limit 1");
+  await admin.it.query("create database small owner few");
+  await using cluster = await joinCluster(postgres.url("small", "few"), parts);
+  const began = cluster.begin();
+  await until(() => said.length > 0, { what: "it is told" });
+  await pause(4 * clusterLimits.reconnectMs);
+  assert.deepEqual(said.splice(0), [`${away}: too many connections for role "few"`]);
+  await admin.it.query("alter role few connection limit 3");
+  assert.equal(await began, "leader");
+  assert.ok(
+    said.some((line) => line.startsWith("info The cluster's database answers again")),
+    said.join("\n"),
+  );
+});
 
 Deno.test("[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near", async () => {
   await using postgres = await TestPostgres.start();

@@ -551,14 +551,24 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** For what cannot go on without the database. */
   async #askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    let since: number | null = null;
     for (;;) {
       try {
-        return await ask();
+        const answer = await ask();
+        if (since !== null) this.#tellBack(since);
+        return answer;
       } catch (error) {
         if (!(error instanceof AwayError) || this.#stopping.signal.aborted) throw error;
+        if (since === null) tellAway(this.#options, error);
+        since ??= performance.now();
         await wait(clusterLimits.reconnectMs, undefined, { signal: this.#stopping.signal });
       }
     }
+  }
+
+  #tellBack(since: number): void {
+    const forMs = Math.round(performance.now() - since);
+    this.#options.log("info", "The cluster's database answers again", { forMs });
   }
 
   async #run(): Promise<void> {
@@ -570,16 +580,18 @@ export class PostgresCluster implements AsyncDisposable {
       let pauseMs = tendMs;
       try {
         await this.#tend();
+        if (this.#awaySince !== null) this.#tellBack(this.#awaySince);
         this.#awaySince = null;
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof AwayError)) {
+        if (error instanceof AwayError) {
+          if (this.#awaySince === null) tellAway(this.#options, error);
+          // It may be the connection alone, and there is still time to renew the lease on another one.
+          if (this.#lease.isSure) pauseMs = clusterLimits.reconnectMs;
+        } else {
           this.#options.log("error", "The cluster's database refused what every server asks of it", {
             error,
           });
-        } else if (this.#lease.isSure) {
-          // It may be the connection alone, and there is still time to renew the lease on another one.
-          pauseMs = clusterLimits.reconnectMs;
         }
         this.#awaySince ??= performance.now();
         // Nothing was told meanwhile.
@@ -742,6 +754,14 @@ export class PostgresCluster implements AsyncDisposable {
   }
 }
 
+/** Whoever waits is told for what, once. */
+function tellAway({ place, log }: Pick<ClusterOptions, "place" | "log">, { message }: AwayError): void {
+  log("warn", "The cluster's database cannot be reached now, and is tried again", {
+    place: placeOf(place),
+    reason: message,
+  });
+}
+
 async function findOrMake(
   options: ClusterOptions,
   { connection, statements }: { readonly connection: Connection; readonly statements: Statements },
@@ -749,12 +769,13 @@ async function findOrMake(
   const { place, secret, dataDir, serviceKey, useServiceKey } = options;
   const asked = { place, secret, statements };
   const until = performance.now() + (options.startMs ?? clusterLimits.startMs);
-  for (;;) {
+  for (let tries = 0;; tries++) {
     try {
       await connection.open();
       break;
     } catch (error) {
       if (!(error instanceof AwayError) || performance.now() > until) throw error;
+      if (tries === 0) tellAway(options, error);
       await wait(clusterLimits.reconnectMs);
     }
   }
