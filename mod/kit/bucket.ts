@@ -18,6 +18,8 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import type { ByteRange } from "./byte_range.ts";
+import { bucketLimits } from "./limits.ts";
+import { BucketRetries, type Patience } from "./places/bucket_retries.ts";
 
 export interface BucketPlace {
   readonly bucket: string;
@@ -31,8 +33,10 @@ export interface BucketPlace {
 }
 
 export interface BucketOptions {
-  /** A request that has no answer for this long has failed; never, unless told. */
+  /** A request that has no answer for this long has failed, all its tries together; never, unless told. */
   readonly requestMs?: number;
+  /** How often a request is tried. */
+  readonly patience?: Patience;
   /** Ends requests under way. */
   readonly signal?: AbortSignal;
 }
@@ -80,6 +84,7 @@ export class Bucket implements Disposable {
     this.#bucket = bucket;
     this.#prefix = prefix;
     this.#options = options;
+    const { patience = { attempts: bucketLimits.attempts } } = options;
     this.#client = new S3Client({
       region,
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
@@ -97,8 +102,8 @@ export class Bucket implements Disposable {
       userAgentAppId: "syncline",
       defaultUserAgentProvider: () => Promise.resolve([["syncline", "1"]]),
       defaultsMode: "standard",
-      retryMode: "standard",
-      maxAttempts: 3,
+      retryStrategy: new BucketRetries(patience),
+      maxAttempts: patience.attempts,
     });
   }
 

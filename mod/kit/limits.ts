@@ -10,3 +10,14 @@ export const csvLimits = {
   /** Bytes of one row of a CSV file: the largest document has fewer, with every quote in it doubled. */
   rowBytesMax: 8 * MiB,
 } as const;
+
+/** Requests to buckets. */
+export const bucketLimits = {
+  /** How often a request is sent that the service does not answer, or is too busy for. */
+  attempts: 3,
+  /** The first pause after a service that is too busy, and after a connection that broke; each later one is twice as long. */
+  busyPauseMs: 500,
+  brokenPauseMs: 100,
+  /** Longest pause, also where the service asks for a longer one. */
+  pauseMsMax: 20_000,
+} as const;

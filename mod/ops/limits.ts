@@ -281,8 +281,14 @@ export const replicationLimits = {
   objectBytesMax: 256 * MiB,
   /** What was being written to a folder when a process was killed is removed when it is this old. */
   partialKeptMs: 3_600_000,
+  /** An upload to a bucket in parts that was not ended is given up when it was begun so long ago: large ones take hours. */
+  uploadKeptMs: 3 * 86_400_000,
   /** A request to a bucket that has no answer for this long has failed. */
   requestMs: 30_000,
+  /** How often it is tried within that time: what a replica asks for nobody waits for who could try again. */
+  requestAttempts: 6,
+  /** How often an object whose bytes break off is gone on with although that brought nothing new. */
+  readAttemptsMax: 2,
   /** Where a bucket knows no conditional writes: the pause after which a new owner looks whether it is the owner. */
   settleMs: 500,
   /** Pauses after a failed try to ship grow from one to the other. */
@@ -332,8 +338,11 @@ export const replicationLimits = {
   errorsKept: 10,
   /** Journal rows that a restore takes before it says how far it is. */
   rowsPerPause: 4_096,
-  /** Segments that a restore fetches ahead. */
+  /** Segments that a restore fetches ahead, which it reads as a whole; larger ones are read some bytes at a time. */
   segmentsAhead: 4,
+  segmentBytesWhole: 2 * MiB,
+  /** Bytes read at once of a larger one in a folder. */
+  streamChunkBytes: 256 * KiB,
   /** How often in a row it looks for what a segment that is gone was merged into. */
   mergedLooks: 3,
   /** What a listing lacks may be in the next one, so much later. */

@@ -1,6 +1,7 @@
 /** Archives in a bucket, for a restore: which there are, and one of them brought here. */
 import { dirname } from "node:path";
 import type { Bucket, ListedObject } from "../../kit/bucket.ts";
+import { ObjectLostError, openObject } from "../../kit/places/bucket_object.ts";
 import { opsLimits } from "../limits.ts";
 import { hasRoom } from "../disk_room.ts";
 import { NewFile } from "../new_file.ts";
@@ -34,66 +35,32 @@ export async function downloadArchive(
   bucket: Bucket,
   { name, path, stallMs = opsLimits.downloadStallMs }: DownloadOptions,
 ): Promise<boolean> {
-  const first = await bucket.read(name);
-  if (first === null) return false;
-  const { size, version } = first;
+  await using object = await openObject(bucket, {
+    name,
+    stallMs,
+    attemptsMax: opsLimits.downloadAttemptsMax,
+  });
+  if (object === null) return false;
+  const { size, chunks } = object;
   if (!await hasRoom(dirname(path), size)) {
-    await first.body.cancel();
     throw new RestoreError(`There is no room on the disk for the ${size} bytes of the archive: free some`);
   }
   await using file = await NewFile.create(path);
   const whenFull = () =>
     new RestoreError("There is no room on the disk for the rest of the archive: free some");
   const writer = file.writable({ whenFull }).getWriter();
-  let received = 0;
-  let body: ReadableStream<Uint8Array<ArrayBuffer>> | null = first.body;
   try {
-    for (let vain = 0; received < size; vain++) {
-      const before = received;
-      let broken: unknown = new Error("the connection ended");
-      try {
-        body ??= (await bucket.read(name, { part: { start: received, end: size - 1 }, version }))?.body ??
-          null;
-        if (body === null) throw new RestoreError(`The archive "${name}" is gone from the bucket`);
-        for await (const chunk of chunksOf(body, stallMs)) {
-          received += chunk.length;
-          if (received > size) {
-            throw new RestoreError(`The archive "${name}" has changed meanwhile: try again`);
-          }
-          await writer.write(chunk);
-        }
-      } catch (error) {
-        if (error instanceof RestoreError) throw error;
-        broken = error;
-      }
-      body = null;
-      if (received > before) vain = 0;
-      if (received < size && vain >= opsLimits.downloadAttemptsMax) throw broken;
-    }
+    for await (const chunk of chunks) await writer.write(chunk);
     await writer.close();
   } catch (error) {
     await writer.abort().catch(() => {});
-    throw error;
+    if (!(error instanceof ObjectLostError)) throw error;
+    throw new RestoreError(
+      error.why === "gone"
+        ? `The archive "${name}" is gone from the bucket`
+        : `The archive "${name}" has changed meanwhile: try again`,
+    );
   }
   await file.place();
   return true;
-}
-
-/** The chunks of a body until it ends; one that stands still for too long ends too. */
-async function* chunksOf(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  stallMs: number,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const reader = body.getReader();
-  const cancel = () => reader.cancel().catch(() => {});
-  try {
-    for (;;) {
-      const timer = setTimeout(cancel, stallMs);
-      const { done, value } = await reader.read().finally(() => clearTimeout(timer));
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await cancel();
-  }
 }

@@ -2,23 +2,30 @@
 import type { Log } from "../../kit/log.ts";
 import { replicationLimits } from "../limits.ts";
 
+const systemNow = performance.now.bind(performance);
+
 export class Heartbeat implements AsyncDisposable {
   readonly #url: string | null;
   readonly #log: Log;
+  readonly #now: () => number;
   #askedAt = -Infinity;
   #asking: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
-  /** `null`: nobody is asked. */
-  constructor(url: string | null, log: Log) {
+  /** `null`: nobody is asked. `now`: a clock that never goes back, in ms from any moment. */
+  constructor(
+    url: string | null,
+    { log, now = systemNow }: { readonly log: Log; readonly now?: () => number },
+  ) {
     this.#url = url;
     this.#log = log;
+    this.#now = now;
   }
 
   /** At most one request a while; what it fails with is told. */
   beat(): void {
     const { heartbeatMs, heartbeatTimeoutMs } = replicationLimits;
-    const now = performance.now();
+    const now = this.#now();
     if (this.#url === null || this.#asking !== null || now - this.#askedAt < heartbeatMs) return;
     this.#askedAt = now;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(heartbeatTimeoutMs)]);

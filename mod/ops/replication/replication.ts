@@ -78,7 +78,7 @@ export class Replication implements AsyncDisposable {
   private constructor(options: ReplicationOptions) {
     this.#options = options;
     const { dataDir, server: host, target, snapshotEveryMs, keepMs, heartbeatUrl, log } = options;
-    this.#heartbeat = new Heartbeat(heartbeatUrl, log);
+    this.#heartbeat = new Heartbeat(heartbeatUrl, { log });
     this.#lead = new ShippingLead(options.everyMs);
     const claim = { instance: crypto.randomUUID(), host, since: new Date().toISOString() };
     this.#begin = { type: "Begin", work: "ship", dataDir, target, claim, snapshotEveryMs, keepMs };

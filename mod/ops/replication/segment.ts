@@ -93,11 +93,11 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return all;
 }
 
+/** The bytes of a segment: all of them, or some at a time. */
+export type SegmentBytes = Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array<ArrayBuffer>>;
+
 /** The rows of a segment one by one: see {@linkcode readSegmentParts}. */
-export async function* readSegment(
-  bytes: Uint8Array<ArrayBuffer>,
-  segment: SegmentName,
-): AsyncGenerator<JournalRow> {
+export async function* readSegment(bytes: SegmentBytes, segment: SegmentName): AsyncGenerator<JournalRow> {
   for await (const rows of readSegmentParts(bytes, segment)) yield* rows;
 }
 
@@ -106,12 +106,12 @@ export async function* readSegment(
  * certain that the segment is whole; each row by itself is. Throws a `ReplicaError` for a damaged segment.
  */
 export async function* readSegmentParts(
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: SegmentBytes,
   segment: SegmentName,
 ): AsyncGenerator<readonly JournalRow[]> {
   const reader = new RowReader(segment);
   try {
-    for await (const piece of unpackFrames(ReadableStream.from([bytes]))) {
+    for await (const piece of unpackFrames(bytes instanceof Uint8Array ? once(bytes) : bytes)) {
       const rows: JournalRow[] = [];
       let fault: unknown = null;
       try {
@@ -131,6 +131,10 @@ export async function* readSegmentParts(
       error instanceof RangeError;
     throw known ? damaged(segment, "its bytes are not what was written", error) : error;
   }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 function checkHead(line: string, segment: SegmentName): void {

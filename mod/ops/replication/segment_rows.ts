@@ -8,8 +8,8 @@ import { replicationLimits } from "../limits.ts";
 import { chainFrom, generationsOf, type Segment } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { readSegmentParts } from "./segment.ts";
-import type { ReplicaTarget } from "./target/replica_target.ts";
+import { readSegmentParts, type SegmentBytes } from "./segment.ts";
+import { ObjectGoneError, type ReplicaTarget } from "./target/replica_target.ts";
 
 /** One by one: see {@linkcode partsOf}. */
 export async function* rowsOf(
@@ -41,10 +41,19 @@ export async function* partsOf(
         missing = segment;
         break;
       }
-      for await (const rows of readSegmentParts(bytes, segment)) {
-        yield within(rows, { after: reached.seq, upTo: last.toSeq });
+      try {
+        for await (const rows of readSegmentParts(bytes, segment)) {
+          const part = within(rows, { after: reached.seq, upTo: last.toSeq });
+          const end = part.at(-1);
+          if (end === undefined) continue;
+          yield part;
+          reached = { seq: end.seq, sum: end.sum };
+        }
+      } catch (error) {
+        if (!(error instanceof ObjectGoneError)) throw error;
+        missing = segment;
+        break;
       }
-      reached = { seq: segment.toSeq, sum: segment.sum };
       looks = 0;
     }
     if (missing === null) return;
@@ -87,26 +96,24 @@ function gone({ fromTs, toTs, generation }: Segment): ReplicaError {
 async function* fetched(
   target: ReplicaTarget,
   segments: readonly Segment[],
-): AsyncGenerator<{ readonly segment: Segment; readonly bytes: Uint8Array<ArrayBuffer> | null }> {
-  const fetching: Promise<Uint8Array<ArrayBuffer> | null>[] = [];
+): AsyncGenerator<{ readonly segment: Segment; readonly bytes: SegmentBytes | null }> {
+  const { segmentsAhead, segmentBytesWhole } = replicationLimits;
+  const fetching: (Promise<Uint8Array<ArrayBuffer> | null> | undefined)[] = [];
   let ahead = 0;
-  let bytes = 0;
   try {
     for (const [at, segment] of segments.entries()) {
-      while (ahead < segments.length && ahead < at + replicationLimits.segmentsAhead) {
-        const next = segments[ahead];
-        if (next === undefined) break;
-        // One at least, and the others while they are small.
-        if (ahead > at && bytes + next.file.size > replicationLimits.mergeCacheBytes) break;
-        bytes += next.file.size;
-        const read = target.read(next.file.name);
+      for (; ahead < Math.min(segments.length, at + segmentsAhead); ahead++) {
+        const { name, size } = segments[ahead]?.file ?? segment.file;
+        // Larger ones are read when it is their turn, some at a time.
+        if (size > segmentBytesWhole) continue;
+        const read = target.read(name);
         // Looked at when its turn has come.
         read.catch(() => {});
-        fetching[ahead++] = read;
+        fetching[ahead] = read;
       }
-      yield { segment, bytes: await fetching[at] ?? null };
+      const whole = fetching[at];
+      yield { segment, bytes: await (whole ?? target.stream(segment.file.name)) };
       delete fetching[at];
-      bytes -= segment.file.size;
     }
   } finally {
     // What was asked for ahead counts until it is there.

@@ -4,7 +4,12 @@ import { join } from "node:path";
 import type { BenchContext } from "../context.ts";
 import { Child } from "../support/child.ts";
 import { peakMemory } from "../support/process_tree.ts";
-import { makeRestorable, type RestorableOptions } from "../support/restorable.ts";
+import {
+  makeRestorable,
+  mergedToOne,
+  type Restorable,
+  type RestorableOptions,
+} from "../support/restorable.ts";
 import type { Row } from "../table.ts";
 
 const MB = 1_000_000;
@@ -14,10 +19,11 @@ const ONES = 50_000;
 /** As the command is run. */
 const HEAP = "--v8-flags=--max-old-space-size=256,--max-semi-space-size=4";
 
-interface Restored {
+interface Restored extends Restorable {
   readonly commits: number;
-  readonly databaseBytes: number;
   readonly peakBytes: number;
+  /** Seconds that making the replica took. */
+  readonly making: number;
   /** By the clock, and of all threads of the process. */
   readonly seconds: Record<"unpack" | "replay" | "check" | "all", number>;
   readonly processor: Record<"unpack" | "replay" | "check" | "all", number>;
@@ -28,18 +34,27 @@ export async function restoreRows(context: BenchContext): Promise<Row[]> {
   const commits = full ? 1_000_000 : 100_000;
   const data = full ? { notes: 950_000, accounts: 200_000 } : { notes: 50_000, accounts: 20_000 };
   const all = await restored(context, { commits, group: 16, ...data });
-  const ones = await restored(context, { commits: ONES, group: 1, notes: 50_000, accounts: 20_000 });
+  const small = { notes: 50_000, accounts: 20_000 };
+  const ones = await restored(context, { commits: ONES, group: 1, ...small });
+  // A server's largest segment is a part of this one.
+  const many = full ? 600_000 : commits;
+  const merged = await restored(context, { commits: many, merges: mergedToOne(many), ...small });
   return [
     replayRow("restore from a replica: commits replayed each second", all),
     memoryRow("restore from a replica: memory at the most, MB", all),
     replayRow("the same where each commit is a group of its own", ones),
     memoryRow("memory of that at the most, MB", ones),
+    replayRow("restore where all segments were merged to one", merged),
+    memoryRow("memory of that at the most, MB", merged),
   ];
 }
 
-function replayRow(name: string, { commits, databaseBytes, seconds, processor }: Restored): Row {
+function replayRow(name: string, restored: Restored): Row {
+  const { commits, databaseBytes, segments, segmentBytesMax, seconds, processor } = restored;
   const perSecond = commits / seconds.replay;
-  const database = `${commits} commits on ${(databaseBytes / MB).toFixed(0)} MB`;
+  const database = `${commits} commits on ${
+    (databaseBytes / MB).toFixed(0)
+  } MB, in ${segments} segments of at most ${(segmentBytesMax / MB).toFixed(1)} MB`;
   return {
     name,
     measured: `${perSecond.toFixed(0)}/s`,
@@ -50,7 +65,7 @@ function replayRow(name: string, { commits, databaseBytes, seconds, processor }:
   };
 }
 
-function memoryRow(name: string, { seconds, processor, peakBytes }: Restored): Row {
+function memoryRow(name: string, { seconds, processor, peakBytes, making }: Restored): Row {
   return {
     name,
     measured: `${(peakBytes / MB).toFixed(0)} MB`,
@@ -59,7 +74,7 @@ function memoryRow(name: string, { seconds, processor, peakBytes }: Restored): R
     }, check ${seconds.check.toFixed(0)}; ${processor.all.toFixed(0)} s of processor`,
     ratio: peakBytes / MB,
     target: { atMost: 300 },
-    details: { peakBytes },
+    details: { peakBytes, making },
   };
 }
 
@@ -68,7 +83,9 @@ async function restored(
   size: Omit<RestorableOptions, "folder"> & { readonly commits: number },
 ): Promise<Restored> {
   const folder = context.folder();
-  const { replica, databaseBytes } = await makeRestorable({ folder, ...size });
+  const madeAt = performance.now();
+  const made = await makeRestorable({ folder, ...size });
+  const making = (performance.now() - madeAt) / 1_000;
   const dataDir = join(folder, "restored");
   await Deno.mkdir(dataDir);
   await using child = new Child({
@@ -76,7 +93,7 @@ async function restored(
       ..."run --quiet --no-prompt --no-check -P=restore".split(" "),
       HEAP,
       fileURLToPath(new URL("../support/restore_child.ts", import.meta.url)),
-      replica,
+      made.replica,
       dataDir,
     ],
   });
@@ -84,5 +101,7 @@ async function restored(
   const peakBytes = await peakMemory(child.pid);
   const { commits, seconds, processor } = JSON.parse(told);
   if (commits !== size.commits) throw new Error(`${commits} commits of ${size.commits} were restored`);
-  return { commits, databaseBytes, peakBytes, seconds, processor };
+  // The next one needs the room.
+  await Deno.remove(folder, { recursive: true });
+  return { ...made, commits, peakBytes, making, seconds, processor };
 }

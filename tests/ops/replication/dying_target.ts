@@ -66,11 +66,13 @@ export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaT
       yield* await doing({ operation: "list", name: begin }, () => Array.fromAsync(target.list(begin)));
     },
     read: (name) => doing({ operation: "read", name }, () => target.read(name)),
+    stream: (name) => doing({ operation: "stream", name }, () => target.stream(name)),
     download: (name, path) => doing({ operation: "download", name }, () => target.download(name, path)),
     put: (name, bytes) => doing({ operation: "put", name }, () => target.put(name, bytes)),
     upload: (name, path) => doing({ operation: "upload", name }, () => target.upload(name, path)),
     create: (name, bytes) => doing({ operation: "create", name }, () => target.create(name, bytes)),
     remove: (name) => doing({ operation: "remove", name }, () => target.remove(name)),
+    tidy: () => doing({ operation: "tidy", name: "" }, () => target.tidy()),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

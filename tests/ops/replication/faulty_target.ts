@@ -21,11 +21,13 @@ export function faultyTarget(target: ReplicaTarget, faults: Faults): ReplicaTarg
       yield* faults.listed?.(objects) ?? objects;
     },
     read: async (name) => (await before("read", name), await target.read(name)),
+    stream: async (name) => (await before("stream", name), await target.stream(name)),
     download: async (name, path) => (await before("download", name), await target.download(name, path)),
     put: async (name, bytes) => (await before("put", name), await target.put(name, bytes)),
     upload: async (name, path) => (await before("upload", name), await target.upload(name, path)),
     create: async (name, bytes) => (await before("create", name), await target.create(name, bytes)),
     remove: async (name) => (await before("remove", name), await target.remove(name)),
+    tidy: async () => (await before("tidy", ""), await target.tidy()),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

@@ -186,3 +186,52 @@ Deno.test("[RP11] how long commits have waited is told before they are shipped",
   assert.ok(told.lagCommits > waiting);
   assert.ok(told.lagMs <= Math.ceil(performance.now() - before));
 });
+
+Deno.test("[RP7] [RP8] what waits beyond its bound is dropped: commits go on, and log, status and metrics tell of it", async () => {
+  await using folder = new TempFolder();
+  const replica = folder.at("replica");
+  await using server = await startTestServer({
+    functions,
+    config: {
+      metrics: { token: null },
+      replication: {
+        to: { kind: "folder", path: replica },
+        everyMs: 50,
+        snapshotEveryMs: 86_400_000,
+        keepMs: 7 * 86_400_000,
+        maxPendingBytes: 50_000,
+        heartbeatUrl: null,
+      },
+    },
+  });
+  const bearer = await bearerOf(server);
+  const status = async () => {
+    const response = await fetch(`${server.url}/api/admin/replication`, {
+      headers: { Authorization: `Bearer ${bearer}` },
+    });
+    return await response.json();
+  };
+  const shipped = async () => {
+    const { lagCommits, lastSnapshot, generation } = await status();
+    return lagCommits === 0 && lastSnapshot !== null ? generation : null;
+  };
+  const first = await found(shipped, { what: "all is shipped" });
+  await Deno.rename(replica, folder.at("unmounted"));
+  for (let n = 0; n < 30; n++) await add(server, `${n} ${"x".repeat(2_000)}`);
+  const { errors } = await found(async () => {
+    const told = await status();
+    return told.counts.overflows === 1 ? told : null;
+  }, { what: "it is told while the target is away" });
+  assert.ok(errors.some(({ message }: { message: string }) => /The journal was dropped/.test(message)));
+  await Deno.rename(folder.at("unmounted"), replica);
+  await found(async () => {
+    const generation = await shipped();
+    return generation !== null && generation !== first ? generation : null;
+  }, { what: "another generation is shipped" });
+  assert.ok(server.logged.includes("warn Replication goes to a generation"));
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  assert.match(metrics, /^syncline_replication_overflows_total 1$/m);
+  const { generations } = await status();
+  assert.deepEqual(generations.map(({ generation }: { generation: string }) => generation).indexOf(first), 0);
+  assert.equal((await notes(server)).length, 30);
+});

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { followedState, openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
+import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { bring } from "../../../mod/ops/replication/follow/bring.ts";
 import {
   listGenerations,
@@ -161,9 +162,28 @@ Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a place t
       const { staged, model } = await rig.restore({});
       assert.equal(staged.ts, rig.models.length - 1);
       assert.deepEqual(sorted(model), sorted(rig.models.at(-1)), `killed ${moment} "${step}"`);
+      const halves = await halvesIn(rig.replica);
+      assert.equal(halves.length, moment === "amid" ? 1 : 0, `killed ${moment} "${step}": ${halves}`);
+      for (const half of halves) await Deno.utime(half, 0, 0);
+      // The next look for what is too old finds it, wherever it is.
+      await rig.open();
+      rig.now += replicationLimits.sweepMs;
+      await lives.live(null);
+      assert.deepEqual(await halvesIn(rig.replica), [], `killed ${moment} "${step}"`);
     }
   }
 });
+
+/** What was being written to a folder. */
+async function halvesIn(folder: string): Promise<string[]> {
+  const halves: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory) halves.push(...await halvesIn(path));
+    else if (name.endsWith(".partial")) halves.push(path);
+  }
+  return halves;
+}
 
 /** Copies of a folder, each as a kill at that moment would leave it. */
 class Copies {

@@ -10,6 +10,7 @@ import { BucketTarget } from "../../../mod/ops/replication/target/bucket_target.
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
 import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { Rig, sorted } from "./rig.ts";
@@ -17,6 +18,11 @@ import { Rig, sorted } from "./rig.ts";
 const bytes = (text: string) => new TextEncoder().encode(text);
 const names = async (target: ReplicaTarget, begin: string) =>
   (await Array.fromAsync(target.list(begin))).map(({ name, size }) => `${name} ${size}`).sort();
+
+async function streamed(target: ReplicaTarget, name: string): Promise<Uint8Array> {
+  const chunks = await target.stream(name) ?? assert.fail(`there is no "${name}"`);
+  return new Uint8Array(await new Response(ReadableStream.from(chunks)).arrayBuffer());
+}
 
 async function behaves(target: ReplicaTarget, folder: TempFolder): Promise<void> {
   assert.equal(await target.read("a/b.json"), null);
@@ -27,6 +33,12 @@ async function behaves(target: ReplicaTarget, folder: TempFolder): Promise<void>
   assert.deepEqual(await target.read("a/b.json"), bytes("hello"));
   assert.deepEqual(await names(target, "a/"), ["a/b.json 5", "a/c/d.zst 0"]);
   assert.deepEqual(await names(target, "a/c/"), ["a/c/d.zst 0"]);
+  assert.equal(await target.stream("a/none"), null);
+  const large = Uint8Array.from({ length: 600_000 }, (_, at) => at * at % 251);
+  await target.put("a/large", large);
+  assert.deepEqual(await streamed(target, "a/large"), large);
+  assert.deepEqual(await target.read("a/large"), large);
+  await target.remove("a/large");
   await target.put("a/b.json", bytes("hello"));
   await folder.write({ "up": "from a file" });
   await target.upload("snapshots/s.tar.zst", folder.at("up"));
@@ -121,16 +133,159 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
     target.put("x", bytes("x")),
     (error) => error instanceof ReplicaError && error.fault === "refused",
   );
-  service.fault = () => service.refusal("SlowDown", 503);
-  const isAway = (error: unknown) => error instanceof ReplicaError && error.fault === "away";
-  await assert.rejects(target.read("x"), isAway);
-  // One that is silent is away, too.
+  // One that is silent is away.
   const never = Promise.withResolvers<Response>();
   service.fault = () => never.promise;
   await using impatient = new BucketTarget(service.place("app/"), { requestMs: 50 });
   await assert.rejects(impatient.put("x", bytes("x")), isAway);
   await assert.rejects(Array.fromAsync(impatient.list("")), isAway);
   never.resolve(new Response());
+});
+
+const isAway = (error: unknown) => error instanceof ReplicaError && error.fault === "away";
+
+Deno.test("[RP3] [RP7] a bucket that asks for fewer requests is asked again after pauses that grow, whatever is asked of it", async () => {
+  await using folder = new TempFolder();
+  await using service = new FakeBucket();
+  const pauses: number[] = [];
+  const pause = (ms: number) => Promise.resolve(void pauses.push(ms));
+  await using target = new BucketTarget(service.place("app/"), { patience: { attempts: 4, pause } });
+  const large = new Uint8Array(9 * 1024 * 1024);
+  await folder.write({ "up": "from a file" });
+  await Deno.writeFile(folder.at("large"), large);
+  const operations: Record<string, () => Promise<unknown>> = {
+    create: () => target.create("owners/1", bytes("mine")),
+    put: () => target.put("a.json", bytes("hello")),
+    upload: () => target.upload("s.tar.zst", folder.at("up")),
+    "upload in parts": () => target.upload("large.tar.zst", folder.at("large")),
+    list: () => names(target, ""),
+    read: () => target.read("a.json"),
+    stream: () => streamed(target, "a.json"),
+    download: () => target.download("s.tar.zst", folder.at("down")),
+    remove: () => target.remove("a.json"),
+  };
+  const refusals = [["SlowDown", 503], ["ServiceUnavailable", 503], ["SlowDown", 429]] as const;
+  for (const [operation, run] of Object.entries(operations)) {
+    const asked = new Map<string, number>();
+    service.fault = ({ method, key, query }) => {
+      const request = `${method} ${key} ${query.get("partNumber") ?? [...query.keys()].sort()}`;
+      const time = asked.get(request) ?? 0;
+      asked.set(request, time + 1);
+      const [code, status] = refusals[time] ?? [];
+      return code === undefined ? null : service.refusal(code, status ?? 503);
+    };
+    pauses.length = 0;
+    await run();
+    assert.ok([...asked.values()].every((times) => times === 4), `${operation}: ${[...asked.values()]}`);
+    assert.equal(pauses.length, asked.size * 3, operation);
+    for (const [nth, ms] of pauses.entries()) {
+      const most = 500 * 2 ** (nth % 3);
+      assert.ok(ms >= most / 2 && ms <= most, `${operation}: pause ${nth} of ${ms} ms`);
+    }
+  }
+  assert.equal(await Deno.readTextFile(folder.at("down")), "from a file");
+  assert.deepEqual(service.objects.get("app/large.tar.zst"), large);
+  assert.equal(service.objects.has("app/a.json"), false);
+
+  const refusedWith = async (answer: () => Response) => {
+    let requests = 0;
+    pauses.length = 0;
+    service.fault = () => (requests++, answer());
+    const error = await target.read("x").catch((error: unknown) => error);
+    assert.ok(error instanceof ReplicaError);
+    return { requests, fault: error.fault };
+  };
+  // It is not asked for ever.
+  assert.deepEqual(await refusedWith(() => service.refusal("SlowDown", 503)), { requests: 4, fault: "away" });
+  assert.deepEqual(await refusedWith(() => service.refusal("InternalError", 500)), {
+    requests: 4,
+    fault: "away",
+  });
+  assert.ok(pauses.every((ms) => ms <= 400), "a broken answer is no reason to wait for long");
+  // Who may not is not asked again.
+  assert.deepEqual(await refusedWith(() => service.refusal("AccessDenied", 403)), {
+    requests: 1,
+    fault: "refused",
+  });
+  // The service may say when, within reason.
+  for (const [said, least, most] of [[7, 5_000, 7_000], [3_600, 20_000, 20_000]] as const) {
+    await refusedWith(() => {
+      const refusal = service.refusal("SlowDown", 503);
+      refusal.headers.set("Retry-After", String(said));
+      return refusal;
+    });
+    assert.ok(pauses.every((ms) => ms >= least && ms <= most), `${said} s: ${pauses}`);
+  }
+});
+
+Deno.test("[RP3] what breaks off on its way from a bucket is gone on with, and what goes meanwhile is gone", async () => {
+  await using service = new FakeBucket();
+  await using target = new BucketTarget(service.place());
+  const whole = Uint8Array.from({ length: 1_000 }, (_, at) => at % 251);
+  let goesAt = Infinity;
+  // Each answer ends after 300 bytes.
+  service.fault = ({ method, headers }) => {
+    if (method !== "GET") return null;
+    const from = Number(headers.get("range")?.match(/^bytes=(\d+)-/)?.[1] ?? 0);
+    if (from >= goesAt) return service.refusal("NoSuchKey", 404);
+    const body = ReadableStream.from([whole.slice(from, from + 300)]);
+    return new Response(body, {
+      headers: { ETag: '"one"', "Content-Length": String(whole.length - from) },
+    });
+  };
+  assert.deepEqual(await target.read("a"), whole);
+  assert.deepEqual(await streamed(target, "a"), whole);
+  goesAt = 600;
+  assert.equal(await target.read("a"), null);
+  await assert.rejects(streamed(target, "a"), (error) => error instanceof ObjectGoneError);
+});
+
+Deno.test("[RP5] what was half written and never ended goes from a folder and a bucket when it is old, and what is new stays", async () => {
+  await using folder = new TempFolder();
+  const place = folder.at("replica");
+  await using target = await openTarget({ kind: "folder", path: place }, { make: true });
+  await target.put("generations/g/segments/one", bytes("one"));
+  const half = (name: string) => `.${name}.0123456789ab.partial`;
+  const halves = [half("syncline-replica.json"), `generations/g/segments/${half("two")}`];
+  for (const age of ["old", "new"]) {
+    for (const path of halves) {
+      await Deno.writeTextFile(
+        `${place}/${path.replace("0123", age === "old" ? "0123" : "4567")}`,
+        "half of i",
+      );
+      if (age === "old") await Deno.utime(`${place}/${path}`, 0, 0);
+    }
+  }
+  await target.tidy();
+  const left = async (path: string) =>
+    (await Array.fromAsync(Deno.readDir(`${place}/${path}`))).map(({ name }) => name);
+  assert.deepEqual((await left("")).sort(), [
+    half("syncline-replica.json").replace("0123", "4567"),
+    "generations",
+  ]);
+  assert.deepEqual((await left("generations/g/segments")).sort(), [
+    half("two").replace("0123", "4567"),
+    "one",
+  ]);
+
+  await using service = new FakeBucket();
+  await using bucket = new BucketTarget(service.place("app/"));
+  const begun = (key: string, daysAgo: number) => ({
+    key,
+    parts: [],
+    begunAt: Date.now() - daysAgo * 86_400_000,
+  });
+  service.uploads.set("old", begun("app/generations/g/snapshots/1", 4));
+  service.uploads.set("under way", begun("app/generations/g/snapshots/2", 2));
+  service.uploads.set("another's", begun("app/blobs/1", 100));
+  service.uploads.set("of no known age", { key: "app/generations/g/snapshots/3", parts: [] });
+  // A key may not be allowed to look for them.
+  service.fault = () => service.refusal("AccessDenied", 403);
+  await bucket.tidy();
+  assert.equal(service.uploads.size, 4);
+  service.fault = () => null;
+  await bucket.tidy();
+  assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
 });
 
 Deno.test("[RP3] a bucket without conditional writes is a target too", async () => {

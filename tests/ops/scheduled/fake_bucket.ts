@@ -1,4 +1,5 @@
 /** As much of an S3 service as backups use, in memory, which fails when the test says so. */
+import { Buffer } from "node:buffer";
 import type { BucketPlace } from "../../../mod/kit/bucket.ts";
 
 export interface FakeRequest {
@@ -69,7 +70,8 @@ export class FakeBucket implements AsyncDisposable {
     switch (method) {
       case "GET":
         if (key !== "") return this.#object(key, headers);
-        return query.has("uploads") ? this.#listUploads() : this.#list(query.get("prefix") ?? "");
+        if (query.has("uploads")) return this.#listUploads(query.get("prefix") ?? "");
+        return this.#list(query.get("prefix") ?? "");
       case "HEAD": {
         const object = this.objects.get(key);
         return object === undefined
@@ -84,7 +86,7 @@ export class FakeBucket implements AsyncDisposable {
         if (query.has("uploads")) return this.#begin(key);
         const parts = this.uploads.get(upload)?.parts ?? [];
         this.uploads.delete(upload);
-        this.objects.set(key, new Uint8Array(parts.flatMap((part) => [...part])));
+        this.objects.set(key, new Uint8Array(Buffer.concat(parts)));
         return xml("<CompleteMultipartUploadResult></CompleteMultipartUploadResult>");
       }
       case "DELETE":
@@ -117,8 +119,9 @@ export class FakeBucket implements AsyncDisposable {
     return xml(`<ListBucketResult><IsTruncated>false</IsTruncated>${found.join("")}</ListBucketResult>`);
   }
 
-  #listUploads(): Response {
-    const found = [...this.uploads].map(([id, { key, begunAt }]) => {
+  #listUploads(prefix: string): Response {
+    const uploads = [...this.uploads].filter(([, { key }]) => key.startsWith(prefix));
+    const found = uploads.map(([id, { key, begunAt }]) => {
       const initiated = begunAt === undefined
         ? ""
         : `<Initiated>${new Date(begunAt).toISOString()}</Initiated>`;

@@ -1,15 +1,21 @@
 /** A place in a bucket for a replica. Loads the client's library: only to be loaded when there is a bucket. */
+import { Buffer } from "node:buffer";
 import { setTimeout as wait } from "node:timers/promises";
 import { Bucket, type BucketPlace, bucketReason, isRefusal } from "../../../kit/bucket.ts";
+import { ObjectLostError, type OpenedObject, openObject } from "../../../kit/places/bucket_object.ts";
+import type { Patience } from "../../../kit/places/bucket_retries.ts";
 import { opsLimits, replicationLimits } from "../../limits.ts";
 import { downloadArchive } from "../../backups/bucket_archives.ts";
+import { GENERATIONS } from "../names.ts";
 import { ReplicaError } from "../replica_error.ts";
-import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
+import { ObjectGoneError, type ReplicaTarget, type TargetObject } from "./replica_target.ts";
 
 export interface BucketTargetOptions {
   /** Ends requests under way. */
   readonly signal?: AbortSignal;
   readonly requestMs?: number;
+  /** How often a request is tried. */
+  readonly patience?: Patience;
   /** For services without conditional writes: how long another who writes at the same moment is waited for. */
   readonly settleMs?: number;
 }
@@ -17,17 +23,23 @@ export interface BucketTargetOptions {
 export class BucketTarget implements ReplicaTarget {
   readonly place: string;
   readonly #bucket: Bucket;
+  readonly #requestMs: number;
   readonly #settleMs: number;
   readonly #signal: AbortSignal | undefined;
 
   constructor(
     place: BucketPlace,
-    { signal, requestMs = replicationLimits.requestMs, settleMs = replicationLimits.settleMs }:
-      BucketTargetOptions = {},
+    {
+      signal,
+      requestMs = replicationLimits.requestMs,
+      patience = { attempts: replicationLimits.requestAttempts },
+      settleMs = replicationLimits.settleMs,
+    }: BucketTargetOptions = {},
   ) {
     this.place = `s3://${place.bucket}/${place.prefix}`;
-    this.#bucket = new Bucket(place, { requestMs, ...(signal !== undefined && { signal }) });
+    this.#bucket = new Bucket(place, { requestMs, patience, ...(signal !== undefined && { signal }) });
     this.#signal = signal;
+    this.#requestMs = requestMs;
     this.#settleMs = settleMs;
   }
 
@@ -41,14 +53,18 @@ export class BucketTarget implements ReplicaTarget {
 
   async read(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
     return await this.#told(async () => {
-      const found = await this.#bucket.read(name);
-      if (found === null) return null;
-      if (found.size > replicationLimits.objectBytesMax) {
-        await found.body.cancel();
-        throw new ReplicaError("target", `"${name}" is larger than anything of its kind: it is damaged`);
-      }
-      return new Uint8Array(await new Response(found.body).arrayBuffer());
+      await using object = await this.#open(name);
+      if (object === null) return null;
+      return await bytesOf(name, object).catch((error) => {
+        if (error instanceof ObjectLostError && error.why === "gone") return null;
+        throw error;
+      });
     });
+  }
+
+  async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
+    const object = await this.#told(() => this.#open(name));
+    return object === null ? null : this.#chunks(name, object);
   }
 
   async download(name: string, path: string): Promise<boolean> {
@@ -87,6 +103,14 @@ export class BucketTarget implements ReplicaTarget {
     await this.#told(() => this.#bucket.remove(name));
   }
 
+  async tidy(): Promise<void> {
+    const before = Date.now() - replicationLimits.uploadKeptMs;
+    // The parts of an upload that nobody ends are paid for, and no listing of objects shows them. Where the key may not
+    // look for them, or the service knows no such listing, they stay.
+    await this.#bucket.endUnfinished(GENERATIONS, (_, begunAt) => begunAt !== null && begunAt < before)
+      .catch(() => {});
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     this.#bucket[Symbol.dispose]();
     return Promise.resolve();
@@ -102,6 +126,21 @@ export class BucketTarget implements ReplicaTarget {
     await wait(this.#settleMs, undefined, this.#signal === undefined ? {} : { signal: this.#signal });
     const there = await this.read(name);
     return there !== null && there.length === bytes.length && there.every((byte, at) => byte === bytes[at]);
+  }
+
+  async #open(name: string): Promise<OpenedObject | null> {
+    const { readAttemptsMax: attemptsMax } = replicationLimits;
+    return await openObject(this.#bucket, { name, stallMs: this.#requestMs, attemptsMax });
+  }
+
+  async *#chunks(name: string, opened: OpenedObject): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    await using object = opened;
+    try {
+      yield* object.chunks;
+    } catch (error) {
+      if (error instanceof ObjectLostError && error.why === "gone") throw new ObjectGoneError(name);
+      throw this.#explained(error);
+    }
   }
 
   async #told<T>(run: () => Promise<T>): Promise<T> {
@@ -120,4 +159,24 @@ export class BucketTarget implements ReplicaTarget {
       { cause: error },
     );
   }
+}
+
+async function bytesOf(
+  name: string,
+  { size, chunks }: OpenedObject,
+): Promise<Uint8Array<ArrayBuffer>> {
+  checkSize(name, size);
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    checkSize(name, bytes);
+    parts.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+function checkSize(name: string, bytes: number): void {
+  if (bytes <= replicationLimits.objectBytesMax) return;
+  throw new ReplicaError("target", `"${name}" is larger than anything of its kind: it is damaged`);
 }

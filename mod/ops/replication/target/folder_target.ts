@@ -67,6 +67,18 @@ export class FolderTarget implements ReplicaTarget {
     });
   }
 
+  async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
+    await this.#present();
+    return await this.#told(async () => {
+      try {
+        return this.#chunks(await Deno.open(join(this.place, name)));
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) return null;
+        throw error;
+      }
+    });
+  }
+
   async download(name: string, path: string): Promise<boolean> {
     await this.#present();
     return await this.#told(async () => {
@@ -116,8 +128,24 @@ export class FolderTarget implements ReplicaTarget {
     await this.#told(() => removeIfThere(join(this.place, name)));
   }
 
+  async tidy(): Promise<void> {
+    await this.#present();
+    await this.#told(() => this.#namesIn(""));
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve();
+  }
+
+  async *#chunks(opened: Deno.FsFile): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    using file = opened;
+    const buffer = new Uint8Array(replicationLimits.streamChunkBytes);
+    for (;;) {
+      this.#signal.throwIfAborted();
+      const read = await this.#told(() => file.read(buffer));
+      if (read === null) return;
+      yield buffer.slice(0, read);
+    }
   }
 
   /** The folder is not made again while it is used: it may be one of a disk that is not mounted now. */

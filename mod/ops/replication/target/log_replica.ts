@@ -95,6 +95,12 @@ export class LogReplica implements ReplicaTarget {
     return (await packSegment(rows, { generation, prev, level })).bytes;
   }
 
+  /** Rows that are read from the log at once are no more than fit into memory. */
+  async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
+    const bytes = await this.read(name);
+    return bytes === null ? null : ReadableStream.from([bytes]);
+  }
+
   async download(name: string, path: string): Promise<boolean> {
     const snapshot = parseName(name);
     if (snapshot?.kind !== "snapshot" || snapshot.generation !== this.#source.generation) return false;
@@ -114,6 +120,10 @@ export class LogReplica implements ReplicaTarget {
   }
 
   remove(): Promise<void> {
+    return this.#refuse();
+  }
+
+  tidy(): Promise<void> {
     return this.#refuse();
   }
 

@@ -15,6 +15,11 @@ export interface ReplicaTarget extends AsyncDisposable {
   list(begin: string): AsyncIterable<TargetObject>;
   /** An object of bounded size; `null` when there is none. */
   read(name: string): Promise<Uint8Array<ArrayBuffer> | null>;
+  /**
+   * The bytes of an object of any size some at a time, to be read to the end or given up; `null` when there is none. Throws an
+   * `ObjectGoneError` when it goes meanwhile and the rest cannot be had any more.
+   */
+  stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null>;
   /** Brings an object of any size into a file, which must not be there; `false` when there is none. */
   download(name: string, path: string): Promise<boolean>;
   /** Writes an object under a name that stands for its contents: whole and durable when this resolves. */
@@ -25,4 +30,13 @@ export interface ReplicaTarget extends AsyncDisposable {
   create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean>;
   /** Removes an object; there may be none. */
   remove(name: string): Promise<void>;
+  /** Removes what killed processes left half written, when it is old. What may not be looked for stays. */
+  tidy(): Promise<void>;
+}
+
+/** An object went while it was read. */
+export class ObjectGoneError extends Error {
+  constructor(name: string) {
+    super(`"${name}" went while it was read`);
+  }
 }

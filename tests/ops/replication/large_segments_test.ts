@@ -1,0 +1,96 @@
+/** Segments that are too large to be read as a whole: those that many small ones were merged to. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
+import { replicationLimits } from "../../../mod/ops/limits.ts";
+import {
+  listGenerations,
+  planRestore,
+  type ReplicaTarget,
+  stagePoint,
+} from "../../../mod/ops/replication/mod.ts";
+import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
+import { faultyTarget } from "./faulty_target.ts";
+import { documentsIn, Rig, sorted } from "./rig.ts";
+
+const GROUPS = 20;
+
+/** A replica with one segment, of 3 MB. */
+async function rigWithLargeSegment(): Promise<Rig> {
+  // With the row of the schema.
+  const rig = await Rig.start({ merges: [{ spanMs: 1e12, pieces: GROUPS + 1, bytes: 1e12 }] });
+  await rig.ship();
+  for (let n = 0; n < GROUPS; n++) {
+    rig.now += 1_000;
+    rig.db.openGroup();
+    const tx = rig.db.beginMutation({ at: rig.now });
+    const id = tx.insert("items", { n, text: randomBytes(150_000).toString("hex") });
+    const model = new Map(rig.models.at(-1)).set(id, JSON.stringify(tx.get(id)));
+    const { ts } = rig.db.releaseMutation() ?? assert.fail();
+    rig.db.commitGroup("");
+    [rig.models[ts], rig.times[ts]] = [model, rig.now];
+    await rig.ship();
+  }
+  await rig.close();
+  return rig;
+}
+
+async function restored(rig: Rig, { target, toTs }: { target: ReplicaTarget; toTs: number }) {
+  const plan = planRestore(await listGenerations(target), { toTs }, { now: Date.now(), place: target.place });
+  const dataDir = await Deno.makeTempDir({ dir: rig.folder });
+  await stagePoint(target, plan, { dataDir, localFiles: false });
+  await applyStagedRestore(dataDir, new Date());
+  return sorted(documentsIn(join(dataDir, "data.db")));
+}
+
+Deno.test("[PT2] [RP16] a large segment is restored some bytes at a time, goes on where it broke off, and nothing behind damage is applied", async () => {
+  await using rig = await rigWithLargeSegment();
+  await using target = await rig.target();
+  const [{ segments: [segment] } = assert.fail(), ...others] = await listGenerations(target);
+  assert.ok(segment !== undefined && others.length === 0);
+  const { file, level, toTs: last } = segment;
+  assert.deepEqual([level, last], [1, rig.models.length - 1]);
+  assert.ok(file.size > replicationLimits.segmentBytesWhole);
+
+  const asked: string[] = [];
+  const told = faultyTarget(target, {
+    before: (operation, name) => void (name === file.name && asked.push(String(operation))),
+  });
+  for (const toTs of [last - 7, last]) {
+    assert.deepEqual(await restored(rig, { target: told, toTs }), sorted(rig.models[toTs]), `ts ${toTs}`);
+  }
+  assert.deepEqual(asked, ["stream", "stream"], "it is never in memory as a whole");
+
+  // It goes when a part of it was read, and is found again.
+  let streams = 0;
+  const going: ReplicaTarget = {
+    ...told,
+    async stream(name) {
+      const chunks = await target.stream(name);
+      return ++streams > 1 || chunks === null ? chunks : (async function* () {
+        let left = 6;
+        for await (const chunk of chunks) {
+          if (left-- === 0) throw new ObjectGoneError(name);
+          yield chunk;
+        }
+      })();
+    },
+  };
+  assert.deepEqual(await restored(rig, { target: going, toTs: last }), sorted(rig.models[last]));
+  assert.equal(streams, 2);
+
+  const path = join(rig.replica, file.name);
+  const sound = await Deno.readFile(path);
+  for (const how of ["flipped", "cut off"]) {
+    const middle = sound.length >> 1;
+    const bytes = how === "cut off" ? sound.slice(0, middle) : sound.slice();
+    if (how === "flipped") bytes[middle] = (bytes[middle] ?? 0) ^ 16;
+    await Deno.writeFile(path, bytes);
+    const error = await restored(rig, { target, toTs: last }).catch((error: unknown) => error);
+    const [, reached] = String(error).match(/--to-ts (\d+) restores it/) ?? assert.fail(String(error));
+    assert.ok(Number(reached) > 0 && Number(reached) < last, `${how}: ${reached}`);
+    const model = await restored(rig, { target, toTs: Number(reached) });
+    assert.deepEqual(model, sorted(rig.models[Number(reached)]), how);
+  }
+});
