@@ -24,13 +24,13 @@ Deno.test({
     const [first, ...others] = servers;
     await first?.start();
     await Promise.all(others.map((server) => server.start()));
-    await until(() => rig.allServe(), { what: "all servers serve", timeoutMs: LONG_MS });
     await using proxy = new Proxy(servers);
+    await until(() => proxy.ready.length === servers.length, {
+      what: "all servers serve",
+      timeoutMs: LONG_MS,
+    });
     const browser = await launchChromium();
     try {
-      await until(async () => (await fetch(proxy.url).catch(() => null))?.ok === true, {
-        timeoutMs: LONG_MS,
-      });
       const url = `${proxy.url}#deep-sea`;
       const tabs: ChatTab[] = [];
       for (const name of PEOPLE) {

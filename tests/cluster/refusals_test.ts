@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Client } from "../../mod/cluster/postgres/driver.d.ts";
+import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { parsePostgresUrl, placeOf } from "../../mod/cluster/postgres/place.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { joinCluster } from "../../mod/server/features/cluster.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
+import { pause } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ClusterRig } from "./support/servers.ts";
 
@@ -202,7 +204,13 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
   assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
   // What came later is added, without keeping servers out that do not know it.
   await admin.query("alter table syncline.members drop column lag_ms");
-  await Promise.all([join_("even later"), join_("even later too")]);
+  // Who reads the table for long, as a dump does, is waited for without holding others up.
+  await looks.query("begin");
+  await looks.query("select count(*) from syncline.members");
+  const joined = Promise.all([join_("even later"), join_("even later too")]);
+  await pause(clusterLimits.statementMs + 500);
+  await looks.query("commit");
+  await joined;
   const { rows: added } = await admin.query(
     "select 1 from information_schema.columns where table_schema = 'syncline' and column_name = 'lag_ms'",
   );

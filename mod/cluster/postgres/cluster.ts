@@ -822,6 +822,8 @@ async function foundAfterAll(
     );
   }
   refuseOthers(options, { known, local: await lookAtDatabase(dataDir) });
+  // Its maker may be of the version before this one.
+  await updateCluster(connection, { place, statements });
   await useServiceKey(known.serviceKey);
   return known;
 }

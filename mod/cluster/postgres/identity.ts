@@ -1,8 +1,10 @@
 /** What a cluster is: its id, where its history begins, and the key with which all its servers sign. */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, type Connection } from "./connection.ts";
+import { clusterLimits } from "./limits.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
 import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
 
@@ -143,12 +145,33 @@ export async function updateCluster(
       if (!isThere(error) || await format() < FORMAT) throw refusal(error, place);
     }
   }
-  const hasLag = async () => (await connection.query(statements.hasLag, place.schema)).length > 0;
-  if (await hasLag()) return;
-  try {
-    await connection.transaction((ask) => ask(addedSql(place.schema)));
-  } catch (error) {
-    if (!isThere(error) || !await hasLag()) throw refusal(error, place);
+  await addColumns(connection, { place, statements });
+}
+
+/** Who waits for the lock of a table holds up all who use it, the leader's renewals too: so briefly, and again. */
+async function addColumns(
+  connection: Connection,
+  { place, statements }: Pick<Asked, "place" | "statements">,
+): Promise<void> {
+  const givesUpAt = performance.now() + clusterLimits.startMs;
+  for (;;) {
+    try {
+      if ((await connection.query(statements.hasLag, place.schema)).length > 0) return;
+      return await connection.transaction(async (ask) => {
+        await ask(`set local lock_timeout = ${clusterLimits.lockMs}`);
+        await ask(addedSql(place.schema));
+      });
+    } catch (error) {
+      if (!(error instanceof AwayError)) throw refusal(error, place);
+      if (performance.now() < givesUpAt) {
+        await wait(clusterLimits.lockPauseMs);
+        continue;
+      }
+      throw new ClusterError(
+        `The cluster at ${placeOf(place)} cannot be brought up to this version: ${error.message}`,
+        { cause: error },
+      );
+    }
   }
 }
 

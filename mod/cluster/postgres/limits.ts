@@ -20,6 +20,9 @@ export const clusterLimits = {
   reconnectMs: 100,
   /** A server that starts waits this long for the database. */
   startMs: 30_000,
+  /** Who changes a table that others use waits so long for its lock, and tries again after that pause. */
+  lockMs: 200,
+  lockPauseMs: 500,
   /** Followers look for rows this often when nobody tells them of any. */
   pollMs: 1_000,
   /** Who has taken the lease looks so often whether all rows are applied. */

@@ -121,7 +121,8 @@ export function statementsFor(schemaName: string) {
     ),
     release: named(
       "release",
-      `with given as (update ${schema}.lease set until = '-infinity' where one = 1 and epoch = $1::bigint and holder = $2
+      // Without a holder: a renewal that is still on its way does not bring it back.
+      `with given as (update ${schema}.lease set until = '-infinity', holder = '' where one = 1 and epoch = $1::bigint and holder = $2
          returning epoch) select pg_notify('${channels.lease}', '') from given`,
     ),
     lease: named(

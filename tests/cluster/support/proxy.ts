@@ -20,7 +20,8 @@ export class Proxy<To extends Server> implements AsyncDisposable {
   readonly #carrying = new Set<Promise<void>>();
   readonly #loop: Promise<void>;
   readonly #looking: Promise<void>;
-  #ready: readonly To[] = [];
+  /** Those that took requests when they were asked last. */
+  ready: readonly To[] = [];
   #next = 0;
   #closed = false;
   /** Where sockets are now, in the order in which they came. */
@@ -51,7 +52,7 @@ export class Proxy<To extends Server> implements AsyncDisposable {
         await answer?.body?.cancel();
         return answer?.ok === true;
       }));
-      this.#ready = this.#servers.filter((_, at) => ready[at]);
+      this.ready = this.#servers.filter((_, at) => ready[at]);
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
@@ -75,7 +76,7 @@ export class Proxy<To extends Server> implements AsyncDisposable {
     try {
       const chunk = new Uint8Array(CHUNK_BYTES);
       const length = await near.read(chunk);
-      const server = this.#ready[this.#next % this.#ready.length];
+      const server = this.ready[this.#next % this.ready.length];
       if (length === null || server === undefined) return;
       const begin = new TextDecoder().decode(chunk.subarray(0, SYNC.length));
       if (begin === SYNC) {

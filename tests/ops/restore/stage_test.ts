@@ -253,11 +253,23 @@ Deno.test("[RS4] whoever is about to end with another one is waited for, also wh
   await Deno.mkdir(path);
   const folder = await Deno.open(path);
   assert.ok(await folder.tryLock(true));
-  const staged = s.stage();
+  const held = Promise.withResolvers<void>();
+  const staged = stageRestore(
+    { dataDir: s.dataDir, archive: await s.archive(), source: "backup.tar.zst", withSecret: false },
+    { onHeld: held.resolve },
+  );
+  await held.promise;
   await Deno.remove(path);
   folder.close();
   await staged;
   assert.ok(await stagedRestore(s.dataDir));
+  // Who gives up takes nothing away from who has just got the right, and has put nothing there yet.
+  await cancelRestore(s.dataDir);
+  await Deno.mkdir(path);
+  using other = await Deno.open(path);
+  assert.ok(await other.tryLock(true));
+  assert.match(await refused(s.stage()), /Another restore is being staged/);
+  assert.ok((await Deno.stat(path)).isDirectory);
 });
 
 Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async () => {

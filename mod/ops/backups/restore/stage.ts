@@ -50,16 +50,18 @@ export interface StageOptions {
  */
 export async function stageRestore(
   options: StageOptions,
-  { signal = new AbortController().signal, onProgress = () => {} }: {
+  { signal = new AbortController().signal, onProgress = () => {}, onHeld = () => {} }: {
     readonly signal?: AbortSignal;
     readonly onProgress?: OnProgress;
+    /** Told each time that somebody else has the right to stage, who is waited for. */
+    readonly onHeld?: () => void;
   } = {},
 ): Promise<StagedRestore> {
   const { dataDir, archive, source, withSecret, checkOnly = false, advance } = options;
   const { bytes, size } = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
-    staging = await waitForStaging(dataDir, signal);
+    staging = await waitForStaging(dataDir, { signal, onHeld });
     const before = await readMarker(dataDir);
     if (before !== null && before.swap !== null) {
       throw new RestoreError(
@@ -77,13 +79,17 @@ export async function stageRestore(
     await bytes.cancel().catch(() => {});
     throw explained(error);
   } finally {
-    await removeStagedFolderIfEmpty(dataDir);
+    // Who has the right to stage may just be about to put something into it.
+    if (staging !== null) await removeStagedFolderIfEmpty(dataDir);
     staging?.[Symbol.dispose]();
   }
 }
 
 /** The right to stage. Who is about to end, as somebody who cancels a restore, is waited for; a `RestoreError` when it takes longer. */
-async function waitForStaging(dataDir: string, signal: AbortSignal): Promise<Disposable> {
+async function waitForStaging(
+  dataDir: string,
+  { signal, onHeld }: { readonly signal: AbortSignal; readonly onHeld: () => void },
+): Promise<Disposable> {
   const givesUpAt = performance.now() + opsLimits.stagingHeldMs;
   for (;;) {
     // Whoever had it may just have removed the folder.
@@ -94,6 +100,7 @@ async function waitForStaging(dataDir: string, signal: AbortSignal): Promise<Dis
     if (performance.now() >= givesUpAt) {
       throw new RestoreError("Another restore is being staged: wait until it is");
     }
+    onHeld();
     await wait(opsLimits.heldLookMs);
     signal.throwIfAborted();
   }
