@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { makeProgram } from "./support/program.ts";
-import { together } from "./together.ts";
+import { isOf, together } from "./together.ts";
 
 /** Files that compare how long things take, within one run: nothing stands beside them. */
 const ALONE = [
@@ -141,9 +141,6 @@ function testFiles(): string[] {
     .map((path) => join("tests", path));
 }
 
-const isOf = (paths: readonly string[], file: string): boolean =>
-  paths.some((path) => file === path || file.startsWith(`${path}/`));
-
 interface Run {
   readonly code: number;
   /** What failed: test files, or modules with several of them. */
@@ -222,12 +219,8 @@ async function programImports(program: string, folder: string): Promise<string> 
   return path;
 }
 
-/**
- * What failed is tried once more with the machine for itself, and named whatever comes of it: a suite of thousands of
- * tests with browsers and servers side by side is not to be lost to one of them, nor is that one to be forgotten.
- */
-async function whole(folder: string): Promise<number> {
-  const files = testFiles();
+/** The files that share processes, with the servers that they start as they are shipped. */
+async function shared(files: readonly string[], folder: string): Promise<Run> {
   const others = [...ALONE, ...IN_ROWS.flat(), ...APART, ...OF_SOURCES];
   const { apart, together: modules } = await together(
     files.filter((file) => !isOf(others, file)),
@@ -237,11 +230,18 @@ async function whole(folder: string): Promise<number> {
   const program = await makeProgram();
   const env = { SYNCLINE_TEST_PROGRAM: program };
   const args = ["--parallel", `--import-map=${await programImports(program, folder)}`];
+  return await run([...apart, ...modules], { args, env });
+}
+
+/**
+ * What failed is tried once more with the machine for itself, and named whatever comes of it: a suite of thousands of
+ * tests with browsers and servers side by side is not to be lost to one of them, nor is that one to be forgotten.
+ */
+async function whole(folder: string): Promise<number> {
+  const files = testFiles();
   // Also when something failed: all that does not work is told at once.
-  const runs = (await Promise.all([
-    beside(files),
-    run([...apart, ...modules], { args, env }).then((one) => [one]),
-  ])).flat();
+  const [first, ...besides] = await Promise.all([shared(files, folder), beside(files)]);
+  const runs = [first, ...besides.flat()];
   const typed = check(files);
   runs.push(...(await Promise.all(IN_ROWS.map((row) => oneByOne(files, row)))).flat());
   const types = await typed;
