@@ -32,6 +32,50 @@ async function findPrograms(): Promise<string> {
   );
 }
 
+/** Runs one of its programs, or one of the system, in a folder. Gives its exit code, and what it said of its failure. */
+async function output(
+  [program, ...args]: readonly [string, ...string[]],
+  { programs, folder }: { readonly programs: string; readonly folder: string },
+): Promise<{ readonly code: number; readonly stderr: string | null }> {
+  const command = new Deno.Command(program === "cp" ? program : join(programs, program), {
+    args,
+    cwd: folder,
+    clearEnv: true,
+    env: { LC_ALL: "C", PATH: `${programs}:/usr/bin:/bin` },
+    ...(Deno.uid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}),
+    stdin: "null",
+    stdout: "null",
+    stderr: program === "pg_ctl" ? "null" : "piped",
+  });
+  // What others say is piped; pg_ctl leaves a server running that would keep the pipe open, and writes a log.
+  if (program === "pg_ctl") return { code: (await command.spawn().status).code, stderr: null };
+  const { code, stderr } = await command.output();
+  return { code, stderr: decoder.decode(stderr) };
+}
+
+/** A folder for the user who runs it. */
+async function ownFolder(): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "syncline-postgres-" });
+  if (Deno.uid() === 0) await Deno.chown(folder, NOBODY, NOBODY);
+  await Deno.chmod(folder, 0o711);
+  return folder;
+}
+
+let made: Promise<string> | null = null;
+
+/** The files of one without databases, made once for all tests of a process: that takes longer than starting it. */
+function emptyFiles(programs: string): Promise<string> {
+  return made ??= (async () => {
+    const folder = await ownFolder();
+    addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
+    const files = join(folder, "data");
+    const options = ["-U", "app", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"];
+    const { code, stderr } = await output(["initdb", "-D", files, ...options], { programs, folder });
+    if (code !== 0) throw new Error(`initdb ended with ${code}: ${stderr}`);
+    return files;
+  })();
+}
+
 export class TestPostgres implements AsyncDisposable {
   readonly #folder: string;
   readonly #programs: string;
@@ -46,26 +90,12 @@ export class TestPostgres implements AsyncDisposable {
 
   static async start(): Promise<TestPostgres> {
     const programs = await findPrograms();
-    const folder = await Deno.makeTempDir({ prefix: "syncline-postgres-" });
-    if (Deno.uid() === 0) await Deno.chown(folder, NOBODY, NOBODY);
-    await Deno.chmod(folder, 0o711);
+    const folder = await ownFolder();
+    const empty = await emptyFiles(programs);
     for (let tries = 0;; tries++) {
       const postgres = new TestPostgres({ folder, programs, port: freePort() });
       try {
-        if (tries === 0) {
-          await postgres.#run(
-            "initdb",
-            "-D",
-            join(folder, "data"),
-            "-U",
-            "app",
-            "--auth=trust",
-            "--no-sync",
-            "-E",
-            "UTF8",
-            "--locale=C",
-          );
-        }
+        if (tries === 0) await postgres.#run("cp", "-R", "-p", empty, join(folder, "data"));
         await postgres.up();
         return postgres;
       } catch (error) {
@@ -123,30 +153,13 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   async #run(program: string, ...args: string[]): Promise<void> {
-    // What initdb says is piped; pg_ctl leaves a server running that would keep the pipe open, and writes a log.
-    const { code, stderr } = await this.#output(program, args);
+    const { code, stderr } = await output([program, ...args], {
+      programs: this.#programs,
+      folder: this.#folder,
+    });
     if (code === 0) return;
     const said = stderr ?? await Deno.readTextFile(join(this.#folder, "log")).catch(() => "");
     throw new Error(`${program} ${args.at(-1)} ended with ${code}: ${said}`);
-  }
-
-  async #output(
-    program: string,
-    args: string[],
-  ): Promise<{ readonly code: number; readonly stderr: string | null }> {
-    const command = new Deno.Command(join(this.#programs, program), {
-      args,
-      cwd: this.#folder,
-      clearEnv: true,
-      env: { LC_ALL: "C", PATH: this.#programs },
-      ...(Deno.uid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}),
-      stdin: "null",
-      stdout: "null",
-      stderr: program === "initdb" ? "piped" : "null",
-    });
-    if (program !== "initdb") return { code: (await command.spawn().status).code, stderr: null };
-    const { code, stderr } = await command.output();
-    return { code, stderr: decoder.decode(stderr) };
   }
 }
 
