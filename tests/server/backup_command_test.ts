@@ -10,7 +10,7 @@ import { until } from "../support/waiting.ts";
 
 const SUFFIX = ".syncline-partial";
 
-const commands = new Commands("backup");
+const commands = Commands.with("backup");
 
 function backup(folder: DataFolder, args: readonly string[]): Promise<Ran> {
   return commands.run(["backup", ...args], { cwd: folder.path });

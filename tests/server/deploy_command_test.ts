@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { firstApp, secondApp, startDeployWorld } from "../ops/deploy/support.ts";
 import { Commands } from "../support/commands.ts";
 
-const commands = { deploy: new Commands("deploy"), serve: new Commands("serve") };
+const commands = { deploy: Commands.with("deploy"), serve: Commands.with("serve") };
 
 Deno.test("an app is deployed, looked after and migrated from the command line", async (t) => {
   await using world = await startDeployWorld();

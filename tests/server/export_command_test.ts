@@ -8,7 +8,7 @@ import { Commands, type Ran } from "../support/commands.ts";
 const ACCOUNTS = 20;
 const SUM = ACCOUNTS * 1_000;
 
-const commands = { export: new Commands("export"), import: new Commands("import") };
+const commands = { export: Commands.with("export"), import: Commands.with("import") };
 
 const FILES = {
   "schema.ts": `

@@ -15,7 +15,7 @@ import { Commands, type Ran } from "../support/commands.ts";
 
 const WRITING_MS = 120_000;
 
-const commands = new Commands("import");
+const commands = Commands.with("import");
 
 const FILES = {
   "schema.ts": `

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { Commands } from "../support/commands.ts";
 
-const commands = new Commands("serve");
+const commands = Commands.with("serve");
 
 const functions = {
   "notes.ts": `

@@ -6,7 +6,7 @@ import { childrenOf } from "../bench/support/process_tree.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;
-const LINE_MS = 30_000;
+const LINE_MS = 120_000;
 
 const SCHEMA = `
 import { defineSchema, defineTable } from "syncline/server";

@@ -11,7 +11,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { zipOf } from "../support/zip.ts";
 
-const commands = { export: new Commands("export"), import: new Commands("import") };
+const commands = { export: Commands.with("export"), import: Commands.with("import") };
 
 const APP = {
   "functions/schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";

@@ -25,6 +25,9 @@ export interface Surroundings {
 
 export type Request = Required<Surroundings> & { readonly args: readonly string[] };
 
+/** By the set of permissions: files that share a process share these, too. */
+const all = new Map<string, Commands>();
+
 export class Commands {
   readonly #child: Deno.ChildProcess;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
@@ -32,8 +35,14 @@ export class Commands {
   /** Resolves when the command before has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `set`: the named permissions they run with. For all tests of a file: it ends with the last of them. */
-  constructor(set: string) {
+  /** `set`: the named permissions they run with. For all tests of a file: they end with the last of them. */
+  static with(set: string): Commands {
+    const commands = all.get(set) ?? new Commands(set);
+    all.set(set, commands);
+    return commands;
+  }
+
+  private constructor(set: string) {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: ["run", "--quiet", "--no-prompt", `-P=${set}`, PROGRAM],
       cwd: projectDir,

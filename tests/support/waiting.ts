@@ -3,6 +3,9 @@
 /** Far above what anything takes on a machine that is busy with other things: who waits so long waits for ever. */
 const WAIT_MS = 60_000;
 const LOOK_MS = 5;
+/** Who asks others takes processor time from what is waited for: the longer a look takes, the fewer there are. */
+const LOOKS_SHARE = 3;
+const LOOK_MS_MAX = 100;
 
 export interface UntilOptions {
   /** What is waited for, for the error; a function is asked when it has not come to be. */
@@ -18,11 +21,12 @@ export async function until(
   { what = String(holds), timeoutMs = WAIT_MS, everyMs = LOOK_MS }: UntilOptions = {},
 ): Promise<void> {
   const endAt = performance.now() + timeoutMs;
-  while (!await holds()) {
-    if (performance.now() > endAt) {
+  for (let begun = performance.now(); !await holds(); begun = performance.now()) {
+    const now = performance.now();
+    if (now > endAt) {
       throw new Error(`Not within ${timeoutMs} ms: ${typeof what === "string" ? what : what()}`);
     }
-    await pause(everyMs);
+    await pause(Math.max(everyMs, Math.min(LOOKS_SHARE * (now - begun), LOOK_MS_MAX)));
   }
 }
 

@@ -7,7 +7,7 @@ import { startTestServer } from "./test_server.ts";
 import { Commands, type Ran } from "../../support/commands.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
-const commands = new Commands("serve");
+const commands = Commands.with("serve");
 
 function admin(dataDir: string, args: readonly string[], stdin = ""): Promise<Ran> {
   return commands.run(["admin", ...args, "--data", dataDir], { stdin });

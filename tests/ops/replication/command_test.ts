@@ -5,8 +5,8 @@ import { listGenerations } from "../../../mod/ops/replication/mod.ts";
 import { Commands } from "../../support/commands.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
 
-const restoring = new Commands("restore");
-const verifying = new Commands("restoreRemote");
+const restoring = Commands.with("restore");
+const verifying = Commands.with("restoreRemote");
 
 const namesIn = async (folder: string) =>
   (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();

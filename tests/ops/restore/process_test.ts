@@ -11,7 +11,7 @@ import { filesOf, TemporaryFolder } from "./support.ts";
 const START_MS = 60_000;
 const KILLED_RESTORE = fileURLToPath(new URL("./support/killed_restore.ts", import.meta.url));
 
-const commands = new Commands("restore");
+const commands = Commands.with("restore");
 
 const SCHEMA = `
 import { defineSchema, defineTable } from "syncline/server";
