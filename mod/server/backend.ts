@@ -209,8 +209,8 @@ async function connect(
   const setupLink = follows ? null : await accounts.setupLink();
   await steering.load();
   if (!takesOver) await features.start();
-  // Nobody is shown a state of long ago.
-  await caughtUp?.(clusterLimits.startMs);
+  // Nobody is shown a state of long ago; who leads has been found to be at the end of the log.
+  if (follows) await caughtUp?.(clusterLimits.startMs);
   const stuck = parts.following.stuck();
   if (stuck !== null) throw new AppError(`The app of the cluster cannot be served: ${stuck}`);
   const closeSockets = () => {

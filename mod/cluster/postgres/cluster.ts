@@ -315,8 +315,9 @@ export class PostgresCluster implements AsyncDisposable {
     const free = performance.now() >= this.#holdOffUntil;
     const isLeader = free &&
       await this.#askAgain(async () => {
+        // It may have been taken a moment ago by this server, whose clients wait: it is renewed when it is due.
         const has = this.#lease.epoch !== null
-          ? await this.#lease.renew() !== null
+          ? !fetches && this.#lease.isSure || await this.#lease.renew() !== null
           : await this.#isAtEnd(position) && await this.#lease.take();
         return has && await this.#isAtEnd(position);
       }) && this.#lease.epoch !== null;
