@@ -1,7 +1,8 @@
 /** The command `restore`: puts a backup in the place of a data folder's contents while no server runs on it. */
 import { basename, join, resolve } from "node:path";
-import { removeIfThere } from "../kit/durable_files.ts";
+import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
+import { archiveNames } from "../ops/backups/archive/mod.ts";
 import {
   type AppliedRestore,
   BrokenMarkerError,
@@ -97,7 +98,7 @@ async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues
     if (applied === null) throw new StartError("The restore was cancelled by somebody");
     return [
       ...lock.restored === null ? [] : [finished(lock.restored)],
-      report(applied, options.data),
+      report(applied, { dataDir: options.data, notes: await notesOfReplica(options.data) }),
       ...missing,
       ...pending === null ? [] : [`The restore of "${pending.source}" that was staged is dropped.`],
     ].join("\n");
@@ -159,7 +160,7 @@ async function restoreFile(
   if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by somebody`);
   const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;
   const replaced = pending === null ? "" : `\nThe restore of "${pending.source}" that was staged is dropped.`;
-  return `${before}${report(applied, dataDir)}${replaced}`;
+  return `${before}${report(applied, { dataDir, notes: notesOfBackup(applied) })}${replaced}`;
 }
 
 async function cancelStaged(dataDir: string): Promise<string> {
@@ -203,9 +204,11 @@ function finished({ source, keptIn }: AppliedRestore): string {
   return `The restore of "${source}", which was interrupted, is finished.${kept}`;
 }
 
-/** What was restored, where the old files are, and what is not as it was when the backup was made. */
-function report(applied: AppliedRestore, dataDir: string): string {
-  const { source, createdAt, ts, tables, documents, parts, keptIn } = applied;
+/** What was restored, where the old files are, and what is not as it was then. */
+function report(
+  { source, createdAt, ts, tables, documents, keptIn }: AppliedRestore,
+  { dataDir, notes }: { readonly dataDir: string; readonly notes: readonly string[] },
+): string {
   const lines = [
     `Restored "${source}" of ${createdAt} into ${
       resolve(dataDir)
@@ -216,20 +219,41 @@ function report(applied: AppliedRestore, dataDir: string): string {
       `What it replaced is in ${resolve(keptIn)}: remove that folder when you do not need it any more.`,
     );
   }
+  return [...lines, ...notes].join("\n");
+}
+
+function notesOfBackup({ parts }: AppliedRestore): string[] {
+  const notes: string[] = [];
   if (!parts.includes("secret")) {
-    lines.push(
+    notes.push(
       "The backup has no secret key. Unless the key in this folder is the one it was made with, everybody is signed " +
         "out and encrypted settings have to be entered again.",
     );
   }
   if (!parts.includes("log")) {
-    lines.push("The backup has no execution log that this version reads. That in this folder stays.");
+    notes.push("The backup has no execution log that this version reads. That in this folder stays.");
   }
   if (!parts.includes("files")) {
-    lines.push(
+    notes.push(
       "The backup has no uploaded files. Those in this folder, or in a bucket, stay; what was deleted since the backup " +
         "cannot be read, and what was uploaded since is removed after the next start.",
     );
   }
-  return lines.join("\n");
+  return notes;
+}
+
+/** A replica never has what a backup may have beside the documents. */
+async function notesOfReplica(dataDir: string): Promise<string[]> {
+  const notes = [
+    "Secret key, execution log and uploaded files are never in a replica: what this folder, or a bucket, has of them " +
+    "stays, but for files that were uploaded after this point, which are removed after the next start.",
+  ];
+  const { secret } = archiveNames;
+  if (await statIfThere(join(dataDir, secret)) === null) {
+    notes.push(
+      `There is no ${secret} in this folder: put a copy of the server's there before the next start, or everybody is ` +
+        "signed out and encrypted settings have to be entered again.",
+    );
+  }
+  return notes;
 }
