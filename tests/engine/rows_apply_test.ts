@@ -28,6 +28,7 @@ import type {
   WriteTransaction,
 } from "../../mod/engine/mod.ts";
 import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
+import { entriesOf, packedEntries } from "../../mod/functions/host/packed_commits.ts";
 import { anyTable, anyValue, schemaOf, TemporaryDatabase } from "./support.ts";
 
 const by_n = { name: "by_n", fields: ["n"] };
@@ -83,15 +84,16 @@ class Pair implements Disposable {
     return this.#folders[1].path;
   }
 
-  /** Commits mutations as one group. */
-  group(...runs: readonly ((tx: WriteTransaction) => void)[]): void {
+  /** Commits mutations as one group. Gives back what it tells of them. */
+  group(...runs: readonly ((tx: WriteTransaction) => void)[]): CommitEntry[] {
     this.origin.openGroup();
-    for (const run of runs) {
+    const entries = runs.flatMap((run) => {
       this.now++;
       run(this.origin.beginMutation({ at: this.now }));
-      this.origin.releaseMutation();
-    }
+      return this.origin.releaseMutation() ?? [];
+    });
     this.origin.commitGroup("");
+    return entries;
   }
 
   /** What is in the journal since it was asked last. */
@@ -415,6 +417,44 @@ Deno.test("[PG5] who has read beside what a document was between two rows that c
       assert.deepEqual(told(appliedEntries(rows, JSON.parse(travelling))), [[true, true], [true, true]]);
       assert.deepEqual(pair.shown().here, pair.shown().there);
     }
+  }
+});
+
+Deno.test("[FA14] who has read the newest is told of one that an import makes older, here and there", () => {
+  using pair = new Pair();
+  const ids: string[] = [];
+  pair.group((tx) => {
+    for (let n = 0; n < 4; n++) ids.push(tx.insert("others", { n }));
+  });
+  pair.apply();
+  using reader = openReaderDatabase(pair.followerPath);
+  reader.useSchema(pair.schema);
+  reader.openSnapshot();
+  const tx = reader.beginQuery();
+  const newest = tx.scan("others", "by_creation_time", { eq: [] }, { order: "desc" });
+  const shown = [newest.next().value, newest.next().value].map((row) => row?.doc._id);
+  newest.return?.();
+  assert.deepEqual(shown, [ids[3], ids[2]]);
+  const readSet = tx.readSet();
+  reader.closeSnapshot();
+  const [, , second = "", first = ""] = ids;
+  const upserts = (tx: WriteTransaction) =>
+    tx.importDocument("others", { _id: first, _creationTime: 1000, n: 3 }, { mode: "upsert" });
+  const replaces = (tx: WriteTransaction) => {
+    tx.delete(second);
+    tx.importDocument("others", { _id: second, _creationTime: 0.5, n: 2 }, { mode: "insert" });
+  };
+  for (const older of [upserts, replaces]) {
+    const told = entriesOf(packedEntries(pair.group(older)));
+    const rows = pair.rows();
+    const travelling = JSON.stringify(packApplied(applied(pair.follower, rows)));
+    const follows = appliedEntries(rows, JSON.parse(travelling));
+    const touched = (entries: readonly CommitEntry[]) =>
+      entries.map((entry) => readSetTouches(readSet, entry));
+    assert.deepEqual([touched(told), touched(follows)], [[true], [true]]);
+    const keys = (entries: readonly CommitEntry[]) =>
+      entries.map(({ changes }) => changes.map(({ id, keys }) => ({ id, keys })));
+    assert.deepEqual(keys(follows), keys(told));
   }
 });
 

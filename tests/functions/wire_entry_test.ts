@@ -19,17 +19,20 @@ function travelled(entries: readonly CommitEntry[]): CommitEntry[] {
 }
 
 const fieldsKey = fc.string({ unit: "grapheme-ascii" });
-const state = fc.option(fieldsKey, { nil: null });
+/** Keys of numbers differ in length. */
+const tail = fc.constantFrom(CREATED, "2w ", "4wxyzabc ");
+const state = fc.option(fc.record({ fields: fieldsKey, tail }), { nil: null });
+type State = { readonly fields: string; readonly tail: string } | null;
 
 /** The keys of one document in its id space, its index by creation time and one more index. */
 const change = fc.tuple(state, state, fc.boolean()).filter(([before, after]) =>
   before !== null || after !== null
 ).map(([before, after, system]): DocumentChange => {
-  const key = (fields: string | null) => fields === null ? null : fields + CREATED + ID;
-  const exists = (fields: string | null, value: string) => fields === null ? null : value;
+  const key = (state: State) => state && state.fields + state.tail + ID;
+  const exists = (state: State, value: string) => state && value;
   const keys: KeyChange[] = [
     ["t1", exists(before, ID), exists(after, ID)],
-    ["i1", exists(before, CREATED + ID), exists(after, CREATED + ID)],
+    ["i1", before && before.tail + ID, after && after.tail + ID],
     ["i2", key(before), key(after)],
     ["s3", exists(before, ""), exists(after, "")],
   ];
@@ -54,6 +57,18 @@ Deno.test("a commit entry arrives as it was sent", () => {
     }),
     { numRuns: 2000 },
   );
+});
+
+Deno.test("a document that an import has made older or newer is told with both its times", () => {
+  for (const [from, to] of [[CREATED, "2w "], ["2w ", CREATED], ["a", "b"]]) {
+    const keys: KeyChange[] = [
+      ["t1", ID, ID],
+      ["i1", from + ID, to + ID],
+      ["i2", `x ${from}${ID}`, `x ${to}${ID}`],
+    ];
+    const entry: CommitEntry = { ts: 1, at: 2, changes: [{ table: "users", tableNumber: 1, id: ID, keys }] };
+    assert.deepEqual(travelled([entry]), [entry]);
+  }
 });
 
 Deno.test("documents of the app's tables stay behind, those of the service travel", () => {

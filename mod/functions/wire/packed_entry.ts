@@ -13,7 +13,7 @@ export type WireEntry = readonly [ts: number, at: number, changes: readonly Wire
 
 /**
  * One document's change. `table` is its position among the tables of the group, `tail` its key by creation time without
- * the id. Keys that are left out are as they were before.
+ * the id, as it is now. Keys that are left out are as they were before.
  */
 export type WireChange = readonly [
   table: number,
@@ -34,6 +34,8 @@ export type WireKeys = readonly string[];
 export interface WireChangeMore {
   /** The contents, where main wants them; `null` for a deleted document. */
   readonly doc?: string | null;
+  /** What `tail` was before, where that was something else: an import may change when a document was made. */
+  readonly oldTail?: string;
   /** Changes in key spaces of other kinds of index. */
   readonly others?: readonly KeyChange[];
 }
@@ -62,15 +64,18 @@ export class EntryPacker implements WireEntries {
     }
     // The first field index of every table is the one by creation time.
     const [, byCreation] = keys;
-    const created = byCreation?.[2] ?? byCreation?.[1] ?? id;
-    const before = packKeys(keys, { side: 1, created });
-    const after = packKeys(keys, { side: 2, created });
-    const tail = created.slice(0, created.length - id.length);
+    const createdAfter = byCreation?.[2] ?? byCreation?.[1] ?? id;
+    const createdBefore = byCreation?.[1] ?? createdAfter;
+    const before = packKeys(keys, { side: 1, created: createdBefore });
+    const after = packKeys(keys, { side: 2, created: createdAfter });
+    const tail = createdAfter.slice(0, createdAfter.length - id.length);
     const others = keys.filter(([space]) => !endsInId(space));
     const wantsDoc = table.startsWith("_") && doc !== undefined;
-    if (wantsDoc || others.length > 0) {
+    const recreated = createdBefore !== createdAfter;
+    if (wantsDoc || recreated || others.length > 0) {
       const more: WireChangeMore = {
         ...(wantsDoc ? { doc } : {}),
+        ...(recreated ? { oldTail: createdBefore.slice(0, createdBefore.length - id.length) } : {}),
         ...(others.length > 0 ? { others } : {}),
       };
       return [position, id, tail, before, after, more];
@@ -96,11 +101,12 @@ function unpackChange(
   if (table === undefined) throw new RangeError(`A change names table ${position} of ${tables.length}`);
   const [name, tableNumber, spaces] = table;
   const created = tail + id;
+  const createdBefore = (more?.oldTail ?? tail) + id;
   const now = after === undefined ? before : after;
   const keys = spaces.map((space, index): KeyChange =>
     index === 0
       ? [space, before === null ? null : id, now === null ? null : id]
-      : [space, unpackKey(before, { index, created }), unpackKey(now, { index, created })]
+      : [space, unpackKey(before, { index, created: createdBefore }), unpackKey(now, { index, created })]
   );
   if (more?.others !== undefined) keys.push(...more.others);
   return { table: name, tableNumber, id, keys, ...(more?.doc === undefined ? {} : { doc: more.doc }) };
