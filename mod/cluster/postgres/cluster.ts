@@ -156,12 +156,12 @@ export class PostgresCluster implements AsyncDisposable {
     this.#leaseConnection = new Connection({
       place: options.place,
       use: "lease",
-      answerMs: clusterLimits.leaseAnswerMs,
       first: () => [`listen ${lease}`, ...this.#role === "leader" ? [] : [`listen ${log}`]],
       onNotice: (channel) => this.#notices.told(channel),
     });
     this.#lease = new Lease({
       connection: this.#leaseConnection,
+      second: this.#rowsConnection,
       statements: this.#statements,
       holder: this.#holder,
       ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
@@ -641,7 +641,8 @@ export class PostgresCluster implements AsyncDisposable {
     if (served === null) return;
     if (this.#lease.epoch === null && !looked) this.#lookAt(await this.#lease.holder());
     const { seq, ts } = served.position();
-    await this.#leaseConnection.query(
+    // Not waited for: the lease is to be renewed meanwhile. Whether the database answers is seen there.
+    this.#leaseConnection.query(
       this.#statements.note,
       this.#holder,
       this.#options.address,
@@ -650,7 +651,7 @@ export class PostgresCluster implements AsyncDisposable {
       seq,
       served.sockets(),
       served.lagMs(),
-    );
+    ).catch(() => {});
     void this.#snapshots?.tend();
   }
 

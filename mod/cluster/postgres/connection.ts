@@ -12,8 +12,6 @@ export interface Statement {
   /** It is prepared under this name. */
   readonly name: string;
   readonly text: string;
-  /** Longest wait for its answer, when that is another one than the connection's. */
-  readonly answerMs?: number;
 }
 
 /** The database cannot be asked now. */
@@ -32,8 +30,6 @@ export interface ConnectionOptions {
   readonly place: PostgresPlace;
   /** What it is for, where that is one thing: the database shows it beside the name of the program. */
   readonly use?: string;
-  /** The connection is given up when an answer takes longer. */
-  readonly answerMs?: number;
   /** Statements that each new connection begins with. */
   readonly first?: () => readonly string[];
   /** Told of notifications, and with `null` when some may have been missed. */
@@ -61,11 +57,10 @@ export class Connection implements AsyncDisposable {
   }
 
   /** Throws an `AwayError`, or what the database says of the statement. */
-  async query({ name, text, answerMs }: Statement, ...values: unknown[]): Promise<readonly Row[]> {
+  async query({ name, text }: Statement, ...values: unknown[]): Promise<readonly Row[]> {
     const client = await this.#connected();
-    const wait = answerMs !== undefined && { query_timeout: answerMs };
     try {
-      return (await client.query<Row>({ name, text, values, ...wait })).rows;
+      return (await client.query<Row>({ name, text, values })).rows;
     } catch (error) {
       throw this.#explained(error, client);
     }
@@ -112,7 +107,7 @@ export class Connection implements AsyncDisposable {
     const pauseMs = this.#triedAt + clusterLimits.reconnectMs - performance.now();
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#triedAt = performance.now();
-    const { place, use, answerMs = clusterLimits.statementMs, first, onNotice } = this.#options;
+    const { place, use, first, onNotice } = this.#options;
     const { host, port, user, password, database, tls } = place;
     const client = new pg.Client({
       host,
@@ -129,7 +124,7 @@ export class Connection implements AsyncDisposable {
       pipeline: true,
       application_name: use === undefined ? "syncline" : `syncline ${use}`,
       keepAlive: true,
-      query_timeout: answerMs,
+      query_timeout: clusterLimits.statementMs,
       statement_timeout: clusterLimits.statementMs,
       idle_in_transaction_session_timeout: clusterLimits.statementMs,
       connectionTimeoutMillis: clusterLimits.connectMs,

@@ -34,7 +34,6 @@ export declare class Client {
       readonly name: string;
       readonly text: string;
       readonly values: readonly unknown[];
-      readonly query_timeout?: number;
     },
   ): Promise<QueryResult<Row>>;
   on(event: "error", listener: (error: Error) => void): this;

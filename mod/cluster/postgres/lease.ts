@@ -6,6 +6,8 @@ import type { Statements } from "./statements.ts";
 
 export interface LeaseOptions {
   readonly connection: Pick<Connection, "query">;
+  /** By which it is renewed as well when the other one has no answer for long; not at all when absent. */
+  readonly second?: Pick<Connection, "query">;
   readonly statements: Statements;
   /** Names this run of this server. */
   readonly holder: string;
@@ -58,8 +60,7 @@ export class Lease {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
     const askedAt = this.#clock.now();
     const [row] = await connection.query(
-      // It waits for rows that are being added, and what comes of it has to be known.
-      { ...statements.take, answerMs: clusterLimits.statementMs },
+      statements.take,
       holder,
       this.address,
       leaseMs,
@@ -75,11 +76,13 @@ export class Lease {
    * one has taken it, and it is lost. Throws an `AwayError`.
    */
   async renew(): Promise<{ readonly others: number } | null> {
-    const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
+    const { statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
     const epoch = this.#epoch;
     if (epoch === null) return null;
     const askedAt = this.#clock.now();
-    const [row] = await connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs);
+    const [row] = await this.#askBoth((connection) =>
+      connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs)
+    );
     if (this.#epoch !== epoch) return { others: 0 };
     if (row !== undefined) {
       this.#keptFrom(askedAt);
@@ -114,6 +117,31 @@ export class Lease {
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
     }
+  }
+
+  /** Whichever answers first; both may, for what is asked says the same twice. */
+  async #askBoth<Answer>(
+    ask: (connection: Pick<Connection, "query">) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { connection, second } = this.#options;
+    if (second === undefined) return await ask(connection);
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    let failures = 0;
+    const failed = (error: unknown) => {
+      if (++failures === 2 || !(error instanceof AwayError)) reject(error);
+    };
+    const first = ask(connection);
+    // At once where the first is known to be lost.
+    const late = Promise.withResolvers<void>();
+    const timer = this.#clock.after(clusterLimits.leaseAnswerMs, late.resolve);
+    first.then(resolve, (error) => {
+      late.resolve();
+      failed(error);
+    });
+    const over = promise.then(() => true, () => true);
+    if (await Promise.race([over, late.promise]) !== true) ask(second).then(resolve, failed);
+    timer.cancel();
+    return await promise;
   }
 
   /** Reckoned from before it was asked for: by the database it ends later. */

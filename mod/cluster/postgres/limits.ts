@@ -12,7 +12,7 @@ export const clusterLimits = {
   writeWaitMs: 5_000,
   /** A statement without an answer for this long has none: the connection is given up. */
   statementMs: 4_000,
-  /** The same where the lease is renewed: another connection can do it before the lease ends. */
+  /** A renewal of the lease without an answer for this long goes by another connection as well: a third of the lease. */
   leaseAnswerMs: 1_000,
   /** A connection that is not there after this long is tried anew. */
   connectMs: 3_000,
