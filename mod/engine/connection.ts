@@ -22,6 +22,8 @@ export interface Statement {
 }
 
 const SQLITE_FULL = 13;
+/** What an index must hold once is there already. */
+const SQLITE_CONSTRAINT = 19;
 /** SQLite's primary result codes that mean the file itself is bad. */
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
@@ -183,6 +185,13 @@ export function hasNoRoom(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||
     hasNoRoom(error.cause);
+}
+
+/** Whether an error says that a row and the database it was to be applied to are not of one history, or one is damaged. */
+export function doesNotFit(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof EngineError) return error.code === "bad_entry" || error.code === "unusable_database";
+  return [SQLITE_CONSTRAINT, SQLITE_CORRUPT, SQLITE_NOTADB].includes(sqliteCode(error));
 }
 
 /** SQLite's primary result code of an error, or 0. */

@@ -10,7 +10,7 @@ export { headerFault } from "./whole/database_header.ts";
 export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./whole/export.ts";
-export { hasNoRoom } from "./connection.ts";
+export { doesNotFit, hasNoRoom } from "./connection.ts";
 export { decodeId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";

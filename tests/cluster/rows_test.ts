@@ -386,6 +386,15 @@ Deno.test("[PG5] a row that is larger than what is read at once keeps nobody fro
     const { seq, ts, sum } = row;
     position = { ...position, seq, ts, sum };
   }
+  // One that is no text leads to a snapshot, not to asking for ever.
+  const [large] = made;
+  assert.ok(large !== undefined);
+  await a.connection.query({
+    name: "spoil",
+    text: "update syncline.log set body = decode('ff', 'hex') where seq = 2",
+  });
+  const { seq, ts, sum } = large;
+  await assert.rejects(log.read({ ...position, seq, ts, sum }, new AbortController()), LogGapError);
 });
 
 Deno.test("[PG5] behind many commits more come together before they are read, unless another one is to lead", async () => {
@@ -758,7 +767,7 @@ Deno.test("[PG4] clocks of servers that are off by an hour, either way and while
   }
 });
 
-Deno.test("[PG22] a lease is renewed on another connection before one that is silent is given up for anything else", async () => {
+Deno.test("[PG22] where its own connection is silent a lease is renewed by one that is not", async () => {
   await using postgres = await TestPostgres.start();
   await using gate = new Gate(postgres.port);
   const url = new URL(await postgres.database());

@@ -2,7 +2,7 @@
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
-import type { Connection } from "./connection.ts";
+import { codeOf, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
@@ -32,6 +32,9 @@ interface End {
 }
 
 const { now: systemNow } = Date;
+
+/** SQLSTATE `character_not_in_repertoire`. */
+const NO_TEXT = "22021";
 
 export class PostgresLog implements CommitLog<JournalRow> {
   readonly place: string;
@@ -77,7 +80,10 @@ export class PostgresLog implements CommitLog<JournalRow> {
     const { connection, statements, now = systemNow } = this.#options;
     const { rowsRead, rowBytesRead } = clusterLimits;
     const lookedAt = now();
-    const rows = await connection.query(statements.read, after.seq, rowsRead, rowBytesRead);
+    const rows = await connection.query(statements.read, after.seq, rowsRead, rowBytesRead).catch((error) => {
+      if (codeOf(error) !== NO_TEXT) throw error;
+      throw new LogGapError("A row of the log is damaged: its bytes are no text", { cause: error });
+    });
     const items: JournalRow[] = [];
     for (const row of rows) {
       const seq = Number(row["seq"]);

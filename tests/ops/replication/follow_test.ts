@@ -1,6 +1,7 @@
 /** A database that follows a replica: the model's state at every step, through merges, restarts, generations and damage. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { bring, type Brought } from "../../../mod/ops/replication/follow/bring.ts";
 import type { CommitLog, LogPart, LogPosition } from "../../../mod/ops/replication/mod.ts";
 import { Follower, LogGapError } from "../../../mod/ops/replication/mod.ts";
@@ -163,6 +164,29 @@ Deno.test("[RP20] [RP22] what is damaged or missing is never applied: it is told
   const held = followedState(join(copy.dataDir, "data.db"));
   assert.equal(held.place, rig.replica);
   assert.throws(() => openWriterDatabase(join(copy.dataDir, "data.db")), /its commits come from/);
+});
+
+Deno.test("[RP20] a follower whose own file lacks what is to change begins anew", async () => {
+  await using rig = await Rig.start({ seed: 4 });
+  for (let group = 0; group < 5; group++) rig.group();
+  await rig.ship();
+  const copy = await copyOf(rig);
+  await copy.bring();
+  const path = join(copy.dataDir, "data.db");
+  {
+    using db = new DatabaseSync(path);
+    for (const { name } of db.prepare("SELECT name FROM sqlite_schema WHERE name GLOB 'd[0-9]*'").all()) {
+      db.exec(`DELETE FROM ${name}`);
+    }
+  }
+  assert.equal(copy.model.size, 0);
+  // Groups change what was there, sooner or later.
+  for (let group = 0; group < 20; group++) rig.group();
+  rig.shipper.wantSnapshot();
+  await rig.ship();
+  await rig.ship();
+  assert.equal((await copy.bring()).snapshot, true);
+  same(copy, rig, rig.db.ts);
 });
 
 Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async () => {

@@ -1,5 +1,5 @@
 /** The work of a writer that follows the commits of another server: journal rows, committed as they come. */
-import { type AppliedRows, EngineError, type WriterDatabase } from "../../../engine/mod.ts";
+import { type AppliedRows, doesNotFit, type WriterDatabase } from "../../../engine/mod.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
 import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
@@ -56,7 +56,7 @@ function commitRows(
     return applied;
   } catch (error) {
     if (opened) database.rollbackGroup();
-    const unfit = error instanceof EngineError && error.code === "bad_entry";
+    const unfit = doesNotFit(error);
     const message = error instanceof Error ? error.message : String(error);
     return { type: "RowsRefused", message, unfit };
   }

@@ -7,6 +7,7 @@ import {
   beginFollowing,
   checkDatabase,
   checkDatabaseSchema,
+  doesNotFit,
   followedState,
   forgetHistory,
   openWriterDatabase,
@@ -115,9 +116,14 @@ async function catchUp(
     const last = items.at(-1);
     if (last !== undefined) {
       clock = last.at;
-      db.openGroup();
-      db.applyRows(items);
-      db.commitGroup(null);
+      try {
+        db.openGroup();
+        db.applyRows(items);
+        db.commitGroup(null);
+      } catch (error) {
+        if (!doesNotFit(error)) throw error;
+        throw new LogGapError(error instanceof Error ? error.message : String(error), { cause: error });
+      }
     } else if (newestTs <= db.ts) return db.ts;
   }
 }
