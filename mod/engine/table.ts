@@ -24,6 +24,7 @@ export interface Table {
     readonly insert: string;
     readonly restore: string;
     readonly update: string;
+    readonly updateAt: string;
     readonly updateById: string;
     readonly remove: string;
     /** Of documents by a JSON list: places of ids in it, with their row ids; and row ids, with their texts. */
@@ -73,6 +74,7 @@ export function table(
       insert: `INSERT INTO ${documents} (id, doc) VALUES (?, ?)`,
       restore: `INSERT INTO ${documents} (id, doc, rid) VALUES (?, ?, ?)`,
       update: `UPDATE ${documents} SET doc = ? WHERE rid = ?`,
+      updateAt: `UPDATE ${documents} SET doc = ? WHERE rid = ? AND id = ?`,
       updateById: `UPDATE ${documents} SET doc = ? WHERE id = ?`,
       remove: `DELETE FROM ${documents} WHERE rid = ?`,
       ridsOf: `SELECT j.key, d.rid FROM json_each(?) j CROSS JOIN ${documents} d ON d.id = j.value`,

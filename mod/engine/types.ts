@@ -39,7 +39,10 @@ export interface DocumentChange {
    * whose contents nobody there reads.
    */
   readonly doc?: string | null;
-  /** Keys in every index of the table, changed or not: a query that read the document through one must notice. */
+  /**
+   * Keys in every index of the table, changed or not: a query that read the document through one must notice. Each key space
+   * comes once.
+   */
   readonly keys: readonly KeyChange[];
   /** Where every key is as it was, and `keys` are made when somebody asks for them: how to ask for less. */
   readonly kept?: KeptKeys;

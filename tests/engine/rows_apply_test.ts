@@ -29,6 +29,9 @@ import type {
 } from "../../mod/engine/mod.ts";
 import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
 import { entriesOf, packedEntries } from "../../mod/functions/host/packed_commits.ts";
+import { storedTables } from "../../mod/engine/catalog.ts";
+import { Connection } from "../../mod/engine/connection.ts";
+import { DocumentWriter } from "../../mod/engine/documents/document_writer.ts";
 import { anyTable, anyValue, schemaOf, TemporaryDatabase } from "./support.ts";
 
 const by_n = { name: "by_n", fields: ["n"] };
@@ -94,6 +97,12 @@ class Pair implements Disposable {
     });
     this.origin.commitGroup("");
     return entries;
+  }
+
+  /** Applies rows in one transaction. Gives back the commits as main is told of them. */
+  tell(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
+    const travelling = JSON.stringify(packApplied(applied(this.follower, rows)));
+    return appliedEntries(rows, JSON.parse(travelling));
   }
 
   /** What is in the journal since it was asked last. */
@@ -226,6 +235,11 @@ function groupsOf(
   return groups;
 }
 
+/** A commit as read sets are compared with it. */
+function keysTold({ ts, changes }: CommitEntry): unknown {
+  return { ts, changes: changes.map(({ id, keys }) => ({ id, keys })) };
+}
+
 /** Queries with what they read: whoever asked them has to learn of commits that change what they give. */
 const queries: ((tx: ReadTransaction) => unknown)[] = [
   ...["items", "others", "_rows"].flatMap((table) => [
@@ -258,15 +272,17 @@ Deno.test("RP1 whatever a group does, and however many are applied at once: the 
         return answers;
       };
       const rows: JournalRow[] = [];
+      const committed: CommitEntry[] = [];
       for (const group of groupsOf(steps)) {
-        pair.group(...group);
+        committed.push(...pair.group(...group));
         rows.push(...pair.rows());
       }
       let ts = pair.follower.ts;
       while (rows.length > 0) {
         const before = asked();
-        const entries = pair.apply(rows.splice(0, atOnce + 1));
+        const entries = pair.tell(rows.splice(0, atOnce + 1));
         for (const entry of entries) assert.equal(entry.ts, ++ts);
+        assert.deepEqual(entries.map(keysTold), committed.splice(0, entries.length).map(keysTold));
         for (const [at, { result }] of asked().entries()) {
           const old = before[at] ?? assert.fail();
           if (result === old.result) continue;
@@ -347,9 +363,81 @@ Deno.test("RP1 rows of a version that did not say it are applied all the same", 
   assert.ok(entry?.changes[0]?.keys.every(([, before, after]) => before !== null && before === after));
   const { here, there } = pair.shown();
   assert.deepEqual(here, there);
-  using copy = openHistoryReplay(replayed.path);
-  for (const row of old) copy.take(row);
-  await Array.fromAsync(copy.write());
+  {
+    using copy = openHistoryReplay(replayed.path);
+    for (const row of old) copy.take(row);
+    await Array.fromAsync(copy.write());
+  }
+  checkDatabase(replayed.path);
+  using reader = openReaderDatabase(replayed.path);
+  reader.useSchema(pair.schema);
+  reader.openSnapshot();
+  const { n, more } = reader.beginQuery().get(id) ?? assert.fail();
+  assert.deepEqual({ n, more }, { n: 5, more: 3 });
+});
+
+Deno.test("[PG5] of a document that changes in every commit, each is told its own keys, and the others none of them", () => {
+  using pair = new Pair();
+  let id = "";
+  pair.group((tx) => id = tx.insert("others", { n: 0, more: 0 }));
+  pair.apply();
+  const committed = Array.from({ length: 20 }, (_, n) =>
+    pair.group(
+      (tx) => tx.patch(id, { n: n + 1 }),
+      (tx) => tx.patch(id, { more: n + 1 }),
+    )).flat();
+  const entries = pair.tell();
+  assert.deepEqual(entries.map(keysTold), committed.map(keysTold));
+  const told = entries.flatMap(({ changes }) => changes.map(({ keys }) => keys.length));
+  assert.deepEqual(told, new Array(40).fill(3));
+});
+
+Deno.test("[PG5] what is kept of a row counts with all of it, however little of it leaves the indexes as they are", () => {
+  using pair = new Pair();
+  const ids: string[] = [];
+  pair.group((tx) => {
+    for (let n = 0; n < 2; n++) ids.push(tx.insert("others", { n }));
+  });
+  pair.apply();
+  const text = "x".repeat(1000);
+  pair.group((tx) => {
+    for (let n = 0; n < 20; n++) tx.insert("others", { text });
+    for (let n = 0; n < 20; n++) tx.insert("_rows", { text });
+    for (const id of ids) tx.patch(id, { more: 1 });
+  });
+  const rows = pair.rows();
+  const entries = pair.tell(rows);
+  const kept = entries.flatMap(({ changes }) => changes.flatMap(({ kept }) => kept ?? []));
+  assert.equal(kept.length, 2);
+  assert.equal(kept.reduce((sum, { chars }) => sum + chars, 0), rows[0]?.body.length);
+});
+
+Deno.test("a text goes into the row of its own document and no other", () => {
+  using folder = new TemporaryDatabase();
+  const ids: string[] = [];
+  {
+    using db = openWriterDatabase(folder.path);
+    db.applySchema(schemaOf(tables));
+    db.openGroup();
+    const tx = db.beginMutation({ at: 1_700_000_000_000 });
+    for (let n = 0; n < 2; n++) ids.push(tx.insert("others", { n }));
+    db.releaseMutation();
+    db.commitGroup("");
+  }
+  using connection = Connection.openScratch(folder.path);
+  const table = storedTables(connection).named("others");
+  const [own = "", other = ""] = ids;
+  const [rid, text] = connection.statement(table.sql.get).get(own) as [number, string];
+  const writer = new DocumentWriter(connection);
+  assert.throws(
+    () => writer.rewrite({ table, rid, id: other, text }),
+    wrong("unusable_database", /damaged/),
+  );
+  writer.rewrite({ table, rid, id: own, text: text.replace('"n":0', '"n":7') });
+  const n = ids.map((id) =>
+    JSON.parse((connection.statement(table.sql.get).get(id) as [number, string])[1]).n
+  );
+  assert.deepEqual(n, [7, 1]);
 });
 
 Deno.test("[PG5] keys that stay as they are, are made when somebody asks for them", () => {
@@ -412,15 +500,13 @@ Deno.test("[PG5] who has read beside what a document was between two rows that c
         pair.group((tx) => void first(tx));
         pair.group((tx) => void second(tx));
       }
-      const rows = pair.rows();
-      const travelling = JSON.stringify(packApplied(applied(pair.follower, rows)));
-      assert.deepEqual(told(appliedEntries(rows, JSON.parse(travelling))), [[true, true], [true, true]]);
+      assert.deepEqual(told(pair.tell()), [[true, true], [true, true]]);
       assert.deepEqual(pair.shown().here, pair.shown().there);
     }
   }
 });
 
-Deno.test("[FA14] who has read the newest is told of one that an import makes older, here and there", () => {
+Deno.test("[PG5] who has read the newest is told of one that an import makes older, here and there", () => {
   using pair = new Pair();
   const ids: string[] = [];
   pair.group((tx) => {
@@ -446,15 +532,11 @@ Deno.test("[FA14] who has read the newest is told of one that an import makes ol
   };
   for (const older of [upserts, replaces]) {
     const told = entriesOf(packedEntries(pair.group(older)));
-    const rows = pair.rows();
-    const travelling = JSON.stringify(packApplied(applied(pair.follower, rows)));
-    const follows = appliedEntries(rows, JSON.parse(travelling));
+    const follows = pair.tell();
     const touched = (entries: readonly CommitEntry[]) =>
       entries.map((entry) => readSetTouches(readSet, entry));
     assert.deepEqual([touched(told), touched(follows)], [[true], [true]]);
-    const keys = (entries: readonly CommitEntry[]) =>
-      entries.map(({ changes }) => changes.map(({ id, keys }) => ({ id, keys })));
-    assert.deepEqual(keys(follows), keys(told));
+    assert.deepEqual(follows.map(keysTold), told.map(keysTold));
   }
 });
 

@@ -86,7 +86,7 @@ Deno.test("an unchanged document of two indexes travels in under 100 characters"
   assert.ok(chars < 100, `${chars} characters`);
 });
 
-Deno.test("of applied rows only what they do not say travels, and what was inserted and deleted at once has no keys", () => {
+Deno.test("of applied rows only what they do not say travels, and of each change its own keys", () => {
   const ids = [newId(1), newId(1), newId(1), newId(2)] as const;
   const [kept, moved, gone, ofService] = ids;
   const text = (id: string, n: number) => JSON.stringify({ _id: id, _creationTime: 5, n });
@@ -111,14 +111,20 @@ Deno.test("of applied rows only what they do not say travels, and what was inser
     ["i2", `a${CREATED}${moved}`, `b${CREATED}${moved}`],
     ["s3", "", ""],
   ];
+  const goneKeys: KeyChange[] = [
+    ["t1", null, gone],
+    ["i1", null, CREATED + gone],
+    ["i2", null, `c${CREATED}${gone}`],
+  ];
   const changes = [
+    { table: "users", tableNumber: 1, id: gone, keys: goneKeys },
+    { table: "users", tableNumber: 1, id: moved, keys: movedKeys },
     {
       table: "users",
       tableNumber: 1,
       id: gone,
-      keys: ["t1", "i1", "i2"].map((space) => [space, null, null] as const),
+      keys: goneKeys.map(([space, before, after]): KeyChange => [space, after, before]),
     },
-    { table: "users", tableNumber: 1, id: moved, keys: movedKeys },
   ];
   const travelling = JSON.stringify(packApplied({ tables, changes }));
   for (const id of [kept, ofService]) assert.ok(!travelling.includes(id));
@@ -129,12 +135,16 @@ Deno.test("of applied rows only what they do not say travels, and what was inser
   assert.ok(first?.[0]?.kept !== undefined && first[0].keys.every(([, before, after]) => before === after));
   assert.deepEqual(second?.map(({ id, doc }) => [id, doc]), [[moved, undefined], [gone, undefined]]);
   assert.deepEqual(second?.[0]?.keys, movedKeys);
-  assert.ok(second?.[1]?.keys.every(([, before, after]) => before === null && after === null));
+  assert.deepEqual([first[1]?.keys, second[1]?.keys], [goneKeys, changes[2]?.keys]);
   assert.deepEqual(third?.map(({ table, doc }) => [table, doc]), [["_users", text(ofService, 4)]]);
   assert.equal(third?.[0]?.keys[0]?.[1], ofService);
   assert.throws(() => appliedEntries([row], { ...JSON.parse(travelling), tables: [] }), /nothing was told/);
   assert.throws(
     () => appliedEntries([row], { tables, changed: { tables: [], entries: [] } }),
-    /was deleted, and nothing was told/,
+    /nothing was told/,
+  );
+  assert.throws(
+    () => appliedEntries([row], packApplied({ tables, changes: changes.slice(0, 2) })),
+    /has changed document ".*", of which nothing was told/,
   );
 });

@@ -183,6 +183,20 @@ Deno.test("SH6 a slow query holds back only the sockets that show it, which get 
   assert.deepEqual([both.value(0), both.value(1), both.version.ts], [5, 5, 5]);
 });
 
+Deno.test("commits are remembered while queries run, and not a moment longer", async () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  world.host.pin();
+  await settle();
+  for (let a = 1; a < 4; a++) world.host.write({ b: a });
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual([world.host.waves.length, socket.value(0)], [0, null]);
+  world.hub.validate();
+});
+
 Deno.test("SH6 two queries that are always under way meet at one ts although commits never stop", async () => {
   const world = new World({ auto: false, readers: 4 });
   world.host.define("one", (ctx) => ctx.get("a") ?? null);

@@ -41,9 +41,9 @@ export class DocumentWriter {
     }
   }
 
-  /** Gives a document another text that is the same to every index. */
-  rewrite({ table, rid, text }: Pick<StoredDocument, "table" | "rid" | "text">): void {
-    this.#one(table, this.#connection.statement(table.sql.update).run(text, rid).changes);
+  /** Gives a document another text that is the same to every index. Its row must be its own, however that was found. */
+  rewrite({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
+    this.#one(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
   }
 
   /** The same for a document whose row is not known. */

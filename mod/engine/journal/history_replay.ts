@@ -230,19 +230,19 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 
   #writeOne(table: Table, { id, rid, text, same, old }: Change & { readonly old: string | null }): void {
-    if (same && text !== null) return this.#writer.rewrite({ table, rid, text });
+    if (same && text !== null) return this.#writer.rewrite({ table, rid, id, text });
     if (old === text) return;
     // Most changes leave all that indexes hold as it is, which is told faster than by making it.
     const indexed = indexedFields(table.indexes);
     if (old !== null && text !== null && indexed !== null && beginAlike(old, text, indexed)) {
-      return this.#writer.rewrite({ table, rid, text });
+      return this.#writer.rewrite({ table, rid, id, text });
     }
     if (text === null) this.#rids.delete(id);
     const before = old === null ? null : documentOfEntry(id, old);
     const after = text === null ? null : documentOfEntry(id, text);
     const isAsItWas = before !== null && after !== null && before._creationTime === after._creationTime &&
       sameIndexed(table.indexes, before, after);
-    if (isAsItWas && text !== null) return this.#writer.rewrite({ table, rid, text });
+    if (isAsItWas && text !== null) return this.#writer.rewrite({ table, rid, id, text });
     this.#writer.write(
       before === null || old === null ? null : stored(before, { table, id, rid, text: old }),
       after === null || text === null ? null : stored(after, { table, id, rid, text }),

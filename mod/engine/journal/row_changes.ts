@@ -21,7 +21,7 @@ export class RowChanges {
   readonly #writer: DocumentWriter;
   readonly #tables: Tables;
   readonly #gathered: GatheredChanges;
-  /** What became of documents of which something else became behind it. */
+  /** What became of documents of which something else became behind it: one for each unmarked change but a document's last. */
   readonly #passed: DocumentChange[] = [];
 
   constructor(

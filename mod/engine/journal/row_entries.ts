@@ -22,8 +22,9 @@ export interface AppliedRows {
   /** The tables whose documents changed. */
   readonly tables: readonly AppliedTable[];
   /**
-   * Documents of which indexes may hold something else now, with their keys before and after. One that held something else
-   * in between, too, comes several times: nobody has read it then, but whoever has read before may be shown any commit.
+   * Of each change that is not known to leave the indexes as they are, the keys before and after: those of one document in
+   * the order in which the rows have them. Nobody has read what was in between, but whoever has read before may be shown
+   * any commit.
    */
   readonly changes: readonly DocumentChange[];
 }
@@ -34,41 +35,51 @@ export function rowEntries(
   { tables, changes }: AppliedRows,
 ): CommitEntry[] {
   const known = new Map(tables.map((table) => [table.number, new KeyMaker(table)]));
-  const keysOf = new Map<string, readonly KeyChange[]>();
-  for (const { id, keys } of changes) keysOf.set(id, [...keysOf.get(id) ?? [], ...keys]);
+  const keysOf = new Map<string, Iterator<DocumentChange>>();
+  for (const [id, ofOne] of Map.groupBy(changes, ({ id }) => id)) keysOf.set(id, ofOne.values());
   return rows.flatMap((row) => {
     const { commits } = readRow(row);
+    const makerOf = (change: RowChange): KeyMaker => {
+      const maker = known.get(tableNumberOf(change.id));
+      if (maker === undefined) throw wrongRow(row, change);
+      return maker;
+    };
+    const isKept = (change: RowChange) => change.same && !makerOf(change).isRead;
+    const keptCount = commits.reduce((sum, { changes }) => sum + changes.filter(isKept).length, 0);
     // A part of a text keeps the whole of it.
-    const chars = row.body.length / commits.reduce((sum, { changes }) => sum + changes.length, 0);
+    const chars = row.body.length / keptCount;
     return commits.map(({ ts, at, changes }): CommitEntry => ({
       ts,
       at,
       changes: changes.map((change) => {
-        const maker = known.get(tableNumberOf(change.id));
-        if (maker === undefined) throw wrongRow(row, change);
-        return told(change, { maker, keys: keysOf.get(change.id), chars });
+        const maker = makerOf(change);
+        if (change.same && change.text !== null) return kept(change, { maker, text: change.text, chars });
+        const next = keysOf.get(change.id)?.next().value as DocumentChange | undefined;
+        if (next === undefined) throw wrongRow(row, change);
+        return moved(change, { maker, keys: next.keys });
       }),
     }));
   });
 }
 
-/** One change, with the contents of documents of the service's tables. */
-function told(
+/** A change that leaves the indexes as they are, with the contents of a document of the service's tables. */
+function kept(
+  { id }: RowChange,
+  { maker, text, chars }: { readonly maker: KeyMaker; readonly text: string; readonly chars: number },
+): DocumentChange {
+  const document = new KeptDocument(maker, { id, text, chars });
+  if (!maker.isRead) return document;
+  const { name: table, number: tableNumber } = maker.table;
+  return { table, tableNumber, id, keys: document.keys, doc: text };
+}
+
+/** Any other one. */
+function moved(
   { id, text }: RowChange,
-  { maker, keys, chars }: {
-    readonly maker: KeyMaker;
-    readonly keys: readonly KeyChange[] | undefined;
-    readonly chars: number;
-  },
+  { maker, keys }: { readonly maker: KeyMaker; readonly keys: readonly KeyChange[] },
 ): DocumentChange {
   const { name: table, number: tableNumber } = maker.table;
-  const isRead = table.startsWith("_");
-  if (keys !== undefined) return { table, tableNumber, id, keys, ...(isRead && { doc: text }) };
-  if (text === null) {
-    throw new EngineError("bad_entry", `Document "${id}" was deleted, and nothing was told of it`);
-  }
-  const kept = new KeptDocument(maker, { id, text, chars });
-  return isRead ? { table, tableNumber, id, keys: kept.keys, doc: text } : kept;
+  return { table, tableNumber, id, keys, ...(maker.isRead && { doc: text }) };
 }
 
 function wrongRow({ seq }: JournalRow, { id }: RowChange): EngineError {
@@ -78,11 +89,14 @@ function wrongRow({ seq }: JournalRow, { id }: RowChange): EngineError {
 /** Makes the keys of the documents of a table. */
 class KeyMaker {
   readonly table: AppliedTable;
+  /** Whether it is of the service, whose contents whoever is told reads. */
+  readonly isRead: boolean;
   readonly spaces: readonly KeySpace[];
   readonly #indexes: readonly Pick<FieldIndex, "name" | "paths">[];
 
   constructor(table: AppliedTable) {
     this.table = table;
+    this.isRead = table.name.startsWith("_");
     this.spaces = [table.space, ...table.indexes.map(({ space }) => space)];
     this.#indexes = table.indexes.map(({ space, paths }) => ({ name: space, paths }));
   }

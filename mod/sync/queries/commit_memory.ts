@@ -32,6 +32,11 @@ export class CommitMemory {
     this.#keysMax = keysMax;
   }
 
+  /** How many keys are remembered, or what counts as keys. */
+  get size(): number {
+    return this.#keyCount;
+  }
+
   /** Remembers a commit. When there are too many keys, all are forgotten. */
   add(entry: CommitEntry): void {
     this.#newest = entry.ts;

@@ -134,6 +134,9 @@ export class SharedQueries {
         throw new Error(`Left over: ${query.key}`);
       }
     }
+    if (this.#waves.size === 0 && this.#memory.size > 0) {
+      throw new Error("Commits are remembered although nothing runs");
+    }
     if (waiters !== this.#waiterCount) {
       throw new Error(`${waiters} calls wait, ${this.#waiterCount} are counted`);
     }
@@ -313,6 +316,8 @@ export class SharedQueries {
     });
     done.then(() => {
       this.#waves.delete(wave);
+      // Nobody will ask any more; what is kept of applied rows may be large.
+      if (this.#waves.size === 0) this.#memory.forget(this.#ts);
       for (const query of this.#layered) this.#prune(query);
       this.#options.onWork();
     });
