@@ -4,6 +4,13 @@ import type { ConsoleProgress } from "./console_progress.ts";
 
 export function showPoint(console: ConsoleProgress, progress: PointProgress): void {
   switch (progress.step) {
+    case "rows":
+      return console.show({
+        what: "Fetching journal rows",
+        done: progress.rows,
+        of: progress.ofRows,
+        unit: "rows",
+      });
     case "fetch":
       return console.tell(`Fetching the snapshot, ${progress.bytes} bytes`);
     case "unpack":

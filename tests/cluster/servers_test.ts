@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createBackup } from "../../mod/ops/backups/mod.ts";
 import { cancelRestore, stageRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { StartError } from "../../mod/config/start_error.ts";
+import { restoreConnection } from "../../mod/cluster/postgres/cluster_source.ts";
 import { placeOf } from "../../mod/cluster/postgres/place.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { options as allOptions, type OptionValues } from "../../mod/config/options.ts";
@@ -328,6 +329,10 @@ Deno.test("servers on one PostgreSQL", async (t) => {
         await add(then, "of its own");
       }
       assert.ok((await notes(b)).includes("a mistake"));
+      // It reads large answers, perhaps over a slow link.
+      await using reading = restoreConnection(place);
+      const [limit] = await reading.query({ name: "limit", text: "show statement_timeout" });
+      assert.deepEqual(limit, { statement_timeout: "30s" });
       const none = { ...from, place: { ...place, schema: "nobody" } };
       await assert.rejects(
         withReplica(given({}), none, () => Promise.resolve()),

@@ -1,5 +1,6 @@
 /** The log and the snapshots of a cluster as who restores a point in time reads them: without its secret, and beside its servers. */
 import type { JournalRow } from "../../engine/mod.ts";
+import { type Clock, steadyClock } from "../../kit/clock.ts";
 import {
   type LoggedSnapshot,
   LogReplica,
@@ -9,20 +10,26 @@ import {
   type ReplicaTarget,
   type TargetPlace,
 } from "../../ops/replication/mod.ts";
-import { AwayError, codeOf, Connection } from "./connection.ts";
+import { AwayError, codeOf, Connection, type Statement } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
 import { rowOf } from "./postgres_log.ts";
 import { FORMAT, type Statements, statementsFor } from "./statements.ts";
+
+/** For large answers over links that may be slow: nobody waits behind it. */
+export function restoreConnection(place: PostgresPlace): Connection {
+  return new Connection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
+}
 
 /** Opens a cluster as a replica. Throws a `ReplicaError` when there is none, or it cannot be read. */
 export async function openClusterReplica(
   { place, snapshots }: { readonly place: PostgresPlace; readonly snapshots: TargetPlace },
 ): Promise<ReplicaTarget> {
   await using opened = new AsyncDisposableStack();
-  const connection = opened.use(new Connection({ place, use: "restore" }));
+  const connection = opened.use(restoreConnection(place));
   const statements = statementsFor(place.schema);
   const at = placeOf(place);
+  // Not asked again: whoever has named a wrong address hears of it at once.
   const generation = await told(at, async () => {
     const [cluster] = await connection.query(statements.cluster);
     if (cluster === undefined) throw new ReplicaError("asked", `There is no cluster at ${at}`);
@@ -43,14 +50,15 @@ export async function openClusterReplica(
 }
 
 interface SourceParts {
-  readonly connection: Connection;
+  readonly connection: Pick<Connection, "query" | typeof Symbol.asyncDispose>;
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;
   readonly archives: ReplicaTarget;
+  readonly clock?: Clock;
 }
 
-class ClusterSource implements LogSource {
+export class ClusterSource implements LogSource {
   readonly #parts: SourceParts;
 
   constructor(parts: SourceParts) {
@@ -66,8 +74,7 @@ class ClusterSource implements LogSource {
   }
 
   async snapshots(): Promise<readonly LoggedSnapshot[]> {
-    const { connection, statements, place } = this.#parts;
-    const rows = await told(place, () => connection.query(statements.snapshotTimes));
+    const rows = await this.#ask(this.#parts.statements.snapshotTimes);
     return rows.map(({ seq, ts, sum, bytes, at }) => ({
       seq: Number(seq),
       ts: Number(ts),
@@ -77,16 +84,24 @@ class ClusterSource implements LogSource {
     }));
   }
 
-  async rowsBehind(seq: number): Promise<readonly JournalRow[]> {
-    const { connection, statements, place } = this.#parts;
-    const { rowsRead, rowBytesRead } = clusterLimits;
-    const rows = await told(place, () => connection.query(statements.read, seq, rowsRead, rowBytesRead));
-    return rows.filter((row) => Number(row["seq"]) > seq).map((row) => rowOf(Number(row["seq"]), row));
+  async end(): Promise<number> {
+    const [end] = await this.#ask(this.#parts.statements.end);
+    return Number(end?.["seq"] ?? 0);
+  }
+
+  async rowsBehind(seq: number, upTo: number): Promise<readonly JournalRow[]> {
+    const { rowsRead, restoreRowBytesRead } = clusterLimits;
+    // With the row itself, when it is still there.
+    const count = Math.min(rowsRead, upTo - seq + 1);
+    const rows = await this.#ask(this.#parts.statements.read, seq, count, restoreRowBytesRead);
+    return rows.map((row) => ({ seq: Number(row["seq"]), row }))
+      .filter((found) => found.seq > seq && found.seq <= upTo)
+      .map((found) => rowOf(found.seq, found.row));
   }
 
   async download(seq: number, path: string): Promise<boolean> {
-    const { connection, statements, place, archives } = this.#parts;
-    const rows = await told(place, () => connection.query(statements.snapshots));
+    const { statements, archives } = this.#parts;
+    const rows = await this.#ask(statements.snapshots);
     const name = rows.find((row) => Number(row["seq"]) === seq)?.["name"];
     return typeof name === "string" && await archives.download(name, path);
   }
@@ -95,6 +110,25 @@ class ClusterSource implements LogSource {
     const { connection, archives } = this.#parts;
     await connection[Symbol.asyncDispose]();
     await archives[Symbol.asyncDispose]();
+  }
+
+  /** While the database is away it is asked again, for a bounded time: all that it is asked are questions. */
+  async #ask(statement: Statement, ...values: unknown[]): Promise<readonly Record<string, unknown>[]> {
+    const { connection, place, clock = steadyClock } = this.#parts;
+    const { restoreAwayMs, restorePauseMs } = clusterLimits;
+    return await told(place, async () => {
+      let awayAt: number | null = null;
+      for (;;) {
+        try {
+          return await connection.query(statement, ...values);
+        } catch (error) {
+          if (!(error instanceof AwayError)) throw error;
+          awayAt ??= clock.now();
+          if (clock.now() - awayAt >= restoreAwayMs) throw error;
+          await new Promise<void>((resolve) => void clock.after(restorePauseMs, resolve));
+        }
+      }
+    });
   }
 }
 

@@ -30,6 +30,8 @@ export interface ConnectionOptions {
   readonly place: PostgresPlace;
   /** What it is for, where that is one thing: the database shows it beside the name of the program. */
   readonly use?: string;
+  /** A statement without an answer for so long has none: the connection is given up. The database gives it up as well. */
+  readonly statementMs?: number;
   /** Statements that each new connection begins with. */
   readonly first?: () => readonly string[];
   /** Told of notifications, and with `null` when some may have been missed. */
@@ -107,7 +109,7 @@ export class Connection implements AsyncDisposable {
     const pauseMs = this.#triedAt + clusterLimits.reconnectMs - performance.now();
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#triedAt = performance.now();
-    const { place, use, first, onNotice } = this.#options;
+    const { place, use, statementMs = clusterLimits.statementMs, first, onNotice } = this.#options;
     const { host, port, user, password, database, tls } = place;
     const client = new pg.Client({
       host,
@@ -124,8 +126,8 @@ export class Connection implements AsyncDisposable {
       pipeline: true,
       application_name: use === undefined ? "syncline" : `syncline ${use}`,
       keepAlive: true,
-      query_timeout: clusterLimits.statementMs,
-      statement_timeout: clusterLimits.statementMs,
+      query_timeout: statementMs,
+      statement_timeout: statementMs,
       idle_in_transaction_session_timeout: clusterLimits.statementMs,
       connectionTimeoutMillis: clusterLimits.connectMs,
     });

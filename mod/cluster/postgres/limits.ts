@@ -41,6 +41,13 @@ export const clusterLimits = {
   rowsRead: 512,
   /** Bytes of them: one row may be larger. */
   rowBytesRead: 8 * 2 ** 20,
+  /** The same for who restores a point in time, perhaps over a slow link. */
+  restoreRowBytesRead: 2 * 2 ** 20,
+  /** A statement of theirs has so long, in the database and with its answer. */
+  restoreStatementMs: 30_000,
+  /** When the database is away they ask again for this long, as while another one takes over, with such a pause. */
+  restoreAwayMs: 30_000,
+  restorePauseMs: 500,
   /** Rows behind the newest snapshot after which another one is made. */
   snapshotRows: 200_000,
   /** The same in bytes. */

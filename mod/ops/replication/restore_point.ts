@@ -10,6 +10,7 @@ import { GENERATIONS } from "./names.ts";
 import { openReplica } from "./place.ts";
 import { replay, type ReplayProgress } from "./replay.ts";
 import { ReplicaError } from "./replica_error.ts";
+import { FolderTarget } from "./target/folder_target.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
 /** All generations at a target. Throws a `ReplicaError` when it is no replica, or cannot be read. */
@@ -35,6 +36,7 @@ export interface StagePointOptions {
 }
 
 export type PointProgress =
+  | { readonly step: "rows"; readonly rows: number; readonly ofRows: number }
   | { readonly step: "fetch"; readonly bytes: number }
   | { readonly step: "unpack" }
   | ({ readonly step: "replay" } & ReplayProgress)
@@ -43,7 +45,7 @@ export type PointProgress =
 /** Names told of files that are missing. */
 const FILES_NAMED_MAX = 20;
 
-/** Where a snapshot is brought to, below the data folder. */
+/** Where a snapshot is brought to, and rows that would not wait for it, below the data folder. */
 export const SNAPSHOT_DIR = "incoming-snapshot";
 
 /**
@@ -60,6 +62,9 @@ export async function stagePoint(
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const archive = join(folder, "snapshot.tar.zst");
   try {
+    const rows = target.isTrimmed === true
+      ? await heldRows(target, plan, { folder: join(folder, "rows"), signal, onProgress })
+      : target;
     onProgress({ step: "fetch", bytes: plan.snapshot.file.size });
     if (!await target.download(plan.snapshot.file.name, archive)) {
       throw new ReplicaError(
@@ -75,7 +80,7 @@ export async function stagePoint(
       source: `${target.place}, generation ${plan.generation}`,
       withSecret: false,
       async advance(databasePath) {
-        const { ts, at } = await replay(target, plan, {
+        const { ts, at } = await replay(rows, plan, {
           databasePath,
           ...(signal !== undefined && { signal }),
           onProgress: (progress) => onProgress({ step: "replay", ...progress }),
@@ -97,6 +102,29 @@ export async function stagePoint(
   } finally {
     await removeIfThere(folder);
   }
+}
+
+/** The segments of a plan in a folder of their own: they do not wait for a snapshot that takes long. */
+async function heldRows(
+  target: ReplicaTarget,
+  { segments, rows: ofRows }: RestorePlan,
+  { folder, signal, onProgress }: {
+    readonly folder: string;
+    readonly signal: AbortSignal | undefined;
+    readonly onProgress: (progress: PointProgress) => void;
+  },
+): Promise<ReplicaTarget> {
+  const held = await FolderTarget.open(folder, { make: true, ...(signal !== undefined && { signal }) });
+  let rows = 0;
+  for (const { file, fromSeq, toSeq } of segments) {
+    signal?.throwIfAborted();
+    onProgress({ step: "rows", rows, ofRows });
+    const bytes = await target.read(file.name);
+    if (bytes === null) throw new ReplicaError("target", `"${file.name}" is missing at "${target.place}"`);
+    await held.put(file.name, bytes);
+    rows += toSeq - fromSeq + 1;
+  }
+  return held;
 }
 
 async function findMissing(

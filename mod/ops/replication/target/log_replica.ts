@@ -27,13 +27,16 @@ export interface LogSource extends AsyncDisposable {
   readonly generation: string;
   /** Those that are there, the oldest first. */
   snapshots(): Promise<readonly LoggedSnapshot[]>;
-  /** Rows behind one, some at a time, in their order; none: there are no more. */
-  rowsBehind(seq: number): Promise<readonly JournalRow[]>;
+  /** The number of the newest row; 0: there is none. */
+  end(): Promise<number>;
+  /** Rows behind one, up to another, in their order: as many as are read at once. None: there are none of them. */
+  rowsBehind(seq: number, upTo: number): Promise<readonly JournalRow[]>;
   /** Brings the snapshot of a row into a file, which must not be there; `false` when there is none. */
   download(seq: number, path: string): Promise<boolean>;
 }
 
 export class LogReplica implements ReplicaTarget {
+  readonly isTrimmed = true;
   readonly #source: LogSource;
 
   constructor(source: LogSource) {
@@ -44,7 +47,10 @@ export class LogReplica implements ReplicaTarget {
     return this.#source.place;
   }
 
-  /** The whole log is read for it: what times a row reaches stands in the row. */
+  /**
+   * The whole log is read for it, up to where it ends when that begins: what times a row reaches stands in the row. What is
+   * read at once is a segment, and none goes on behind a snapshot: from there on rows are kept as long as that.
+   */
   async *list(begin: string): AsyncIterable<TargetObject> {
     if (!begin.startsWith(GENERATIONS)) return;
     const { generation } = this.#source;
@@ -54,11 +60,10 @@ export class LogReplica implements ReplicaTarget {
     }
     const [oldest] = snapshots;
     if (oldest === undefined) return;
-    let { seq, sum: prev } = oldest;
-    for (;;) {
-      const rows = await this.#source.rowsBehind(seq);
-      const [first, last] = [rows[0], rows.at(-1)];
-      if (first === undefined || last === undefined) return;
+    const end = await this.#source.end();
+    for (let { seq, sum: prev } = oldest; seq < end;) {
+      const next = snapshots.find((snapshot) => snapshot.seq > seq)?.seq ?? end;
+      const { rows, first, last } = await this.#next(seq, Math.min(next, end));
       const times = rows.map(rowTimes);
       const name = segmentFile({
         generation,
@@ -85,12 +90,9 @@ export class LogReplica implements ReplicaTarget {
     const { generation, prev, level, fromSeq, toSeq } = segment;
     const rows: JournalRow[] = [];
     for (let seq = fromSeq - 1; seq < toSeq;) {
-      const more = await this.#source.rowsBehind(seq);
-      const [first, last] = [more[0], more.at(-1)];
-      // They were removed meanwhile, because there is a newer snapshot.
-      if (first?.seq !== seq + 1 || last === undefined) return null;
-      rows.push(...more.filter((row) => row.seq <= toSeq));
-      ({ seq } = last);
+      const more = await this.#next(seq, toSeq);
+      rows.push(...more.rows);
+      ({ seq } = more.last);
     }
     return (await packSegment(rows, { generation, prev, level })).bytes;
   }
@@ -104,7 +106,18 @@ export class LogReplica implements ReplicaTarget {
   async download(name: string, path: string): Promise<boolean> {
     const snapshot = parseName(name);
     if (snapshot?.kind !== "snapshot" || snapshot.generation !== this.#source.generation) return false;
-    return await this.#source.download(snapshot.seq, path);
+    let failure: unknown = null;
+    const isThere = await this.#source.download(snapshot.seq, path).catch((error: unknown) => {
+      failure = error;
+      return false;
+    });
+    if (isThere) return true;
+    const kept = await this.#source.snapshots();
+    if (!kept.some(({ seq }) => seq === snapshot.seq)) {
+      throw this.#trimmed(`The snapshot of ts ${snapshot.ts} is not kept any more`);
+    }
+    if (failure !== null) throw failure;
+    return false;
   }
 
   put(): Promise<void> {
@@ -129,6 +142,28 @@ export class LogReplica implements ReplicaTarget {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#source[Symbol.asyncDispose]();
+  }
+
+  /** Throws a `ReplicaError` unless the row behind one is there. */
+  async #next(
+    seq: number,
+    upTo: number,
+  ): Promise<
+    { readonly rows: readonly JournalRow[]; readonly first: JournalRow; readonly last: JournalRow }
+  > {
+    const rows = await this.#source.rowsBehind(seq, upTo);
+    const [first, last] = [rows[0], rows.at(-1)];
+    if (first?.seq === seq + 1 && last !== undefined) return { rows, first, last };
+    throw this.#trimmed(`Row ${seq + 1} is not in the log any more`);
+  }
+
+  /** Nothing is damaged then, and asking again shows what there is. */
+  #trimmed(what: string): ReplicaError {
+    return new ReplicaError(
+      "asked",
+      `${what}: while "${this.place}" was read its servers have made another snapshot, and have removed what only older ones ` +
+        "than the two that they keep need. Try again, and choose a newer point if this one is gone: --list shows what there is",
+    );
   }
 
   #refuse(): Promise<never> {

@@ -11,6 +11,8 @@ export interface TargetObject {
 export interface ReplicaTarget extends AsyncDisposable {
   /** For people. */
   readonly place: string;
+  /** Whether what is old goes however long somebody has been reading it, and without becoming a part of anything else. */
+  readonly isTrimmed?: boolean;
   /** Objects whose names begin with this, in any order. */
   list(begin: string): AsyncIterable<TargetObject>;
   /** An object of bounded size; `null` when there is none. */
