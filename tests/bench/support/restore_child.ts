@@ -11,7 +11,8 @@ const times = () => {
   return { processor: (user + system) / 1_000_000, clock: performance.now() / 1_000 };
 };
 const begun = times();
-const begins: Partial<Record<"rows" | "fetch" | "unpack" | "replay" | "check", ReturnType<typeof times>>> = {};
+const begins: Partial<Record<"rows" | "fetch" | "unpack" | "replay" | "check", ReturnType<typeof times>>> =
+  {};
 let commits = 0;
 await stagePoint(target, plan, {
   dataDir,
