@@ -1,6 +1,6 @@
 /** Rows in a real PostgreSQL: leases, fences, holes, and what becomes of a row whose answer was lost. */
 import assert from "node:assert/strict";
-import { Connection } from "../../mod/cluster/postgres/connection.ts";
+import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { Lease } from "../../mod/cluster/postgres/lease.ts";
 import { Notices } from "../../mod/cluster/postgres/notices.ts";
@@ -801,4 +801,102 @@ Deno.test("[PG22] where its own connection is silent a lease is renewed by one t
   await asked;
   assert.deepEqual(order, ["renewed", "given up"]);
   assert.notEqual(a.figures.epoch, null);
+});
+
+/** What a lease asks for, at the ms of its clock, by connections that answer or are silent; each can be made to fail. */
+class AskedLease {
+  readonly clock = new FakeClock();
+  readonly lease: Lease;
+  readonly asked: string[] = [];
+  readonly silent = new Set<string>();
+  lapses = 0;
+  ended = 0;
+
+  constructor() {
+    const by = (name: string) => ({
+      query: ({ text }: { readonly text: string }) => {
+        this.asked.push(`${name} ${this.clock.now() - this.#from}`);
+        if (this.silent.has(name)) return new Promise<never>(() => {});
+        return Promise.resolve([text.includes("epoch + 1") ? { epoch: 1 } : { epoch: 1, others: 2 }]);
+      },
+      [Symbol.asyncDispose]: () => Promise.resolve(void this.ended++),
+    });
+    this.lease = new Lease({
+      connection: by("own"),
+      second: by("second"),
+      fresh: () => by("fresh"),
+      statements: statementsFor("syncline"),
+      holder: "a",
+      leaseMs: 3_000,
+      onLapse: () => this.lapses++,
+      clock: this.clock,
+    });
+  }
+
+  #from = 1_000_000;
+
+  /** Renews, and lets so much time pass meanwhile. */
+  async renew(ms: number) {
+    this.asked.length = 0;
+    this.#from = this.clock.now();
+    const renewed = this.lease.renew();
+    await this.clock.advance(ms);
+    return await renewed;
+  }
+}
+
+Deno.test("[PG22] a lease whose connection is silent is sure all the time, and reckoned from when it was asked for that answered", async () => {
+  const it = new AskedLease();
+  assert.equal(await it.lease.take(), true);
+  it.silent.add("own");
+  for (let round = 0; round < 5; round++) {
+    assert.deepEqual(await it.renew(clusterLimits.leaseAnswerMs), { others: 2 });
+    assert.deepEqual(it.asked, ["own 0", `second ${clusterLimits.leaseAnswerMs}`]);
+    await it.clock.advance(clusterLimits.reconnectMs);
+    assert.ok(it.lease.isSure);
+  }
+  // Both are: one that is made anew answers before the lease is over.
+  it.silent.add("second");
+  assert.deepEqual(await it.renew(2 * clusterLimits.leaseAnswerMs), { others: 2 });
+  assert.equal(it.asked.at(-1), `fresh ${2 * clusterLimits.leaseAnswerMs}`);
+  assert.deepEqual([it.lapses, it.ended, it.lease.isSure], [0, 1, true]);
+  // It is given away by whichever hears of it.
+  it.asked.length = 0;
+  const released = it.lease.release();
+  await it.clock.advance(2 * clusterLimits.leaseAnswerMs);
+  await released;
+  assert.equal(it.asked.length, 3);
+  assert.equal(it.lapses, 0);
+});
+
+Deno.test("[PG22] where no connection answers a lease lapses, and says so once", async () => {
+  const it = new AskedLease();
+  assert.equal(await it.lease.take(), true);
+  for (const name of ["own", "second", "fresh"]) it.silent.add(name);
+  void it.lease.renew();
+  await it.clock.advance(2_699);
+  assert.deepEqual([it.lease.isSure, it.lapses], [true, 0]);
+  await it.clock.advance(10_000);
+  assert.deepEqual([it.lease.isSure, it.lapses], [false, 1]);
+});
+
+Deno.test("[PG22] by a connection that is lost at once the other one is asked at once, and two that are lost are told", async () => {
+  const clock = new FakeClock();
+  const away = new AwayError("gone", { asked: true });
+  const lost = { query: () => Promise.reject(away) };
+  let answers = true;
+  const other = {
+    query: () => answers ? Promise.resolve([{ epoch: 1, others: 0 }]) : Promise.reject(away),
+  };
+  const more = { statements: statementsFor("syncline"), holder: "a", clock };
+  const taker = new Lease({ ...more, connection: other });
+  assert.equal(await taker.take(), true);
+  let own: { query: () => Promise<{ epoch: number; others: number }[]> } = other;
+  const lease = new Lease({ ...more, connection: { query: () => own.query() }, second: other });
+  assert.equal(await lease.take(), true);
+  own = lost;
+  assert.deepEqual(await lease.renew(), { others: 0 });
+  answers = false;
+  await assert.rejects(lease.renew(), away);
+  assert.equal(clock.nextAt, null, "nothing is waited for any more");
 });

@@ -162,6 +162,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#lease = new Lease({
       connection: this.#leaseConnection,
       second: this.#rowsConnection,
+      fresh: () => new Connection({ place: options.place, use: "lease" }),
       statements: this.#statements,
       holder: this.#holder,
       ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
@@ -319,7 +320,8 @@ export class PostgresCluster implements AsyncDisposable {
         const has = this.#lease.epoch !== null
           ? !fetches && this.#lease.isSure || await this.#lease.renew() !== null
           : await this.#isAtEnd(position) && await this.#lease.take();
-        return has && await this.#isAtEnd(position);
+        // By a connection that has nothing else to do, where clients wait.
+        return has && await this.#isAtEnd(position, fetches ? this.#leaseConnection : this.#rowsConnection);
       }) && this.#lease.epoch !== null;
     this.#role = isLeader ? "leader" : "follower";
     void this.#hear();
@@ -545,8 +547,8 @@ export class PostgresCluster implements AsyncDisposable {
     return { generation, seq: Number(row["seq"]), ts: Number(row["ts"]), sum: String(row["sum"]) };
   }
 
-  async #isAtEnd({ seq, sum }: LogPosition): Promise<boolean> {
-    const end = await this.#end();
+  async #isAtEnd({ seq, sum }: LogPosition, connection?: Connection): Promise<boolean> {
+    const end = await this.#end(connection);
     return end.seq === seq && end.sum === sum;
   }
 
@@ -579,8 +581,11 @@ export class PostgresCluster implements AsyncDisposable {
     while (!signal.aborted) {
       let notice = this.#notices.from(channel);
       let pauseMs = tendMs;
+      const begunAt = performance.now();
       try {
         await this.#tend();
+        // A renewal that took long is followed by the next one sooner.
+        pauseMs = Math.max(clusterLimits.reconnectMs, tendMs - (performance.now() - begunAt));
         if (this.#awaySince !== null) this.#tellBack(this.#awaySince);
         this.#awaySince = null;
       } catch (error) {

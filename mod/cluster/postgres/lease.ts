@@ -6,8 +6,10 @@ import type { Statements } from "./statements.ts";
 
 export interface LeaseOptions {
   readonly connection: Pick<Connection, "query">;
-  /** By which it is renewed as well when the other one has no answer for long; not at all when absent. */
+  /** By which it is renewed and released as well when the other one has no answer for long; not at all when absent. */
   readonly second?: Pick<Connection, "query">;
+  /** Makes one more, for when neither has. */
+  readonly fresh?: () => Pick<Connection, "query"> & AsyncDisposable;
   readonly statements: Statements;
   /** Names this run of this server. */
   readonly holder: string;
@@ -79,8 +81,7 @@ export class Lease {
     const { statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
     const epoch = this.#epoch;
     if (epoch === null) return null;
-    const askedAt = this.#clock.now();
-    const [row] = await this.#askBoth((connection) =>
+    const { answer: [row], askedAt } = await this.#askAll((connection) =>
       connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs)
     );
     if (this.#epoch !== epoch) return { others: 0 };
@@ -111,37 +112,60 @@ export class Lease {
     this.#epoch = null;
     this.#lapse?.cancel();
     if (epoch === null) return;
-    const { connection, statements, holder } = this.#options;
+    const { statements, holder } = this.#options;
     try {
-      await connection.query(statements.release, epoch, holder);
+      await this.#askAll((connection) => connection.query(statements.release, epoch, holder));
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
     }
   }
 
-  /** Whichever answers first; both may, for what is asked says the same twice. */
-  async #askBoth<Answer>(
+  /** Whichever answers first; several may, for what is asked says the same again. Gives back when that one was asked. */
+  async #askAll<Answer>(
     ask: (connection: Pick<Connection, "query">) => Promise<Answer>,
-  ): Promise<Answer> {
-    const { connection, second } = this.#options;
-    if (second === undefined) return await ask(connection);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    let failures = 0;
-    const failed = (error: unknown) => {
-      if (++failures === 2 || !(error instanceof AwayError)) reject(error);
+  ): Promise<{ readonly answer: Answer; readonly askedAt: number }> {
+    const { connection, second, fresh } = this.#options;
+    const { promise, resolve, reject } = Promise.withResolvers<
+      { readonly answer: Answer; readonly askedAt: number }
+    >();
+    const made: AsyncDisposable[] = [];
+    let waiting = 0;
+    let isOver = false;
+    const by = (way: Pick<Connection, "query">) => {
+      waiting++;
+      const askedAt = this.#clock.now();
+      ask(way).then((answer) => resolve({ answer, askedAt }), (error) => {
+        waiting--;
+        if (!(error instanceof AwayError)) return reject(error);
+        // At once where the first is known to be lost.
+        bySecond();
+        if (waiting === 0) reject(error);
+      });
     };
-    const first = ask(connection);
-    // At once where the first is known to be lost.
-    const late = Promise.withResolvers<void>();
-    const timer = this.#clock.after(clusterLimits.leaseAnswerMs, late.resolve);
-    first.then(resolve, (error) => {
-      late.resolve();
-      failed(error);
-    });
-    const over = promise.then(() => true, () => true);
-    if (await Promise.race([over, late.promise]) !== true) ask(second).then(resolve, failed);
-    timer.cancel();
-    return await promise;
+    let mayAskSecond = second !== undefined;
+    const bySecond = () => {
+      if (!mayAskSecond || isOver || second === undefined) return;
+      mayAskSecond = false;
+      by(second);
+    };
+    const timers = [
+      this.#clock.after(clusterLimits.leaseAnswerMs, bySecond),
+      this.#clock.after(2 * clusterLimits.leaseAnswerMs, () => {
+        if (isOver || fresh === undefined) return;
+        const third = fresh();
+        made.push(third);
+        by(third);
+      }),
+    ];
+    by(connection);
+    try {
+      return await promise;
+    } finally {
+      isOver = true;
+      for (const timer of timers) timer.cancel();
+      // Nobody waits for its end.
+      for (const third of made) void third[Symbol.asyncDispose]();
+    }
   }
 
   /** Reckoned from before it was asked for: by the database it ends later. */

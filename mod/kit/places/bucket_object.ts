@@ -72,17 +72,23 @@ async function* allOf(
   }
 }
 
-/** The chunks of a body until it ends; one that stands still for too long ends too. */
+/** The chunks of a body until it ends. Throws when it stands still for too long. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   stallMs: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = body.getReader();
   const cancel = () => reader.cancel().catch(() => {});
+  let stalled = false;
+  const stall = () => {
+    stalled = true;
+    void cancel();
+  };
   try {
     for (;;) {
-      const timer = setTimeout(cancel, stallMs);
+      const timer = setTimeout(stall, stallMs);
       const { done, value } = await reader.read().finally(() => clearTimeout(timer));
+      if (stalled) throw new Error(`the connection brought nothing for ${stallMs} ms`);
       if (done) return;
       yield value;
     }

@@ -412,7 +412,7 @@ export class Shipper implements AsyncDisposable {
     }
     const current = this.#position?.generation ?? null;
     await sweep(target, { generations, current, before: at - keepMs, objects: this.#objects });
-    await target.tidy();
+    await target.tidy(at);
   }
 
   #generation(name: string): Generation | undefined {

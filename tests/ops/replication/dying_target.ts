@@ -72,7 +72,7 @@ export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaT
     upload: (name, path) => doing({ operation: "upload", name }, () => target.upload(name, path)),
     create: (name, bytes) => doing({ operation: "create", name }, () => target.create(name, bytes)),
     remove: (name) => doing({ operation: "remove", name }, () => target.remove(name)),
-    tidy: () => doing({ operation: "tidy", name: "" }, () => target.tidy()),
+    tidy: (at) => doing({ operation: "tidy", name: "" }, () => target.tidy(at)),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

@@ -27,7 +27,7 @@ export function faultyTarget(target: ReplicaTarget, faults: Faults): ReplicaTarg
     upload: async (name, path) => (await before("upload", name), await target.upload(name, path)),
     create: async (name, bytes) => (await before("create", name), await target.create(name, bytes)),
     remove: async (name) => (await before("remove", name), await target.remove(name)),
-    tidy: async () => (await before("tidy", ""), await target.tidy()),
+    tidy: async (at) => (await before("tidy", ""), await target.tidy(at)),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

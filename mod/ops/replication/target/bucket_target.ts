@@ -103,8 +103,8 @@ export class BucketTarget implements ReplicaTarget {
     await this.#told(() => this.#bucket.remove(name));
   }
 
-  async tidy(): Promise<void> {
-    const before = Date.now() - replicationLimits.uploadKeptMs;
+  async tidy(at: number): Promise<void> {
+    const before = at - replicationLimits.uploadKeptMs;
     // The parts of an upload that nobody ends are paid for, and no listing of objects shows them. Where the key may not
     // look for them, or the service knows no such listing, they stay.
     await this.#bucket.endUnfinished(GENERATIONS, (_, begunAt) => begunAt !== null && begunAt < before)

@@ -32,8 +32,11 @@ export interface ReplicaTarget extends AsyncDisposable {
   create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean>;
   /** Removes an object; there may be none. */
   remove(name: string): Promise<void>;
-  /** Removes what killed processes left half written, when it is old. What may not be looked for stays. */
-  tidy(): Promise<void>;
+  /**
+   * Removes what killed processes left half written, when it is old at a time, ms since the epoch, that does not go ahead with
+   * the machine's clock. What may not be looked for stays.
+   */
+  tidy(at: number): Promise<void>;
 }
 
 /** An object went while it was read. */
