@@ -172,11 +172,6 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--access-token-ttl", "15"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--access-token-ttl", "0m"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--upload-max-bytes", "1 MB"], {}, /--upload-max-bytes: expected a size/],
-  [
-    ["restore", "--from", "mysql://app:hidden@db/app"],
-    {},
-    /--from: expected a folder, s3:\/\/ or postgres:\/\//,
-  ],
   [["serve", "--storage", "/files"], {}, /--storage: expected a place such as s3:/],
   [["serve", "--storage", "s3://files/a//b"], {}, /--storage: expected a place such as s3:/],
   [["serve", "--s3-endpoint", "s3.example.com"], {}, /--s3-endpoint: expected an address/],

@@ -70,6 +70,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     [from(elsewhere), 1, /is no replica: it holds other things, such as "of another product"/],
     [from(newer), 1, /A newer version of the server wrote the replica/],
     [from("/proc/1/root"), 1, /cannot be used|is not there/],
+    [from("mysql://app:hidden@db/app"), 2, /--from: expected a folder, s3:\/\/ or postgres:\/\//],
   ];
   for (const [args, code, message] of refusals) {
     const refused = await restoring.run(args);
