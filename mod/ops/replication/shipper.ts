@@ -111,6 +111,11 @@ export class Shipper implements AsyncDisposable {
     this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
   }
 
+  /** Resolves when what goes on beside shipping has ended. */
+  get beside(): Promise<void> {
+    return this.#beside;
+  }
+
   get status(): ShippingStatus {
     const { generation = null, ts = null } = this.#position ?? {};
     const restorable = this.#position !== null && this.#snapshot !== null;
