@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
 import { rateLimits } from "../../mod/auth/limits.ts";
-import type { TestServer } from "../auth/server/test_server.ts";
+import { bearerOf, type TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { until } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
@@ -15,12 +15,6 @@ const ACCOUNT = { email: "ann@example.com", password: "correct horse" };
 async function role(server: TestServer): Promise<string | null> {
   const response = await fetch(`${server.url}/api/health/ready`);
   return (await response.json()).cluster?.role ?? null;
-}
-
-async function bearerOf(server: TestServer): Promise<string> {
-  const token = server.setupLink?.split("=").at(-1);
-  const account = { token, email: "root@example.com", password: "correct horse" };
-  return (await server.post("/api/auth/admin/setup", account)).body.accessToken;
 }
 
 function addNamed(server: TestServer, { text, name }: { readonly text: string; readonly name: string }) {

@@ -1,32 +1,16 @@
 /** A server's part in its cluster without a server around it: what it is told of rows, and how it begins with a database of before. */
 import assert from "node:assert/strict";
-import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
+import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { Notices } from "../../mod/cluster/postgres/notices.ts";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf } from "../engine/support.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
+import { joinCluster } from "./support/joined.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const schema = schemaOf({ items: anyTable() });
-
-function join(
-  url: string,
-  { dataDir, folder }: { readonly dataDir: string; readonly folder: TempFolder },
-): Promise<PostgresCluster> {
-  return PostgresCluster.join({
-    place: parsePostgresUrl(url),
-    secret: "a secret of all servers, 2030",
-    snapshots: { kind: "folder", path: folder.at("snapshots") },
-    dataDir,
-    address: "http://here",
-    serviceKey: () => Promise.resolve("key"),
-    useServiceKey: () => Promise.resolve(),
-    log: () => {},
-  });
-}
 
 /** The writer of a leader, which commits what its cluster keeps. */
 class Leading implements Disposable {
@@ -84,7 +68,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
   await Deno.mkdir(dataDir);
   let ts = 0;
   {
-    await using cluster = await join(url, { dataDir, folder });
+    await using cluster = await joinCluster(url, { dataDir, folder });
     assert.equal(await cluster.begin(), "leader");
     using leading = new Leading(cluster, dataDir);
     await leading.begin();
@@ -98,7 +82,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
   }
   for (const end of ["", "-wal"]) await Deno.copyFile(folder.at(`left${end}`), `${dataDir}/data.db${end}`);
   await Deno.remove(`${dataDir}/data.db-shm`).catch(() => {});
-  await using cluster = await join(url, { dataDir, folder });
+  await using cluster = await joinCluster(url, { dataDir, folder });
   assert.equal(await cluster.begin(), "follower", "nobody leads who lacks a row, though the lease is free");
   assert.equal(cluster.hasLease, false);
   {
@@ -134,11 +118,11 @@ async function toldOfRows(postgres: TestPostgres): Promise<void> {
   };
   try {
     for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
-    await using a = await join(url, { dataDir: folder.at("a"), folder });
+    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder });
     assert.equal(await a.begin(), "leader");
     const ofA = [...heard.keys()];
     await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-    await using b = await join(url, { dataDir: folder.at("b"), folder });
+    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder });
     assert.equal(await b.begin(), "follower");
     await until(() => heard.size > ofA.length, { what: "it looks for what came before it was told" });
     const [ofB] = [...heard.keys()].filter((notices) => !ofA.includes(notices));
@@ -181,7 +165,7 @@ async function toldOfNone(postgres: TestPostgres): Promise<void> {
     return tells++ % 2 === 0 ? new Promise(() => {}) : Promise.reject(new Error("The queue is full"));
   };
   try {
-    await using cluster = await join(url, { dataDir: folder.path, folder });
+    await using cluster = await joinCluster(url, { dataDir: folder.path, folder });
     assert.equal(await cluster.begin(), "leader");
     using leading = new Leading(cluster, folder.path);
     await leading.begin();

@@ -12,12 +12,12 @@ import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
 import { LogGapError } from "../../mod/ops/replication/mod.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { FakeClock, settled } from "../support/fake_clock.ts";
 import type { Log } from "../../mod/kit/log.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
+import { joinCluster, servedState } from "./support/joined.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
@@ -552,16 +552,7 @@ Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log
 Deno.test("[PG8] a server that is told to stop while it waits for the database gives up", async () => {
   await using postgres = await TestPostgres.start();
   await using folder = new TempFolder();
-  const cluster = await PostgresCluster.join({
-    place: parsePostgresUrl(await postgres.database()),
-    secret: "a secret of all servers, 2030",
-    snapshots: { kind: "folder", path: `${folder.path}/snapshots` },
-    dataDir: folder.path,
-    address: "http://here",
-    serviceKey: () => Promise.resolve("key"),
-    useServiceKey: () => Promise.resolve(),
-    log: () => {},
-  });
+  const cluster = await joinCluster(await postgres.database(), { dataDir: folder.path, folder });
   await postgres.down();
   const began = assert.rejects(cluster.begin());
   await pause(300);
@@ -569,30 +560,6 @@ Deno.test("[PG8] a server that is told to stop while it waits for the database g
   await began;
   await cluster[Symbol.asyncDispose]();
 });
-
-function joinCluster(
-  url: string,
-  { dataDir, folder, leaseMs, ...others }: {
-    readonly dataDir: string;
-    readonly folder: TempFolder;
-    readonly leaseMs: number;
-    readonly startMs?: number;
-    readonly log?: Log;
-  },
-): Promise<PostgresCluster> {
-  return PostgresCluster.join({
-    place: parsePostgresUrl(url),
-    secret: "a secret of all servers, 2030",
-    snapshots: { kind: "folder", path: folder.at("snapshots") },
-    dataDir,
-    address: "http://here",
-    serviceKey: () => Promise.resolve("key"),
-    useServiceKey: () => Promise.resolve(),
-    leaseMs,
-    log: () => {},
-    ...others,
-  });
-}
 
 Deno.test("[PG12] who waits for a database that cannot be reached, or has no room for its connections, is told so once", async () => {
   await using postgres = await TestPostgres.start();
@@ -638,14 +605,7 @@ Deno.test("[PG7] who is far behind the end of the log leaves the lease to others
   const rowsBehind = clusterLimits.takeRowsMax + 500;
   let renewed = 0;
   let seq = 0;
-  const served = {
-    position: () => ({ seq, ts: seq }),
-    sockets: () => 0,
-    lagMs: () => null,
-    makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
-    lapsed: () => Promise.resolve(),
-    renew: () => void renewed++,
-  };
+  const served = servedState({ position: () => ({ seq, ts: seq }), renew: () => void renewed++ });
   try {
     assert.equal(await a.begin(), "leader");
     await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
@@ -690,14 +650,7 @@ Deno.test("[PG3] who took the lease renews it at its pace, and not as if another
   await Deno.mkdir(folder.at("b"));
   const a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs });
   let renewed = 0;
-  const served = {
-    position: () => ({ seq: 0, ts: 0 }),
-    sockets: () => 0,
-    lagMs: () => null,
-    makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
-    lapsed: () => Promise.resolve(),
-    renew: () => void renewed++,
-  };
+  const served = servedState({ renew: () => void renewed++ });
   const { renew } = Lease.prototype;
   try {
     assert.equal(await a.begin(), "leader");
@@ -899,4 +852,39 @@ Deno.test("[PG22] by a connection that is lost at once the other one is asked at
   answers = false;
   await assert.rejects(lease.renew(), away);
   assert.equal(clock.nextAt, null, "nothing is waited for any more");
+});
+
+Deno.test("[PG12] what the database refuses of what a server notes of itself is told, and costs it nothing", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const said: string[] = [];
+  const log: Log = (level, message, { error } = {}) => void said.push(`${level} ${message}: ${error}`);
+  await using cluster = await joinCluster(url, { dataDir: folder.path, folder, leaseMs: 600, log });
+  assert.equal(await cluster.begin(), "leader");
+  await using admin = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => admin.it.end() };
+  await admin.it.query("alter table syncline.members drop column lag_ms");
+  let renewed = 0;
+  cluster.serve(servedState({ renew: () => void renewed++ }));
+  const told = () => said.filter((line) => line.includes("notes of itself"));
+  await until(() => told().length > 0, { what: "it is told" });
+  const leaseEnd = async () => {
+    const { rows: [row] } = await admin.it.query<{ ends: string }>(
+      "select until::text as ends from syncline.lease",
+    );
+    return row?.ends;
+  };
+  for (let renewal = 0; renewal < 3; renewal++) {
+    const before = await leaseEnd();
+    await until(async () => await leaseEnd() !== before, { what: "the lease is renewed" });
+  }
+  assert.match(told().join(), /^error The cluster's database refused .*"lag_ms"/, "once");
+  assert.equal(told().length, 1);
+  const { role, awayMs } = cluster.figures;
+  assert.deepEqual({ role, awayMs, renewed }, { role: "leader", awayMs: null, renewed: 0 });
+  // What is refused again after it was taken is told again.
+  await admin.it.query("alter table syncline.members add column lag_ms double precision");
+  await until(async () => (await cluster.members()).length === 1, { what: "it is noted" });
+  await admin.it.query("alter table syncline.members drop column lag_ms");
+  await until(() => told().length === 2, { what: "it is told again" });
 });

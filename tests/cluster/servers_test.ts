@@ -9,16 +9,10 @@ import { placeOf } from "../../mod/cluster/postgres/place.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { options as allOptions, type OptionValues } from "../../mod/config/options.ts";
 import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica_restore.ts";
-import { startTestServer, type TestServer, type TestSocket } from "../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer, type TestSocket } from "../auth/server/test_server.ts";
 import { pause, until } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, functions, notes } from "./support/servers.ts";
-
-async function bearerOf(server: TestServer): Promise<string> {
-  const token = server.setupLink?.split("=").at(-1);
-  const account = { token, email: "root@example.com", password: "correct horse" };
-  return (await server.post("/api/auth/admin/setup", account)).body.accessToken;
-}
 
 async function get(server: TestServer, path: string, bearer?: string) {
   const headers = bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` };
@@ -28,6 +22,14 @@ async function get(server: TestServer, path: string, bearer?: string) {
 
 const leads = async (server: TestServer) =>
   (await get(server, "/api/health/ready")).body.cluster?.role === "leader";
+
+/** Of a socket that asks for the notes first. */
+const WATCHES_NOTES = {
+  type: "ModifyQuerySet",
+  baseVersion: 0,
+  newVersion: 1,
+  modifications: [{ type: "Add", queryId: 0, udfPath: "notes:list", args: {} }],
+};
 
 Deno.test("servers on one PostgreSQL", async (t) => {
   await using postgres = await TestPostgres.start();
@@ -59,13 +61,7 @@ Deno.test("servers on one PostgreSQL", async (t) => {
       b = open.use(await rig.start("b"));
       assert.deepEqual(await notes(b), ["before", "first"]);
       await using socket = await b.socket();
-      const query = { queryId: 0, udfPath: "notes:list", args: {} };
-      socket.send({
-        type: "ModifyQuerySet",
-        baseVersion: 0,
-        newVersion: 1,
-        modifications: [{ type: "Add", ...query }],
-      });
+      socket.send(WATCHES_NOTES);
       await socket.message(({ type }) => type === "Transition");
       const ts = await add(a, "pushed");
       const { endVersion } = await socket.message(({ type, modifications }) =>
@@ -82,13 +78,7 @@ Deno.test("servers on one PostgreSQL", async (t) => {
       for (let round = 0; round < 10; round++) {
         const ts = await add(a, `round ${round}`);
         await using socket = await b.socket();
-        const query = { queryId: 0, udfPath: "notes:list", args: {} };
-        socket.send({
-          type: "ModifyQuerySet",
-          baseVersion: 0,
-          newVersion: 1,
-          modifications: [{ type: "Add", ...query }],
-        });
+        socket.send(WATCHES_NOTES);
         const { endVersion } = await socket.message(({ type }) => type === "Transition");
         assert.ok(endVersion.ts >= ts, `${endVersion.ts} is older than ${ts}`);
       }

@@ -21,7 +21,7 @@ import {
 import { clusterPlace } from "../../engine/mod.ts";
 import type { LeadingServer } from "../leader_road.ts";
 import { ClusterError } from "./cluster_error.ts";
-import { AwayError, Connection } from "./connection.ts";
+import { AwayError, codeOf, Connection } from "./connection.ts";
 import {
   canCreate,
   createCluster,
@@ -125,6 +125,8 @@ export class PostgresCluster implements AsyncDisposable {
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
   #nearing: { readonly seq: number; readonly at: number } | null = null;
   #awaySince: number | null = null;
+  /** Why what it notes of itself was refused last, which was told; `null`: it was taken. */
+  #refusedNote: string | null = null;
   /** Links that other servers have to this one; `null` before they can, and while it does not lead. */
   #links: () => number | null = () => null;
   /** Since when it has led several others of which none has a link here, by `performance.now()`; `null`: it does not. */
@@ -646,7 +648,7 @@ export class PostgresCluster implements AsyncDisposable {
     if (served === null) return;
     if (this.#lease.epoch === null && !looked) this.#lookAt(await this.#lease.holder());
     const { seq, ts } = served.position();
-    // Not waited for: the lease is to be renewed meanwhile. Whether the database answers is seen there.
+    // Not waited for: the lease is to be renewed meanwhile.
     this.#leaseConnection.query(
       this.#statements.note,
       this.#holder,
@@ -656,8 +658,17 @@ export class PostgresCluster implements AsyncDisposable {
       seq,
       served.sockets(),
       served.lagMs(),
-    ).catch(() => {});
+    ).then(() => this.#refusedNote = null, (error) => this.#notNoted(error));
     void this.#snapshots?.tend();
+  }
+
+  #notNoted(error: unknown): void {
+    // Whether the database answers is seen by the lease.
+    if (error instanceof AwayError) return;
+    const reason = codeOf(error) ?? String(error);
+    if (reason === this.#refusedNote) return;
+    this.#refusedNote = reason;
+    this.#options.log("error", "The cluster's database refused what this server notes of itself", { error });
   }
 
   /** Another server may lead from now on, and does soon unless the database is away for all. */

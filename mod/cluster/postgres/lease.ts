@@ -61,12 +61,7 @@ export class Lease {
   async take(): Promise<boolean> {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
     const askedAt = this.#clock.now();
-    const [row] = await connection.query(
-      statements.take,
-      holder,
-      this.address,
-      leaseMs,
-    );
+    const [row] = await connection.query(statements.take, holder, this.address, leaseMs);
     if (row === undefined) return false;
     this.#epoch = Number(row["epoch"]);
     this.#keptFrom(askedAt);

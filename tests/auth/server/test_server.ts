@@ -118,6 +118,13 @@ export async function startTestServer(
   };
 }
 
+/** Sets up the server's first administrator. Gives back a token. */
+export async function bearerOf(server: TestServer): Promise<string> {
+  const token = server.setupLink?.split("=").at(-1);
+  const account = { token, email: "root@example.com", password: "correct horse" };
+  return (await server.post("/api/auth/admin/setup", account)).body.accessToken;
+}
+
 /** A WebSocket whose messages are waited for by type. */
 export class TestSocket implements AsyncDisposable {
   readonly #socket: WebSocket;

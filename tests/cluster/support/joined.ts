@@ -1,0 +1,44 @@
+/** A server's part in a cluster without a server around it. */
+import {
+  type ClusterOptions,
+  PostgresCluster,
+  type ServedState,
+} from "../../../mod/cluster/postgres/cluster.ts";
+import { parsePostgresUrl } from "../../../mod/cluster/postgres/place.ts";
+import type { TempFolder } from "../../support/temp_folder.ts";
+
+export interface JoinOptions extends Partial<Pick<ClusterOptions, "leaseMs" | "startMs" | "log">> {
+  readonly dataDir: string;
+  /** Holds the snapshots. */
+  readonly folder: TempFolder;
+}
+
+export function joinCluster(
+  url: string,
+  { dataDir, folder, ...others }: JoinOptions,
+): Promise<PostgresCluster> {
+  return PostgresCluster.join({
+    place: parsePostgresUrl(url),
+    secret: "a secret of all servers, 2030",
+    snapshots: { kind: "folder", path: folder.at("snapshots") },
+    dataDir,
+    address: "http://here",
+    serviceKey: () => Promise.resolve("key"),
+    useServiceKey: () => Promise.resolve(),
+    log: () => {},
+    ...others,
+  });
+}
+
+/** What a server would serve that is empty and never backed up. */
+export function servedState(parts: Partial<ServedState> = {}): ServedState {
+  return {
+    position: () => ({ seq: 0, ts: 0 }),
+    sockets: () => 0,
+    lagMs: () => null,
+    makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
+    lapsed: () => Promise.resolve(),
+    renew: () => {},
+    ...parts,
+  };
+}
