@@ -152,8 +152,9 @@ export interface WriterDatabase extends Disposable {
   /**
    * Applies journal rows of another database inside the open group: the one way in which a history is followed. Each has to
    * be the next of the history that this database stands at the end of, or an `EngineError` says so; whatever this throws,
-   * the group can only be rolled back then. Of a document whose keys stay as they are only the last state is written. Gives back what whoever has the
-   * rows needs beside them to tell of their commits; rows that change tables or indexes come one by one where it is told.
+   * the group can only be rolled back then. Of a document whose keys stay as they are only the last state is written.
+   * Gives back what whoever has the rows needs beside them to tell of their commits; rows that change tables or indexes
+   * come one by one where it is told.
    */
   applyRows(rows: readonly JournalRow[]): AppliedRows;
   /** Where the history stands that this database keeps, or follows; `null` without one. */

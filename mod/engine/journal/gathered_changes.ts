@@ -27,12 +27,12 @@ export class GatheredChanges {
 
   /** What is to become of a document by now; `undefined`: nothing. Throws an `EngineError` for one of no table. */
   of(id: string): GatheredState | undefined {
-    return this.#byTable.get(this.#tableOf(id))?.get(id);
+    return this.#byTable.get(this.tableOf(id))?.get(id);
   }
 
   /** Throws an `EngineError` for a document of no table. */
   add({ id, text, same }: RowChange): void {
-    const table = this.#tableOf(id);
+    const table = this.tableOf(id);
     let states = this.#byTable.get(table);
     if (states === undefined) this.#byTable.set(table, states = new Map());
     // After another change the indexes do not hold what they are to hold, although this one leaves them as they are.
@@ -43,7 +43,8 @@ export class GatheredChanges {
     this.#byTable.clear();
   }
 
-  #tableOf(id: string): Table {
+  /** Throws an `EngineError` for a document of no table. */
+  tableOf(id: string): Table {
     const table = this.#tables.ofId(id);
     if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
     return table;

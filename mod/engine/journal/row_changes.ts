@@ -1,7 +1,7 @@
 /**
- * What rows do to the documents of a database, written in one go: of each document the last state, and those before it where
- * indexes held something else then, for a socket may be shown any commit. Where a row says that the indexes hold of a document
- * what they held, one statement writes it and nothing of it is read.
+ * What rows do to the documents of a database, written in one go. Of each document the last state is written. States before it
+ * are written as well where their keys in the indexes were others, for a socket may be shown any commit. Where a row says that
+ * a change leaves the keys as they were, one statement writes the document, and nothing of it is read.
  */
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -19,9 +19,8 @@ import type { AppliedRows, AppliedTable } from "./row_entries.ts";
 export class RowChanges {
   readonly #connection: Connection;
   readonly #writer: DocumentWriter;
-  readonly #tables: Tables;
   readonly #gathered: GatheredChanges;
-  /** What became of documents of which something else became behind it: one for each unmarked change but a document's last. */
+  /** Keys of the states that others followed: one for each change that is not marked `same`, but a document's last. */
   readonly #passed: DocumentChange[] = [];
 
   constructor(
@@ -29,7 +28,6 @@ export class RowChanges {
     { writer, tables }: { readonly writer: DocumentWriter; readonly tables: Tables },
   ) {
     this.#connection = connection;
-    this.#tables = tables;
     this.#writer = writer;
     this.#gathered = new GatheredChanges(tables);
   }
@@ -43,10 +41,9 @@ export class RowChanges {
     }
   }
 
-  /** The keys of a state with which neither the first nor the last one has its own in common. */
+  /** Writes a state that another one follows: its keys may be neither those of before nor those of the end. */
   #pass(id: string, { text }: GatheredState): void {
-    const table = this.#tables.ofId(id);
-    if (table !== undefined) this.#passed.push(this.#bring(table, { id, text }));
+    this.#passed.push(this.#bring(this.#gathered.tableOf(id), { id, text }));
   }
 
   /** Throws an `EngineError` for what cannot be of this database, and when it is damaged. */
