@@ -173,7 +173,8 @@ async function bytesOf(
     checkSize(name, bytes);
     parts.push(chunk);
   }
-  return new Uint8Array(Buffer.concat(parts));
+  const { buffer, byteOffset, byteLength } = Buffer.concat(parts, bytes);
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function checkSize(name: string, bytes: number): void {
