@@ -1,10 +1,11 @@
 /** Files in a bucket, beside replication: a follower reads them and removes none, and going back leaves them all there. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
+import { replicationTo, shipped } from "./replicating.ts";
 
 const functions = {
   "files.ts": `
@@ -39,42 +40,21 @@ const read = async (server: TestServer, id: string) => {
 Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which removes none, and stay there at a point-in-time restore", async () => {
   await using folder = new TempFolder();
   await using bucket = new FakeBucket();
-  const DAY = 86_400_000;
   const from = { kind: "folder", path: folder.at("replica") } as const;
   const storage = {
     s3: bucket.place("files/"),
     uploadBytesMax: 1e6,
     privateReads: false,
-    keepDeletedMs: 7 * DAY,
+    keepDeletedMs: 7 * 86_400_000,
     thumbnailSizes: null,
   };
-  const replication = {
-    to: from,
-    everyMs: 20,
-    snapshotEveryMs: DAY,
-    keepMs: 7 * DAY,
-    maxPendingBytes: 2 ** 28,
-    heartbeatUrl: null,
-  };
+  const replication = replicationTo(from.path);
   await using leader = await startTestServer({ functions, config: { storage, replication } });
-  const setUp = await leader.post("/api/auth/admin/setup", {
-    token: leader.setupLink?.split("=").at(-1),
-    email: "root@example.com",
-    password: "correct horse",
-  });
-  const bearer = setUp.body.accessToken as string;
-  const shipped = (path: string) =>
-    until(async () => {
-      const response = await fetch(`${leader.url}/api/admin/replication`, {
-        headers: { Authorization: `Bearer ${bearer}` },
-      });
-      const { lagCommits, generations } = await response.json();
-      return lagCommits === 0 && generations.at(-1)?.snapshots > 0;
-    }, { what: path });
-  await shipped("the first snapshot");
+  const bearer = await bearerOf(leader);
+  await shipped(leader, bearer, { what: "the first snapshot" });
   const id = await upload(leader, "one");
   const { ts } = await mutate(leader, "uploadUrl", {});
-  await shipped("the file");
+  await shipped(leader, bearer, { what: "the file" });
 
   // Of an upload to the other server, which goes on.
   bucket.uploads.set("begun", { key: "files/blobs/00", parts: [] });
@@ -97,7 +77,7 @@ Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which r
   }
   bucket.uploads.clear();
   const later = await upload(leader, "two");
-  await shipped("the deletion");
+  await shipped(leader, bearer, { what: "the deletion" });
   const objects = [...bucket.objects.keys()].sort();
   assert.equal(objects.length, 2, String(objects));
 

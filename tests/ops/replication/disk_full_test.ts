@@ -10,9 +10,10 @@ import {
   stagePoint,
   verifyReplica,
 } from "../../../mod/ops/replication/mod.ts";
-import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
-import { found, until } from "../../support/waiting.ts";
+import { found } from "../../support/waiting.ts";
+import { replicationTo, shipped, statusOf } from "./replicating.ts";
 import { documentsIn, type Model } from "./rig.ts";
 import { SmallDisk, smallDiskMissing } from "./small_disk.ts";
 
@@ -41,14 +42,7 @@ const noteText = () => randomBytes(64 * 1024).toString("hex");
 
 const replicatedTo = (path: string) => ({
   metrics: { token: null },
-  replication: {
-    to: { kind: "folder", path } as const,
-    everyMs: 100,
-    snapshotEveryMs: 86_400_000,
-    keepMs: 7 * 86_400_000,
-    maxPendingBytes: 2 ** 30,
-    heartbeatUrl: null,
-  },
+  replication: replicationTo(path, { everyMs: 100, maxPendingBytes: 2 ** 30 }),
 });
 
 /** Adds notes to a server, and knows which of them it has acknowledged. */
@@ -64,10 +58,7 @@ class Notes {
   }
 
   static async of(server: TestServer): Promise<Notes> {
-    const token = server.setupLink?.split("=").at(-1);
-    const root = { token, email: "root@example.com", password: "correct horse" };
-    const { body } = await server.post("/api/auth/admin/setup", root);
-    return new Notes(server, body.accessToken);
+    return new Notes(server, await bearerOf(server));
   }
 
   /** Gives back why it was refused; `null` when it was acknowledged. */
@@ -91,15 +82,11 @@ class Notes {
 
   // deno-lint-ignore no-explicit-any -- looked into here and there
   async status(): Promise<any> {
-    const headers = { Authorization: `Bearer ${this.#bearer}` };
-    return await (await fetch(`${this.#server.url}/api/admin/replication`, { headers })).json();
+    return await statusOf(this.#server, this.#bearer);
   }
 
   async shipped(): Promise<void> {
-    await until(async () => {
-      const { lagCommits, generations } = await this.status();
-      return lagCommits === 0 && generations.at(-1)?.snapshots > 0;
-    }, { what: "everything is shipped" });
+    await shipped(this.#server, this.#bearer);
   }
 }
 

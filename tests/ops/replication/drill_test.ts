@@ -14,9 +14,10 @@ import {
   verifyReplica,
 } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
-import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
+import { replicationTo, shipped, statusOf } from "./replicating.ts";
 import { documentsIn, type Model, sorted } from "./rig.ts";
 
 const RESTORES = 50;
@@ -125,7 +126,6 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
     return new Response();
   });
   const replica = folder.at("replica");
-  const DAY = 86_400_000;
   await using server = await startTestServer({
     functions,
     config: {
@@ -134,37 +134,14 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
         s3: null,
         uploadBytesMax: 1e6,
         privateReads: false,
-        keepDeletedMs: 7 * DAY,
+        keepDeletedMs: 7 * 86_400_000,
         thumbnailSizes: null,
       },
-      replication: {
-        to: { kind: "folder", path: replica },
-        everyMs: 20,
-        snapshotEveryMs: DAY,
-        keepMs: 7 * DAY,
-        maxPendingBytes: 2 ** 28,
-        heartbeatUrl: `http://127.0.0.1:${watcher.addr.port}/`,
-      },
+      replication: replicationTo(replica, { heartbeatUrl: `http://127.0.0.1:${watcher.addr.port}/` }),
     },
   });
-  const setUp = await server.post("/api/auth/admin/setup", {
-    token: server.setupLink?.split("=").at(-1),
-    email: "root@example.com",
-    password: "correct horse",
-  });
-  const bearer = setUp.body.accessToken as string;
-  const status = async () => {
-    const response = await fetch(`${server.url}/api/admin/replication`, {
-      headers: { Authorization: `Bearer ${bearer}` },
-    });
-    return await response.json();
-  };
-  const shipped = () =>
-    until(async () => {
-      const { lagCommits, generations } = await status();
-      return lagCommits === 0 && generations.at(-1)?.snapshots > 0;
-    }, { what: "everything is shipped" });
-  await shipped();
+  const bearer = await bearerOf(server);
+  await shipped(server, bearer);
 
   const seen = new Seen(server.dataDir);
   const first = seen.look();
@@ -199,11 +176,11 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   const late = await upload(server, "after the point");
   await write(36, 4);
   const last = seen.look();
-  await shipped();
+  await shipped(server, bearer);
   assert.equal(await read(server, deleted), null);
 
   // What is told of it.
-  const told = await status();
+  const told = await statusOf(server, bearer);
   assert.equal(told.shippedTs, told.currentTs);
   assert.ok(told.counts.segments > 0);
   assert.ok(beats >= 2, "whoever waits for a sign of life has had one of each");

@@ -1,8 +1,9 @@
 /** A server that follows the replica of another: what it shows, what it refuses, how it goes on, and what becomes of it. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { until } from "../../support/waiting.ts";
+import { replicationTo, shipped } from "./replicating.ts";
 
 const schema = (indexes: string) => `
 import { defineSchema, defineTable } from "syncline/server";
@@ -22,17 +23,7 @@ export const addLater = action({ args: {}, handler: (ctx) => ctx.runMutation("no
 `,
 };
 
-const DAY = 86_400_000;
-const shipping = (path: string) => ({
-  replication: {
-    to: { kind: "folder", path },
-    everyMs: 20,
-    snapshotEveryMs: DAY,
-    keepMs: 7 * DAY,
-    maxPendingBytes: 2 ** 28,
-    heartbeatUrl: null,
-  },
-} as const);
+const shipping = (path: string) => ({ replication: replicationTo(path) });
 const following = (path: string, promote = false) =>
   ({ follow: { from: { kind: "folder", path }, everyMs: 20, promote } }) as const;
 
@@ -52,29 +43,11 @@ const shows = (server: TestServer, texts: readonly string[]) =>
     what: `the follower shows ${texts}`,
   });
 
-async function shipped(server: TestServer, bearer: string): Promise<Record<string, unknown>> {
-  let status: Record<string, unknown> = {};
-  await until(async () => {
-    const response = await fetch(`${server.url}/api/admin/replication`, {
-      headers: { Authorization: `Bearer ${bearer}` },
-    });
-    status = await response.json();
-    const generations = status.generations as { snapshots: number }[];
-    return status.lagCommits === 0 && generations.at(-1)?.snapshots === 1;
-  }, { what: "everything is shipped" });
-  return status;
-}
-
 Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, shows its commits, refuses writes, begins anew, and takes its place", async (t) => {
   await using folder = await tempFolder();
   const replica = join(folder.path, "replica");
   await using leader = await startTestServer({ functions, config: shipping(replica) });
-  const setUp = await leader.post("/api/auth/admin/setup", {
-    token: leader.setupLink?.split("=").at(-1),
-    email: "root@example.com",
-    password: "correct horse",
-  });
-  const bearer = setUp.body.accessToken as string;
+  const bearer = await bearerOf(leader);
   const user = await leader.post("/api/auth/signup", { email: "ada@example.com", password: "correct horse" });
   await add(leader, "one");
   await shipped(leader, bearer);

@@ -14,6 +14,7 @@ import { childrenOf, commandLine, killNow } from "../../bench/support/process_tr
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found, until } from "../../support/waiting.ts";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
+import { replicationTo } from "./replicating.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
 
 /** The process that works with a target for a data folder, but for one that is known. */
@@ -45,17 +46,7 @@ Deno.test("[RP2] [RP6] [RP7] the process that ships is killed again and again: c
   const replica = folder.at("replica");
   await using server = await startTestServer({
     functions,
-    config: {
-      metrics: { token: null },
-      replication: {
-        to: { kind: "folder", path: replica },
-        everyMs: 20,
-        snapshotEveryMs: 86_400_000,
-        keepMs: 7 * 86_400_000,
-        maxPendingBytes: 2 ** 28,
-        heartbeatUrl: null,
-      },
-    },
+    config: { metrics: { token: null }, replication: replicationTo(replica) },
   });
   let pid: number | null = null;
   let n = 0;

@@ -1,9 +1,10 @@
 /** Replication of a whole server: its endpoints, and a point of the past brought back by the next start. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found, until } from "../../support/waiting.ts";
+import { replicationTo, statusOf } from "./replicating.ts";
 
 const functions = {
   "schema.ts": `
@@ -18,16 +19,6 @@ export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text 
 export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
 `,
 };
-
-async function bearerOf(server: TestServer): Promise<string> {
-  const token = server.setupLink?.split("=").at(-1);
-  const { body } = await server.post("/api/auth/admin/setup", {
-    token,
-    email: "root@example.com",
-    password: "correct horse",
-  });
-  return body.accessToken as string;
-}
 
 async function add(server: TestServer, text: string): Promise<number> {
   const { body } = await server.post("/api/mutation", { path: "notes:add", args: { text } });
@@ -54,14 +45,7 @@ Deno.test("[RP11] a server without replication says so, and has no points to go 
 
 Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far it is, takes snapshots, and goes back to a commit made right after its start", async () => {
   const place = await Deno.makeTempDir({ prefix: "syncline-replica-" });
-  const replication = {
-    to: { kind: "folder", path: join(place, "replica") },
-    everyMs: 50,
-    snapshotEveryMs: 86_400_000,
-    keepMs: 7 * 86_400_000,
-    maxPendingBytes: 2 ** 28,
-    heartbeatUrl: null,
-  } as const;
+  const replication = replicationTo(join(place, "replica"));
   try {
     await using server = await startTestServer({ functions, config: { replication } });
     const bearer = await bearerOf(server);
@@ -79,7 +63,7 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
     await add(server, "three");
     let status: Record<string, unknown> = {};
     await until(async () => {
-      status = await admin("/replication");
+      status = await statusOf(server, bearer);
       return status.lagCommits === 0 && status.lastSnapshot !== null;
     }, { what: "everything is shipped" });
     assert.deepEqual(Object.keys(status), [
@@ -99,7 +83,7 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
       "generations",
     ]);
     assert.equal(status.enabled, true);
-    assert.equal(status.target, replication.to.path);
+    assert.equal(status.target, join(place, "replica"));
     assert.equal(status.shippedTs, status.currentTs);
     assert.equal(status.lagMs, 0);
     assert.equal(status.journalBytes, 0);
@@ -143,9 +127,7 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
     assert.deepEqual(await notes(server), ["one", "two"]);
     await add(server, "five");
     await until(async () => {
-      const { generation, lagCommits } = await (await fetch(`${server.url}/api/admin/replication`, {
-        headers: { Authorization: `Bearer ${bearer}` },
-      })).json();
+      const { generation, lagCommits } = await statusOf(server, bearer);
       return generation !== status.generation && lagCommits === 0;
     }, { what: "it goes on in another generation" });
   } finally {
@@ -158,24 +140,10 @@ Deno.test("[RP11] how long commits have waited is told before they are shipped",
   const before = performance.now();
   await using server = await startTestServer({
     functions,
-    config: {
-      replication: {
-        to: { kind: "folder", path: folder.at("replica") },
-        everyMs: 3_600_000,
-        snapshotEveryMs: 86_400_000,
-        keepMs: 7 * 86_400_000,
-        maxPendingBytes: 2 ** 28,
-        heartbeatUrl: null,
-      },
-    },
+    config: { replication: replicationTo(folder.at("replica"), { everyMs: 3_600_000 }) },
   });
   const bearer = await bearerOf(server);
-  const status = async () => {
-    const response = await fetch(`${server.url}/api/admin/replication`, {
-      headers: { Authorization: `Bearer ${bearer}` },
-    });
-    return await response.json();
-  };
+  const status = () => statusOf(server, bearer);
   // Behind the snapshot, with which the server begins, nothing is shipped for an hour.
   const { lagCommits: waiting } = await status();
   await add(server, "one");
@@ -192,25 +160,10 @@ Deno.test("[RP7] [RP8] what waits beyond its bound is dropped: commits go on, an
   const replica = folder.at("replica");
   await using server = await startTestServer({
     functions,
-    config: {
-      metrics: { token: null },
-      replication: {
-        to: { kind: "folder", path: replica },
-        everyMs: 50,
-        snapshotEveryMs: 86_400_000,
-        keepMs: 7 * 86_400_000,
-        maxPendingBytes: 50_000,
-        heartbeatUrl: null,
-      },
-    },
+    config: { metrics: { token: null }, replication: replicationTo(replica, { maxPendingBytes: 50_000 }) },
   });
   const bearer = await bearerOf(server);
-  const status = async () => {
-    const response = await fetch(`${server.url}/api/admin/replication`, {
-      headers: { Authorization: `Bearer ${bearer}` },
-    });
-    return await response.json();
-  };
+  const status = () => statusOf(server, bearer);
   const shipped = async () => {
     const { lagCommits, lastSnapshot, generation } = await status();
     return lagCommits === 0 && lastSnapshot !== null ? generation : null;

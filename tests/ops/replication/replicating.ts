@@ -1,0 +1,40 @@
+/** Whole servers that replicate: what they are told to do, and what they tell their administrator of it. */
+import type { ReplicationConfig } from "../../../mod/config/config.ts";
+import type { TestServer } from "../../auth/server/test_server.ts";
+import { until } from "../../support/waiting.ts";
+
+const DAY = 86_400_000;
+
+/** Ships to a folder, often. */
+export function replicationTo(path: string, parts: Partial<ReplicationConfig> = {}): ReplicationConfig {
+  return {
+    to: { kind: "folder", path },
+    everyMs: 20,
+    snapshotEveryMs: DAY,
+    keepMs: 7 * DAY,
+    maxPendingBytes: 2 ** 28,
+    heartbeatUrl: null,
+    ...parts,
+  };
+}
+
+// deno-lint-ignore no-explicit-any -- looked into here and there
+export async function statusOf(server: Pick<TestServer, "url">, bearer: string): Promise<any> {
+  const headers = { Authorization: `Bearer ${bearer}` };
+  return await (await fetch(`${server.url}/api/admin/replication`, { headers })).json();
+}
+
+/** Resolves when all that was committed is at the target, behind a snapshot. */
+export async function shipped(
+  server: Pick<TestServer, "url">,
+  bearer: string,
+  { what = "everything is shipped" } = {},
+): Promise<Record<string, unknown>> {
+  let status: Record<string, unknown> = {};
+  await until(async () => {
+    status = await statusOf(server, bearer);
+    const generations = status.generations as { snapshots: number }[];
+    return status.lagCommits === 0 && (generations.at(-1)?.snapshots ?? 0) > 0;
+  }, { what });
+  return status;
+}
