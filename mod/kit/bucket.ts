@@ -17,6 +17,7 @@ import {
   S3ServiceException,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
+import { createHash } from "node:crypto";
 import type { ByteRange } from "./byte_range.ts";
 import { bucketLimits } from "./limits.ts";
 import { BucketRetries, type Patience } from "./places/bucket_retries.ts";
@@ -77,6 +78,7 @@ export class Bucket implements Disposable {
   readonly #bucket: string;
   readonly #prefix: string;
   readonly #options: BucketOptions;
+  readonly #retries: BucketRetries;
 
   /** Connects with the first request. */
   constructor(place: BucketPlace, options: BucketOptions = {}) {
@@ -85,6 +87,7 @@ export class Bucket implements Disposable {
     this.#prefix = prefix;
     this.#options = options;
     const { patience = { attempts: bucketLimits.attempts } } = options;
+    this.#retries = new BucketRetries(patience);
     this.#client = new S3Client({
       region,
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
@@ -102,7 +105,7 @@ export class Bucket implements Disposable {
       userAgentAppId: "syncline",
       defaultUserAgentProvider: () => Promise.resolve([["syncline", "1"]]),
       defaultsMode: "standard",
-      retryStrategy: new BucketRetries(patience),
+      retryStrategy: this.#retries,
       maxAttempts: patience.attempts,
     });
   }
@@ -195,28 +198,31 @@ export class Bucket implements Disposable {
     } while (token !== undefined);
   }
 
-  /** Ends uploads that were begun and neither finished nor ended, of objects whose names begin with this and are chosen. */
+  /**
+   * Ends uploads that were begun and neither finished nor ended, of objects whose names begin with this and are chosen. Where
+   * there are very many of them some are left to the next time.
+   */
   async endUnfinished(
     begin: string,
     chosen: (name: string, begunAt: number | null) => boolean = () => true,
   ): Promise<void> {
     let marker: { KeyMarker: string; UploadIdMarker?: string } | undefined;
-    do {
+    let ended = 0;
+    for (let pages = 0; pages < bucketLimits.unfinishedPagesMax; pages++) {
       const page = await this.#send(
         new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: this.#prefix + begin, ...marker }),
       );
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         const begunAt = Initiated?.getTime() ?? null;
         if (Key === undefined || !chosen(Key.slice(this.#prefix.length), begunAt)) continue;
-        await this.#send(new AbortMultipartUploadCommand({ Bucket: this.#bucket, Key, UploadId }));
+        if (ended++ === bucketLimits.unfinishedEndedMax) return;
+        // Another server may have ended it.
+        await orNull(this.#send(new AbortMultipartUploadCommand({ Bucket: this.#bucket, Key, UploadId })));
       }
-      marker = page.IsTruncated === true && page.NextKeyMarker !== undefined
-        ? {
-          KeyMarker: page.NextKeyMarker,
-          ...(page.NextUploadIdMarker !== undefined && { UploadIdMarker: page.NextUploadIdMarker }),
-        }
-        : undefined;
-    } while (marker !== undefined);
+      const { IsTruncated, NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
+      if (IsTruncated !== true || KeyMarker === undefined) return;
+      marker = { KeyMarker, ...(UploadIdMarker !== undefined && { UploadIdMarker }) };
+    }
   }
 
   /** Whether objects can be written: begins one and ends it again, so that nothing is left. Throws when they cannot. */
@@ -240,7 +246,8 @@ export class Bucket implements Disposable {
     const timer = requestMs === undefined ? undefined : setTimeout(() => late.abort(), requestMs);
     const signals = signal === undefined ? [late.signal] : [late.signal, signal];
     try {
-      return await this.#client.send(command, { abortSignal: AbortSignal.any(signals) });
+      const abortSignal = AbortSignal.any(signals);
+      return await this.#retries.during(abortSignal, () => this.#client.send(command, { abortSignal }));
     } catch (error) {
       signal?.throwIfAborted();
       if (!late.signal.aborted) throw error;
@@ -269,10 +276,18 @@ async function orNull<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404) return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 }
+
+function isMissing(error: unknown): boolean {
+  return error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404;
+}
+
+/** Most services name a part by its sum, and an object by the sum of those of its parts. */
+const MD5_TAG = /^"?([0-9a-f]{32})"?$/;
+const PARTS_TAG = /^"?([0-9a-f]{32}-\d+)"?$/;
 
 interface Target {
   readonly Bucket: string;
@@ -286,6 +301,8 @@ class PartWriter implements ObjectWriter {
   readonly #partBytes: number;
   #chunks: Uint8Array<ArrayBuffer>[] = [];
   #bytes = 0;
+  /** Of all parts. */
+  #sentBytes = 0;
   /** Set with the first full part. */
   #upload: string | null = null;
   readonly #parts: { PartNumber: number; ETag: string | undefined }[] = [];
@@ -309,13 +326,29 @@ class PartWriter implements ObjectWriter {
       return;
     }
     if (this.#bytes > 0) await this.#sendPart();
-    await this.#send(
-      new CompleteMultipartUploadCommand({
-        ...this.#at,
-        UploadId: this.#upload,
-        MultipartUpload: { Parts: this.#parts },
-      }),
-    );
+    try {
+      await this.#send(
+        new CompleteMultipartUploadCommand({
+          ...this.#at,
+          UploadId: this.#upload,
+          MultipartUpload: { Parts: this.#parts },
+        }),
+      );
+    } catch (error) {
+      // Who sends it again because the answer was lost hears that there is no such upload.
+      if (!isMissing(error) || !await this.#isThere()) throw error;
+    }
+  }
+
+  /** Whether the object is what the parts make, as far as the service tells. */
+  async #isThere(): Promise<boolean> {
+    const found = await orNull(this.#send(new HeadObjectCommand(this.#at)));
+    if (found?.ContentLength !== this.#sentBytes) return false;
+    const tag = PARTS_TAG.exec(found.ETag ?? "")?.[1];
+    const sums = this.#parts.map(({ ETag = "" }) => MD5_TAG.exec(ETag)?.[1]);
+    if (tag === undefined || sums.includes(undefined)) return true;
+    const sum = createHash("md5").update(sums.join(""), "hex").digest("hex");
+    return tag === `${sum}-${sums.length}`;
   }
 
   async abort(): Promise<void> {
@@ -341,6 +374,7 @@ class PartWriter implements ObjectWriter {
       }),
     );
     this.#parts.push({ PartNumber, ETag });
+    this.#sentBytes += Body.length;
   }
 
   #take(): Uint8Array<ArrayBuffer> {

@@ -20,4 +20,8 @@ export const bucketLimits = {
   brokenPauseMs: 100,
   /** Longest pause, also where the service asks for a longer one. */
   pauseMsMax: 20_000,
+  /** Uploads in parts that nobody ended, ended at one time: the rest goes the next time. */
+  unfinishedEndedMax: 500,
+  /** Pages of a listing of such uploads, of which a service makes 1,000 each, that are looked through at one time. */
+  unfinishedPagesMax: 100,
 } as const;

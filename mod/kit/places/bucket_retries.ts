@@ -2,14 +2,16 @@
  * When a request to a bucket is sent again: so many times, after pauses that double and are never the same, longer ones
  * where the service asks for fewer requests, and at least as long as it says.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as wait } from "node:timers/promises";
 import type { S3ServiceException } from "@aws-sdk/client-s3";
 import { bucketLimits } from "../limits.ts";
 
 export interface Patience {
   /** How often a request is sent at the most. */
   readonly attempts: number;
-  /** Waits. */
-  readonly pause?: (ms: number) => Promise<void>;
+  /** Waits; rejects when the request is given up meanwhile. */
+  readonly pause?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
 /** A request that may have to be sent again. */
@@ -27,16 +29,23 @@ interface RetryErrorInfo {
   readonly retryAfterHint?: Date;
 }
 
-const systemPause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const systemPause = (ms: number, signal: AbortSignal | undefined) => wait(ms, undefined, { signal });
 
 /** As the client's library wants it. */
 export class BucketRetries {
   readonly #attempts: number;
-  readonly #pause: (ms: number) => Promise<void>;
+  readonly #pause: NonNullable<Patience["pause"]>;
+  /** The library does not say which request it is that is to be sent again. */
+  readonly #signals = new AsyncLocalStorage<AbortSignal>();
 
   constructor({ attempts, pause = systemPause }: Patience) {
     this.#attempts = attempts;
     this.#pause = pause;
+  }
+
+  /** Sends a request, whose pauses end with the signal. */
+  during<Answer>(signal: AbortSignal, send: () => Promise<Answer>): Promise<Answer> {
+    return this.#signals.run(signal, send);
   }
 
   acquireInitialRetryToken(): Promise<RetryToken> {
@@ -48,7 +57,7 @@ export class BucketRetries {
     const sent = token.getRetryCount() + 1;
     const passes = info.errorType === "TRANSIENT" || info.errorType === "THROTTLING";
     if (!passes || sent >= this.#attempts) throw new Error("The request is not sent again");
-    await this.#pause(pauseMs(info, sent));
+    await this.#pause(pauseMs(info, sent), this.#signals.getStore());
     return tokenOf(sent);
   }
 

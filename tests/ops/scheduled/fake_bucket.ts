@@ -1,5 +1,6 @@
 /** As much of an S3 service as backups use, in memory, which fails when the test says so. */
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import type { BucketPlace } from "../../../mod/kit/bucket.ts";
 
 export interface FakeRequest {
@@ -52,6 +53,15 @@ export class FakeBucket implements AsyncDisposable {
     return xml(`<Error><Code>${code}</Code><Message>Not for you</Message></Error>`, status);
   }
 
+  /** Makes an object of the parts of an upload; `false`: there is no such upload. */
+  complete(upload: string): boolean {
+    const begun = this.uploads.get(upload);
+    if (begun === undefined) return false;
+    this.uploads.delete(upload);
+    this.objects.set(begun.key, new Uint8Array(Buffer.concat(begun.parts)));
+    return true;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
   }
@@ -81,12 +91,12 @@ export class FakeBucket implements AsyncDisposable {
       case "PUT":
         if (upload === "") this.objects.set(key, bytes);
         else this.uploads.get(upload)?.parts.push(bytes);
-        return new Response(null, { headers: { ETag: '"part"' } });
+        return new Response(null, {
+          headers: { ETag: `"${createHash("md5").update(bytes).digest("hex")}"` },
+        });
       case "POST": {
         if (query.has("uploads")) return this.#begin(key);
-        const parts = this.uploads.get(upload)?.parts ?? [];
-        this.uploads.delete(upload);
-        this.objects.set(key, new Uint8Array(Buffer.concat(parts)));
+        if (!this.complete(upload)) return this.refusal("NoSuchUpload", 404);
         return xml("<CompleteMultipartUploadResult></CompleteMultipartUploadResult>");
       }
       case "DELETE":
