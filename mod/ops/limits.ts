@@ -281,6 +281,9 @@ export const replicationLimits = {
   objectBytesMax: 256 * MiB,
   /** What was being written to a folder when a process was killed is removed when it is this old. */
   partialKeptMs: 3_600_000,
+  /** What a try of the place has left at a target is removed when it is this old, and so many of them at a time. */
+  triedKeptMs: 3_600_000,
+  triesRemovedMax: 100,
   /** An upload to a bucket in parts that was not ended is given up when it was begun so long ago: large ones take hours. */
   uploadKeptMs: 3 * 86_400_000,
   /** A request to a bucket that has no answer for this long has failed. */

@@ -51,6 +51,15 @@ Deno.test("[DA10] the step that failed is the last one, with its reason; what wa
   }
 });
 
+Deno.test("[DA10] what could not be removed at once is removed again", async () => {
+  let removals = 0;
+  const { place, kept } = memory();
+  const remove = () => removals++ === 0 ? Promise.reject(new Error("the answer was lost")) : place.remove();
+  const { steps } = await tryPlace({ ...place, remove }, { stepMs: STEP_MS });
+  assert.deepEqual(steps.at(-1), { step: "remove", error: "the answer was lost" });
+  assert.equal(kept(), null);
+});
+
 Deno.test("[DA10] a place that does not answer is given up", async () => {
   const never = Promise.withResolvers<void>();
   const removed = Promise.withResolvers<void>();

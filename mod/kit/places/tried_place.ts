@@ -47,9 +47,10 @@ export async function tryPlace(
     const error = await within(stepMs, run).then(() => null, reasonOf);
     steps.push({ step, error });
     if (error === null) continue;
-    if (step === "read") await within(stepMs, remove).catch(() => {});
     // What comes to be written late is not left there.
     if (step === "write") void writing.catch(() => {}).then(remove).catch(() => {});
+    // Nor is what could not be removed at once.
+    else if (step !== "list") await within(stepMs, remove).catch(() => {});
     break;
   }
   return { place, steps };

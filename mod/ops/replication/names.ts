@@ -4,6 +4,7 @@
  *
  *     syncline-replica.json                                  what this place is
  *     owners/000001.json                                     who ships here; the highest number counts
+ *     tried/<at>-<random>                                    what a try of this place wrote, and removes again
  *     generations/<generation>/generation.json               why and when it began
  *     generations/<generation>/snapshots/<ts>_<seq>_<at>_<sum>.tar.zst
  *     generations/<generation>/segments/<ts>-<ts>_<seq>-<seq>_<at>-<at>_<sum>-<sum>.<level>.zst
@@ -12,7 +13,7 @@
 export const MARKER = "syncline-replica.json";
 export const GENERATIONS = "generations/";
 export const OWNERS = "owners/";
-/** Where a place is tried out; what is left there is nobody's. */
+/** Where a place is tried out, in objects of no replica. */
 export const TRIED = "tried/";
 
 /** A snapshot: the database behind journal row `seq`. */
@@ -57,6 +58,7 @@ const SEGMENT = new RegExp(
   `^generations/(${generationText})/segments/(\\d{12,16})-(\\d{12,16})_(\\d{12,16})-(\\d{12,16})_(\\d{13,15})-(\\d{13,15})_` +
     "([0-9a-f]{32})-([0-9a-f]{32})\\.(\\d)\\.zst$",
 );
+const TRIED_NAME = /^tried\/(\d{13,15})-/;
 const OWNER = /^owners\/(\d{6,15})\.json$/;
 
 export function isGeneration(text: string): boolean {
@@ -75,6 +77,15 @@ export function ownerFile(claim: number): string {
 export function claimOf(name: string): number | null {
   const [, claim] = OWNER.exec(name) ?? [];
   return claim === undefined ? null : Number(claim);
+}
+
+export function triedFile(at: number, random: string): string {
+  return `${TRIED}${time(at)}-${random}`;
+}
+
+/** When a place was tried, ms since the epoch; 0 for a name that does not say so. */
+export function triedAt(name: string): number {
+  return Number(TRIED_NAME.exec(name)?.[1] ?? 0);
 }
 
 export function snapshotFile({ generation, ts, seq, at, sum }: Omit<SnapshotName, "kind">): string {

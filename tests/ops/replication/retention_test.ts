@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { listText } from "../../../mod/cli/replica_restore.ts";
 import { chainFrom, type Segment } from "../../../mod/ops/replication/history.ts";
 import { listGenerations, ReplicaError } from "../../../mod/ops/replication/mod.ts";
+import { triedFile } from "../../../mod/ops/replication/names.ts";
+import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { Rig, sorted } from "./rig.ts";
 
 Deno.test("[RP5] what is too old goes, and every point of the time to keep can still be restored", async () => {
@@ -30,6 +32,17 @@ Deno.test("[RP5] what is too old goes, and every point of the time to keep can s
   const { model } = await rig.restore({ toTs: edge });
   assert.deepEqual(sorted(model), sorted(rig.models[edge]));
   await assert.rejects(rig.restore({ toTs: 1 }), ReplicaError);
+});
+
+Deno.test("[RP5] what a try has left goes with what is too old", async () => {
+  await using rig = await Rig.start({ seed: 14 });
+  await using target = await rig.target();
+  const old = triedFile(rig.now - 2 * replicationLimits.triedKeptMs, "old");
+  await target.put(old, new Uint8Array(64));
+  rig.group();
+  await rig.ship();
+  await rig.shipper.beside;
+  assert.equal(await target.read(old), null);
 });
 
 Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and one that was wrong at the start removes one step in a turn", async () => {

@@ -11,6 +11,8 @@ import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
 import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
+import { triedFile } from "../../../mod/ops/replication/names.ts";
+import { replicationLimits } from "../../../mod/ops/limits.ts";
 import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { Rig, sorted } from "./rig.ts";
@@ -289,6 +291,28 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
   assert.equal(service.uploads.size, 4);
   await bucket.tidy(Date.now());
   assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
+});
+
+Deno.test("[RP5] what tries of a folder and a bucket have left there goes when it is old, some at a time", async () => {
+  await using folder = new TempFolder();
+  await using service = new FakeBucket();
+  const places = [
+    { kind: "folder", path: folder.at("replica") },
+    { kind: "bucket", place: service.place("app/") },
+  ] as const;
+  const { triedKeptMs, triesRemovedMax } = replicationLimits;
+  const now = Date.UTC(2030, 0, 1);
+  const newer = triedFile(now - triedKeptMs + 1, "newer");
+  // The last one as names were before.
+  const old = Array.from({ length: triesRemovedMax }, (_, n) => triedFile(n, "old")).concat("tried/0123abcd");
+  for (const place of places) {
+    await using target = await openTarget(place, { make: true });
+    for (const name of [...old, newer]) await target.put(name, bytes("tried"));
+    await target.tidy(now);
+    assert.equal((await names(target, "tried/")).length, 2);
+    await target.tidy(now);
+    assert.deepEqual(await names(target, "tried/"), [`${newer} 5`]);
+  }
 });
 
 Deno.test("[RP3] a bucket without conditional writes is a target too", async () => {

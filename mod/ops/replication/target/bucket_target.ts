@@ -8,6 +8,7 @@ import { opsLimits, replicationLimits } from "../../limits.ts";
 import { downloadArchive } from "../../backups/bucket_archives.ts";
 import { GENERATIONS } from "../names.ts";
 import { ReplicaError } from "../replica_error.ts";
+import { removeOldTries } from "./tries.ts";
 import { ObjectGoneError, type ReplicaTarget, type TargetObject } from "./replica_target.ts";
 
 export interface BucketTargetOptions {
@@ -109,6 +110,7 @@ export class BucketTarget implements ReplicaTarget {
     // look for them, or the service knows no such listing, they stay.
     await this.#bucket.endUnfinished(GENERATIONS, (_, begunAt) => begunAt !== null && begunAt < before)
       .catch(() => {});
+    await removeOldTries(this, at).catch(() => {});
   }
 
   [Symbol.asyncDispose](): Promise<void> {

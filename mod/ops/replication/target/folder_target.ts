@@ -5,6 +5,7 @@ import { isDiskFull, removeIfThere, statIfThere, syncFolder, writeAll } from "..
 import { reasonOf } from "../../../kit/file_reason.ts";
 import { replicationLimits } from "../../limits.ts";
 import { ReplicaError } from "../replica_error.ts";
+import { removeOldTries } from "./tries.ts";
 import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
 
 /** Listings in which names go while they are looked at. */
@@ -128,9 +129,10 @@ export class FolderTarget implements ReplicaTarget {
     await this.#told(() => removeIfThere(join(this.place, name)));
   }
 
-  async tidy(): Promise<void> {
+  async tidy(at: number): Promise<void> {
     await this.#present();
     await this.#told(() => this.#namesIn(""));
+    await removeOldTries(this, at);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -33,8 +33,8 @@ export interface ReplicaTarget extends AsyncDisposable {
   /** Removes an object; there may be none. */
   remove(name: string): Promise<void>;
   /**
-   * Removes what killed processes left half written, when it is old at a time, ms since the epoch, that does not go ahead with
-   * the machine's clock. What may not be looked for stays.
+   * Removes what killed processes left half written, and what tries of the place have left, when it is old at a time, ms since
+   * the epoch, that does not go ahead with the machine's clock. What may not be looked for stays.
    */
   tidy(at: number): Promise<void>;
 }
