@@ -91,7 +91,7 @@ export class Leader implements Companions, AsyncDisposable {
     this.#clock = options.clock ?? steadyClock;
     const { host } = options;
     this.#toldTs = host.ts;
-    host.onCommits((entries) => void (this.#entries = entries));
+    host.onCommits((entries) => void (this.#entries = entries), () => this.#hearing.length === 0);
     // Follows the commits of a group in the same turn, also where there are none.
     host.onGroup(() => this.#tellGroup());
     host.onReload(() => this.#tellMissed());
@@ -261,12 +261,17 @@ export class Leader implements Companions, AsyncDisposable {
     }
   }
 
+  /** Those who read the database of this host. */
+  get #hearing(): Follower[] {
+    return [...this.#followers].filter(({ readsHere }) => readsHere);
+  }
+
   #tellGroup(): void {
     const entries = this.#entries;
     this.#entries = [];
     const { ts } = this.#options.host;
     this.#toldTs = ts;
-    const hearing = [...this.#followers].filter(({ readsHere }) => readsHere);
+    const hearing = this.#hearing;
     if (hearing.length === 0) return;
     const body = frameBody(
       { t: "commits", ts } satisfies FromLeader,

@@ -3,7 +3,7 @@
  * tests and the simulation implement it in memory.
  */
 import type { Lineage } from "./api/system_context.ts";
-import type { CommitEntry, ReadSet } from "../engine/types.ts";
+import type { CommitEntry, KeySpace, ReadSet } from "../engine/types.ts";
 import type { Visibility } from "../protocol/api_reference.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError, Outcome } from "./outcome.ts";
@@ -14,6 +14,22 @@ export interface FunctionInfo {
   /** `internal` functions do not exist for clients, `admin` functions only for administrators. */
   readonly visibility: Visibility;
 }
+
+/** What is known of commits that another server made before somebody has asked what they changed. */
+export interface FollowedGroup {
+  /** The newest of them. */
+  readonly ts: number;
+  readonly count: number;
+  /** Those in which keys of changed documents lie. */
+  readonly spaces: ReadonlySet<KeySpace>;
+  /** Whether tables of the service have changed. */
+  readonly ofService: boolean;
+  /** Makes them, anew each time. Throws for rows of which something else was told. */
+  entries(): readonly CommitEntry[];
+}
+
+/** Whether a group holds nothing for a listener, which takes note of its ts then: making commits is most of what they cost here. */
+export type PassesGroup = (group: FollowedGroup) => boolean;
 
 /** Name of a mutation for replay records (SG7). The identity is the call's own. */
 export interface ReplayKey {
@@ -154,8 +170,11 @@ export interface FunctionHost {
   /** Runs an action. Never rejects. */
   act(call: FunctionCall): Promise<Outcome>;
 
-  /** Called with each group of commits, in ts order without gaps, before the answers of their mutations resolve. */
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
+  /**
+   * Called with each group of commits, in ts order without gaps, before the answers of their mutations resolve. With `passes`
+   * not of those that it lets pass.
+   */
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: PassesGroup): void;
 
   /** Called after new code was swapped in: every query has to run again. */
   onReload(listener: () => void): void;

@@ -36,7 +36,10 @@ export interface Feature {
   readonly leads?: true;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
-  /** Told of each group of commits, in order, in the turn in which main learns of it. */
+  /**
+   * Told of each group of commits, in order, in the turn in which main learns of it; on a server that follows another of those
+   * alone that change tables of the service.
+   */
   applyCommits?(entries: readonly CommitEntry[]): void;
   /** New code was swapped in, or commits may have been missed: what is remembered of the database may be old. */
   reload?(): void;
@@ -95,7 +98,9 @@ export class Features implements AsyncDisposable {
   /** Puts a feature at the end of the list: from now on it is told of commits. */
   add<Added extends Feature>(feature: Added): Added {
     this.#features.push(feature);
-    if (feature.applyCommits) this.#host.onCommits((entries) => feature.applyCommits?.(entries));
+    if (feature.applyCommits) {
+      this.#host.onCommits((entries) => feature.applyCommits?.(entries), ({ ofService }) => !ofService);
+    }
     if (feature.reload) this.#host.onReload(() => feature.reload?.());
     if (feature.respondAtOnce) this.#atOnce.push((request) => feature.respondAtOnce?.(request) ?? null);
     return feature;

@@ -145,7 +145,7 @@ export class Hub {
         this.#forget(connection);
       },
     };
-    host.onCommits((entries) => this.#shared.commits(entries));
+    host.onCommits((entries) => this.#shared.commits(entries), (group) => this.#shared.passes(group));
     host.onReload(() => this.#shared.reload());
     host.onReaderFree(() => this.#schedule());
     authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));

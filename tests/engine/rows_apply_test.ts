@@ -27,7 +27,7 @@ import type {
   WriterDatabase,
   WriteTransaction,
 } from "../../mod/engine/mod.ts";
-import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
+import { AppliedGroup, packApplied } from "../../mod/functions/wire/applied_rows.ts";
 import { entriesOf, packedEntries } from "../../mod/functions/host/packed_commits.ts";
 import { storedTables } from "../../mod/engine/catalog.ts";
 import { Connection } from "../../mod/engine/connection.ts";
@@ -102,7 +102,7 @@ class Pair implements Disposable {
   /** Applies rows in one transaction. Gives back the commits as main is told of them. */
   tell(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
     const travelling = JSON.stringify(packApplied(applied(this.follower, rows)));
-    return appliedEntries(rows, JSON.parse(travelling));
+    return new AppliedGroup(rows, JSON.parse(travelling)).entries();
   }
 
   /** What is in the journal since it was asked last. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { CommitEntry, DocumentChange, KeyChange } from "../../mod/engine/types.ts";
 import { type JournalRow, newId } from "../../mod/engine/mod.ts";
-import { appliedEntries, packApplied } from "../../mod/functions/wire/applied_rows.ts";
+import { AppliedGroup, packApplied, type WireApplied } from "../../mod/functions/wire/applied_rows.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "../../mod/functions/wire/packed_entry.ts";
 
 const ID = "0001aaaaaaaaaaaaaaaaaaaa00";
@@ -128,7 +128,10 @@ Deno.test("of applied rows only what they do not say travels, and of each change
   ];
   const travelling = JSON.stringify(packApplied({ tables, changes }));
   for (const id of [kept, ofService]) assert.ok(!travelling.includes(id));
-  const entries = appliedEntries([row], JSON.parse(travelling));
+  const group = new AppliedGroup([row], JSON.parse(travelling));
+  assert.deepEqual([group.ts, group.count, group.ofService], [9, 3, true]);
+  assert.deepEqual(group.spaces, new Set(["t1", "i1", "i2", "t2", "i3", "s3"]));
+  const entries = group.entries();
   assert.deepEqual(entries.map(({ ts, at }) => [ts, at]), [[7, 10], [8, 11], [9, 12]]);
   const [first, second, third] = entries.map(({ changes }) => changes);
   assert.deepEqual(first?.map(({ table, id }) => [table, id]), [["users", kept], ["users", gone]]);
@@ -138,13 +141,14 @@ Deno.test("of applied rows only what they do not say travels, and of each change
   assert.deepEqual([first[1]?.keys, second[1]?.keys], [goneKeys, changes[2]?.keys]);
   assert.deepEqual(third?.map(({ table, doc }) => [table, doc]), [["_users", text(ofService, 4)]]);
   assert.equal(third?.[0]?.keys[0]?.[1], ofService);
-  assert.throws(() => appliedEntries([row], { ...JSON.parse(travelling), tables: [] }), /nothing was told/);
+  const toldOf = (applied: WireApplied) => () => new AppliedGroup([row], applied).entries();
+  assert.throws(toldOf({ ...JSON.parse(travelling), tables: [] }), /nothing was told/);
   assert.throws(
-    () => appliedEntries([row], { tables, changed: { tables: [], entries: [] } }),
+    toldOf({ tables, changed: { tables: [], entries: [] } }),
     /nothing was told/,
   );
   assert.throws(
-    () => appliedEntries([row], packApplied({ tables, changes: changes.slice(0, 2) })),
+    toldOf(packApplied({ tables, changes: changes.slice(0, 2) })),
     /has changed document ".*", of which nothing was told/,
   );
 });

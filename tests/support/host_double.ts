@@ -6,11 +6,13 @@
 import type { CommitEntry } from "../../mod/engine/types.ts";
 import { UserError } from "../../mod/errors.ts";
 import type {
+  FollowedGroup,
   FunctionCall,
   FunctionHost,
   FunctionInfo,
   MutationAnswer,
   MutationCall,
+  PassesGroup,
   QueryAnswer,
   Wave,
 } from "../../mod/functions/host_port.ts";
@@ -29,7 +31,10 @@ export interface FunctionTable {
 
 export abstract class HostDouble implements FunctionHost {
   readonly #functions: FunctionTable;
-  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #commitListeners: {
+    readonly tell: (entries: readonly CommitEntry[]) => void;
+    readonly passes: PassesGroup;
+  }[] = [];
   readonly #reloadListeners: (() => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
 
@@ -57,8 +62,8 @@ export abstract class HostDouble implements FunctionHost {
     this.#freeListeners.push(listener);
   }
 
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#commitListeners.push(listener);
+  onCommits(tell: (entries: readonly CommitEntry[]) => void, passes: PassesGroup = () => false): void {
+    this.#commitListeners.push({ tell, passes });
   }
 
   onReload(listener: () => void): void {
@@ -74,7 +79,13 @@ export abstract class HostDouble implements FunctionHost {
 
   protected tellCommits(entries: readonly CommitEntry[]): void {
     if (entries.length === 0) return;
-    for (const listener of this.#commitListeners) listener(entries);
+    for (const { tell } of this.#commitListeners) tell(entries);
+  }
+
+  /** Commits came as rows: listeners that let them pass are told nothing. */
+  protected tellFollowed(group: FollowedGroup): void {
+    if (group.count === 0) return;
+    for (const { tell, passes } of this.#commitListeners) if (!passes(group)) tell(group.entries());
   }
 
   protected tellReaderFree(): void {

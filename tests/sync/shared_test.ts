@@ -402,3 +402,32 @@ Deno.test("SH3 a snapshot newer than the newest commit main knows fits in", asyn
   await settle();
   assert.deepEqual([socket.value(0), socket.value(1), socket.version.ts], [2, 1, 3]);
 });
+
+Deno.test("[PG5] commits of another server that nobody's query can have read are noted, and not made", async () => {
+  const world = new World({ auto: false });
+  const { host } = world;
+  host.follows = true;
+  host.write({ a: 1 });
+  host.write({ a: 2 });
+  assert.equal(host.groupsMade, 0);
+  const socket = world.connected();
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  assert.equal(host.waves.length, 1);
+  host.pin();
+  host.write({ a: 3 });
+  assert.equal(host.groupsMade, 1, "a query that runs has read before it");
+  host.auto = true;
+  host.answerAll();
+  await settle();
+  assert.equal(socket.value(0), 3);
+  host.write({ a: 4 });
+  await settle();
+  assert.equal(host.groupsMade, 2);
+  assert.equal(socket.value(0), 4);
+  socket.remove(0);
+  socket.add(1, "get", { key: "a" });
+  host.write({ a: 5 });
+  await settle();
+  assert.equal(socket.value(1), 5);
+});

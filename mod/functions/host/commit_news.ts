@@ -2,17 +2,26 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
+import type { FollowedGroup, PassesGroup } from "../host_port.ts";
 import { Arrivals } from "./readers/arrivals.ts";
+
+interface CommitListener {
+  readonly tell: (entries: readonly CommitEntry[]) => void;
+  readonly passes: PassesGroup;
+}
+
+const passesNone: PassesGroup = () => false;
 
 export class CommitNews {
   readonly #log: Log;
-  readonly #commits: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #commits: CommitListener[] = [];
   readonly #groups: (() => void)[] = [];
   readonly #reloads: (() => void)[] = [];
   readonly #ends: ((ts: number) => void)[] = [];
   /** Answers that show newer commits than were told of here. */
   readonly #answers: Arrivals;
   #ts = 0;
+  #count = 0;
 
   constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
     this.#log = log;
@@ -24,8 +33,14 @@ export class CommitNews {
     return this.#ts;
   }
 
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#commits.push(listener);
+  /** How many commits were told of. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** `passes`: see `FunctionHost.onCommits`. */
+  onCommits(tell: CommitListener["tell"], passes = passesNone): void {
+    this.#commits.push({ tell, passes });
   }
 
   /** Called after each group, also one that changed nothing but replay records. */
@@ -52,9 +67,20 @@ export class CommitNews {
   /** A group was committed; `entries` may be empty. */
   group(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
-    if (entries.length > 0) this.#tell(this.#commits, entries);
+    this.#count += entries.length;
+    if (entries.length > 0) this.#tellCommits(this.#commits, entries);
     this.#tell(this.#groups, undefined);
     this.#end(ts);
+  }
+
+  /** Commits of another server were applied. They are made when there is somebody who does not let them pass. */
+  followed(group: FollowedGroup): void {
+    this.#ts = group.ts;
+    this.#count += group.count;
+    const concerned = group.count === 0 ? [] : this.#commits.filter(({ passes }) => !passes(group));
+    if (concerned.length > 0) this.#tellMade(group, concerned);
+    this.#tell(this.#groups, undefined);
+    this.#end(group.ts);
   }
 
   /** The database holds commits up to this one whose entries are lost. */
@@ -76,12 +102,27 @@ export class CommitNews {
 
   /** One listener's fault must neither keep the others from hearing nor end an isolate. */
   safely(listener: () => void): void {
-    this.#tell([listener], undefined);
+    this.#safely(listener, undefined);
   }
 
   /** Lets everything go that waits for commits. */
   close(): void {
     this.#answers.close();
+  }
+
+  #tellMade(group: FollowedGroup, concerned: readonly CommitListener[]): void {
+    let entries: readonly CommitEntry[];
+    try {
+      entries = group.entries();
+    } catch (error) {
+      this.#log("error", "The commits of applied rows could not be told", { error });
+      return this.reloaded();
+    }
+    this.#tellCommits(concerned, entries);
+  }
+
+  #tellCommits(listeners: readonly CommitListener[], entries: readonly CommitEntry[]): void {
+    for (const { tell } of listeners) this.#safely(tell, entries);
   }
 
   #end(ts: number): void {
@@ -90,12 +131,14 @@ export class CommitNews {
   }
 
   #tell<Value>(listeners: readonly ((value: Value) => void)[], value: Value): void {
-    for (const listener of listeners) {
-      try {
-        listener(value);
-      } catch (error) {
-        this.#log("error", "A listener of the isolates failed", { error });
-      }
+    for (const listener of listeners) this.#safely(listener, value);
+  }
+
+  #safely<Value>(listener: (value: Value) => void, value: Value): void {
+    try {
+      listener(value);
+    } catch (error) {
+      this.#log("error", "A listener of the isolates failed", { error });
     }
   }
 }

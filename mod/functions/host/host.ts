@@ -9,6 +9,7 @@ import type {
   FunctionInfo,
   MutationAnswer,
   MutationCall,
+  PassesGroup,
   QueryAnswer,
   Wave,
   WaveOptions,
@@ -258,8 +259,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#runners.endApart();
   }
 
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#news.onCommits(listener);
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: PassesGroup): void {
+    this.#news.onCommits(listener, passes);
+  }
+
+  /** How many commits were told of since the start. */
+  get commitCount(): number {
+    return this.#news.count;
   }
 
   /** Called after each group, also one that changed nothing but replay records. */
@@ -455,7 +461,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 }
 
 function followingWriter({ starter, clock, log, leader }: HostParts, news: CommitNews): FollowingWriter {
-  return new FollowingWriter({ starter, clock, log, ...(leader && { leader }), ...tellsTo(news) });
+  return new FollowingWriter({
+    starter,
+    clock,
+    log,
+    ...(leader && { leader }),
+    onGroup: (group) => news.followed(group),
+    onGap: (ts) => news.gap(ts),
+  });
 }
 
 /** `null` where the database is this server's own. */

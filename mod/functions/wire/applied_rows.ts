@@ -4,7 +4,8 @@
  */
 import { type AppliedRows, type AppliedTable, rowEntries } from "../../engine/journal/row_entries.ts";
 import type { JournalRow } from "../../engine/journal/row.ts";
-import type { CommitEntry } from "../../engine/types.ts";
+import type { CommitEntry, DocumentChange, KeySpace } from "../../engine/types.ts";
+import type { FollowedGroup } from "../host_port.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "./packed_entry.ts";
 
 export interface WireApplied {
@@ -20,8 +21,39 @@ export function packApplied({ tables, changes }: AppliedRows): WireApplied {
   return { tables, changed: { tables: packer.tables, entries: packer.entries } };
 }
 
-/** The commits of rows that were applied. Throws for rows of which something else was told. */
-export function appliedEntries(rows: readonly JournalRow[], { tables, changed }: WireApplied): CommitEntry[] {
-  const changes = unpackEntries(changed).flatMap(({ changes }) => changes);
-  return rowEntries(rows, { tables, changes });
+/** The commits of rows that were applied, and what is known of them without making them. */
+export class AppliedGroup implements FollowedGroup {
+  readonly ts: number;
+  readonly count: number;
+  readonly #rows: readonly JournalRow[];
+  readonly #tables: readonly AppliedTable[];
+  readonly #changes: readonly DocumentChange[];
+
+  /** There is at least one row. */
+  constructor(rows: readonly JournalRow[], { tables, changed }: WireApplied) {
+    this.ts = rows.at(-1)?.ts ?? 0;
+    this.count = this.ts - (rows[0]?.tsBefore ?? 0);
+    this.#rows = rows;
+    this.#tables = tables;
+    this.#changes = unpackEntries(changed).flatMap(({ changes }) => changes);
+  }
+
+  get ofService(): boolean {
+    return this.#tables.some(({ name }) => name.startsWith("_"));
+  }
+
+  get spaces(): ReadonlySet<KeySpace> {
+    const spaces = new Set<KeySpace>();
+    for (const { space, indexes } of this.#tables) {
+      spaces.add(space);
+      for (const { space } of indexes) spaces.add(space);
+    }
+    // Other kinds of indexes have keys of some documents.
+    for (const { keys } of this.#changes) for (const [space] of keys) spaces.add(space);
+    return spaces;
+  }
+
+  entries(): CommitEntry[] {
+    return rowEntries(this.#rows, { tables: this.#tables, changes: this.#changes });
+  }
 }

@@ -43,13 +43,12 @@ export function startMetrics(
   const { replication: { replication }, following, clustering } = others;
   const startedAt = Date.now();
   const memory = new KnownMemory(host);
-  let commits = 0;
   metrics.define({
     version: VERSION,
     runtime: Deno.version.deno,
     startedAt,
     ts: () => host.ts,
-    commits: () => commits,
+    commits: () => host.commitCount,
     mutationsWaiting: () => host.mutationsWaiting,
     sockets: () => hub.socketCount,
     subscriptions: () => hub.subscriptionCount,
@@ -76,11 +75,7 @@ export function startMetrics(
     },
     memory: () => memory.read(),
   });
-  return {
-    applyCommits(entries) {
-      commits += entries.length;
-    },
-  };
+  return {};
 }
 
 type MemoryFigures = Awaited<ReturnType<ServerFigures["memory"]>>;

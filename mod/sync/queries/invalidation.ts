@@ -29,6 +29,13 @@ export class Invalidation<Owner> {
     }
   }
 
+  /** Whether changes of keys in some of these spaces may touch anybody. */
+  mayTouch(spaces: ReadonlySet<KeySpace>): boolean {
+    if (this.#unknown.size > 0) return true;
+    for (const space of spaces) if (this.#spaces.has(space)) return true;
+    return false;
+  }
+
   /** Calls `touch` with each owner whose read set a change of the commit falls into; it may come several times. */
   stab(entry: CommitEntry, touch: (owner: Owner) => void): void {
     for (const owner of this.#unknown) touch(owner);

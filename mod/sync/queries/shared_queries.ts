@@ -3,7 +3,13 @@
  * still hold after a commit, and what has to run again.
  */
 import type { CommitEntry } from "../../engine/types.ts";
-import type { FunctionCall, FunctionHost, QueryAnswer, WaveOptions } from "../../functions/host_port.ts";
+import type {
+  FollowedGroup,
+  FunctionCall,
+  FunctionHost,
+  QueryAnswer,
+  WaveOptions,
+} from "../../functions/host_port.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { failed, type Outcome } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -216,6 +222,13 @@ export class SharedQueries {
       this.#ahead.delete(query);
       touchSubscribers(query);
     }
+  }
+
+  /** Whether commits are nothing to any query that is known or runs: their ts is noted then. */
+  passes({ ts, spaces }: Pick<FollowedGroup, "ts" | "spaces">): boolean {
+    if (this.#waves.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(spaces)) return false;
+    this.#ts = ts;
+    return true;
   }
 
   /** New code, or commits that nobody heard of: nothing known holds any longer. */

@@ -61,3 +61,44 @@ Deno.test("where no commits are told of any more nobody waits for them", async (
   await it.told(10);
   assert.deepEqual(noted, ["told 1"]);
 });
+
+Deno.test("commits of another server are made once, and only when they concern somebody", () => {
+  const { it, noted } = news();
+  let made = 0;
+  const group = (ts: number, ofService: boolean) => ({
+    ...{ ts, count: 2, spaces: new Set<string>(), ofService },
+    entries: () => [entry, { ...entry, ts: ++made }],
+  });
+  const concerned = new CommitNews({ clock: steadyClock, log: () => {} });
+  const told: string[] = [];
+  concerned.onCommits(() => void told.push("of the service"), ({ ofService }) => !ofService);
+  concerned.onCommits((entries) => void told.push(`rare ${entries.length}`), ({ ts }) => {
+    told.push(`asked at ${ts} of ${concerned.ts}`);
+    return ts < 8;
+  });
+  concerned.onGroup(() => void told.push("group"));
+  concerned.followed(group(4, false));
+  assert.equal(made, 0);
+  concerned.followed(group(6, true));
+  concerned.followed(group(8, true));
+  assert.equal(made, 2);
+  assert.deepEqual(told, [
+    ...["asked at 4 of 4", "group"],
+    ...["asked at 6 of 6", "of the service", "group"],
+    ...["asked at 8 of 8", "of the service", "rare 2", "group"],
+  ]);
+  assert.equal(concerned.count, 6);
+  it.followed(group(2, false));
+  it.followed({ ...group(2, false), count: 0 });
+  assert.deepEqual(noted, ["commits 2 at 2", "group at 2", "told 2", "group at 2", "told 2"]);
+});
+
+Deno.test("after rows of which something else was told everybody looks anew", () => {
+  const { it, logged, noted } = news();
+  const entries = () => {
+    throw new RangeError("a row says something else");
+  };
+  it.followed({ ts: 3, count: 1, spaces: new Set(), ofService: false, entries });
+  assert.deepEqual(noted, ["reload at 3", "group at 3", "told 3"]);
+  assert.deepEqual(logged, ["error The commits of applied rows could not be told"]);
+});

@@ -14,7 +14,7 @@ import { Arrivals } from "../../../mod/functions/host/readers/arrivals.ts";
 import { applyRows, reachedBy } from "../../../mod/functions/isolate/runs/apply_rows.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import type { Reached, RowsApplied, RowsRefused } from "../../../mod/functions/wire/messages.ts";
-import { appliedEntries } from "../../../mod/functions/wire/applied_rows.ts";
+import { AppliedGroup } from "../../../mod/functions/wire/applied_rows.ts";
 import type { Clock } from "../../../mod/kit/clock.ts";
 import { runMutation, schema } from "../support/engine_runs.ts";
 import type { Random } from "../support/random.ts";
@@ -147,7 +147,9 @@ export class ClusterHost extends ReadingHost {
     if (answered === null || answered.type === "RowsRefused") {
       throw new Error(`Rows do not fit: ${answered?.message}`);
     }
-    this.#tell(appliedEntries(rows, JSON.parse(JSON.stringify(answered))), answered.reached.ts);
+    this.#ts = answered.reached.ts;
+    this.tellFollowed(new AppliedGroup(rows, JSON.parse(JSON.stringify(answered))));
+    this.#answers.heard(this.#ts);
   }
 
   #kept(

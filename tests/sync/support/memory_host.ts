@@ -4,6 +4,7 @@
  */
 import type { CommitEntry, Interval, ReadSet } from "../../../mod/engine/types.ts";
 import {
+  type FollowedGroup,
   type FunctionCall,
   type MutationAnswer,
   type MutationCall,
@@ -74,6 +75,10 @@ export class MemoryHost extends HostDouble {
   readonly unknownReads = new Set<string>();
   /** How long runs claim to have taken, 1 ms for others. */
   readonly durationsMs = new Map<string, number>();
+  /** Whether its commits come as those of another server. */
+  follows = false;
+  /** How often such ones were made for a listener. */
+  groupsMade = 0;
   /** While set, the listeners hear of commits late. */
   muted = false;
   #untold: CommitEntry[] = [];
@@ -276,7 +281,22 @@ export class MemoryHost extends HostDouble {
 
   #tell(entries: readonly CommitEntry[]): void {
     if (this.muted) this.#untold.push(...entries);
+    else if (this.follows) this.tellFollowed(this.#followed(entries));
     else this.tellCommits(entries);
+  }
+
+  #followed(entries: readonly CommitEntry[]): FollowedGroup {
+    const keys = entries.flatMap(({ changes }) => changes.flatMap(({ keys }) => keys));
+    return {
+      ts: this.ts,
+      count: entries.length,
+      spaces: new Set(keys.map(([space]) => space)),
+      ofService: false,
+      entries: () => {
+        this.groupsMade++;
+        return entries;
+      },
+    };
   }
 }
 

@@ -2,14 +2,14 @@
  * The writer of a server whose commits are made elsewhere: it applies journal rows, one group after the other. Mutations go
  * to the leader where there is one, and are refused elsewhere. When its isolate is lost the next rows wait for a new one.
  */
-import type { CommitEntry, JournalRow } from "../../../engine/mod.ts";
+import type { JournalRow } from "../../../engine/mod.ts";
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { LeaderPort } from "../leader_port.ts";
 import { readOnly } from "../../outcome.ts";
 import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
-import { appliedEntries } from "../../wire/applied_rows.ts";
+import { AppliedGroup } from "../../wire/applied_rows.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -20,8 +20,8 @@ export interface FollowingWriterOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly leader?: LeaderPort;
-  /** Called with each committed group. Must not throw. */
-  readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
+  /** Called with what each group has brought. Must not throw. */
+  readonly onGroup: (group: AppliedGroup) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
   readonly onGap: (ts: number) => void;
 }
@@ -95,9 +95,8 @@ export class FollowingWriter implements MutationWriter {
       isolate.send(message, next.map(({ body }) => body));
       const answered = await answer.promise.finally(() => this.#waiting = null);
       if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
-      const entries = appliedEntries(next, answered);
       this.#reached = answered.reached;
-      if (tells) this.#options.onGroup(entries, answered.reached.ts);
+      if (tells) this.#options.onGroup(new AppliedGroup(next, answered));
       return answered.reached;
     });
   }
