@@ -11,7 +11,7 @@ import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type Given, openGiven, type Parts, startFeatures } from "./feature_list.ts";
 import { bringFollowed } from "./features/following.ts";
-import { beginInCluster, caughtUpWith } from "./features/cluster.ts";
+import { beginInCluster, caughtUpWith, lookedAt } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import type { WayToLeader } from "./forwarding/forwarding.ts";
@@ -52,6 +52,8 @@ export interface Backend extends AsyncDisposable {
   ): Response;
   /** Resolves when a socket may be accepted: what is shown here is as new as what its client may have seen elsewhere. */
   readonly caughtUp?: () => Promise<void>;
+  /** In a cluster, on who follows: told of each request that is answered here, by its path. What is given is to be waited for. */
+  readonly looked?: (path: string) => Promise<void> | null;
   /** For a backend that was made beside another server's: what it does by itself begins now. */
   begin?(): Promise<void>;
   /** Lends the database to another server, between two commits; `null` when that is not possible now. */
@@ -258,6 +260,7 @@ async function connect(
       return response;
     },
     ...(caughtUp && { caughtUp }),
+    ...(follows && caughtUp && given.cluster && { looked: lookedAt(given.cluster, caughtUp) }),
     closeSockets,
     reload: () => host.reload(),
     standBy: () => host.standBy(),

@@ -307,7 +307,8 @@ export class Server implements AsyncDisposable {
       const respond = () => {
         const elsewhere = backend.passOn?.(request, info);
         if (elsewhere) return elsewhere;
-        const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
+        const here = () => backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
+        const answer = backend.looked?.(new URL(request.url).pathname)?.then(here) ?? here();
         if (requests !== null && answer instanceof Promise) requests.begin(answer);
         return answer;
       };

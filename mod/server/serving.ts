@@ -160,6 +160,8 @@ export class Serving {
     if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
       throw new Error("This server cannot lead now");
     }
+    // What is not applied yet when the lease is free would hold it up.
+    cluster.look();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
     let letGo = false;

@@ -401,6 +401,7 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
   const clock = new FakeClock();
   const notices = new Notices(clock);
   let logged: readonly Record<string, unknown>[] = [];
+  let unseen = false;
   await using log = new PostgresLog({
     connection: {
       query: ({ name }, after) => {
@@ -413,6 +414,7 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
     generation: GENERATION,
     more: () => notices.from("log"),
     hurry: () => notices.from("lease"),
+    unseen: () => unseen,
     clock,
   });
   let position = { generation: GENERATION, seq: 0, ts: 0, sum: "" };
@@ -461,6 +463,21 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
   await behind(10_000);
   add(1);
   assert.equal((await readOn(() => notices.told("lease"))).ms, 0);
+  unseen = true;
+  await behind(1);
+  add(1);
+  assert.equal(
+    (await readOn()).ms,
+    clusterLimits.unseenGatherMsPerCommit,
+    "few commits hold up nobody either",
+  );
+  await behind(10_000);
+  add(1);
+  assert.equal((await readOn()).ms, clusterLimits.unseenGatherMsMax);
+  await behind(10_000);
+  add(1);
+  assert.equal((await readOn(() => notices.told("lease"))).ms, 0, "until somebody looks");
+  unseen = false;
   await behind(10_000);
   notices.told("lease");
   add(1);

@@ -20,6 +20,7 @@ import {
 } from "../../ops/replication/mod.ts";
 import { clusterPlace } from "../../engine/mod.ts";
 import type { LeadingServer } from "../leader_road.ts";
+import { Attention } from "./attention.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, Connection } from "./connection.ts";
 import {
@@ -95,6 +96,11 @@ export class PostgresCluster implements AsyncDisposable {
   /** What may take seconds: the log as it is read and trimmed, snapshots, versions. */
   readonly #connection: Connection;
   readonly #notices = new Notices();
+  readonly #attention = new Attention({
+    isWatched: () => this.#ready !== null || (this.#served?.sockets() ?? 0) > 0,
+    // What waits for rows to come together goes on.
+    wake: () => this.#notices.told(channelsOf(this.#options.place.schema).lease),
+  });
   readonly #holder = crypto.randomUUID();
   readonly #lease: Lease;
   /** Nothing is waited for any more. */
@@ -279,6 +285,7 @@ export class PostgresCluster implements AsyncDisposable {
   async nextLease(after: number | null): Promise<void> {
     if (this.#isPast(after, this.#epochOfOther)) throw new Error("Another server leads by now");
     const { promise, resolve } = Promise.withResolvers<"taken" | "another's">();
+    this.look();
     this.#ready = { after, tell: resolve };
     try {
       const late = new AbortController();
@@ -347,7 +354,16 @@ export class PostgresCluster implements AsyncDisposable {
       more: () => this.#notices.from(log),
       // Writes wait for whoever is about to lead.
       hurry: () => this.#notices.from(lease),
+      unseen: () => !this.#attention.isPaid,
     });
+  }
+
+  /**
+   * Somebody looks at what is shown here: for a while rows are applied as they come, and those that came together now. Gives
+   * back whether nobody had looked for a while: then the newest is shown in a moment.
+   */
+  look(): boolean {
+    return this.#attention.pay();
   }
 
   /** What is served is there; until `unserve` it is renewed when the role changes. */
@@ -758,6 +774,7 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** With the lease nobody else adds rows: what is there is the end. */
   async #takeOver(served: ServedState): Promise<void> {
+    this.look();
     const { seq } = await this.#end();
     const until = performance.now() + clusterLimits.tendMs;
     while (served.position().seq < seq) {

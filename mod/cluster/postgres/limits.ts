@@ -37,6 +37,13 @@ export const clusterLimits = {
    */
   gatherMsPerCommit: 0.25,
   gatherMsMax: 50,
+  /** The same where nobody looks: above 200 commits/s documents and pages that change again and again are written once a second. */
+  unseenGatherMsPerCommit: 5,
+  unseenGatherMsMax: 1_000,
+  /** Whoever asked for something here is taken to look for so long. */
+  lookMs: 10_000,
+  /** Who asks first after nobody has waits so long for what came together. */
+  firstLookWaitMs: 1_000,
   /** Rows that are read at once. */
   rowsRead: 512,
   /** Bytes of them: one row may be larger. */

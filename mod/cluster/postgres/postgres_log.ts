@@ -15,6 +15,8 @@ export interface PostgresLogOptions {
   readonly more: () => Wait;
   /** The same for what makes it wait no longer for rows to come together; when absent it does not wait for that. */
   readonly hurry?: () => Wait;
+  /** Whether nobody looks at what is applied: then more comes together. */
+  readonly unseen?: () => boolean;
   readonly clock?: Clock;
   readonly now?: () => number;
 }
@@ -50,7 +52,7 @@ export class PostgresLog implements CommitLog<JournalRow> {
   }
 
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
-    const { generation, more, hurry } = this.#options;
+    const { generation, more, hurry, unseen } = this.#options;
     if (after.generation !== generation) throw new LogGapError("The database is of another history");
     // Each row costs one look, not another one behind it that finds nothing.
     if (this.#end?.seq === after.seq) await this.#comeTogether(this.#end, signal);
@@ -61,7 +63,9 @@ export class PostgresLog implements CommitLog<JournalRow> {
     const { end, ...found } = await this.#readOnce(after);
     const seq = after.seq + found.items.length;
     const commits = (found.items.at(-1)?.ts ?? after.ts) - after.ts;
-    if (seq === end) this.#end = { ...waits, seq, gatherUntil: readAt + gatherMs(commits) };
+    if (seq === end) {
+      this.#end = { ...waits, seq, gatherUntil: readAt + gatherMs(commits, unseen?.() ?? false) };
+    }
     return found;
   }
 
@@ -113,9 +117,11 @@ export class PostgresLog implements CommitLog<JournalRow> {
 }
 
 /** For how long rows come together behind so many commits. */
-function gatherMs(commits: number): number {
-  const { gatherMsPerCommit, gatherMsMax } = clusterLimits;
-  return Math.min(gatherMsMax, commits * gatherMsPerCommit);
+function gatherMs(commits: number, unseen: boolean): number {
+  const { gatherMsPerCommit, gatherMsMax, unseenGatherMsPerCommit, unseenGatherMsMax } = clusterLimits;
+  return unseen
+    ? Math.min(unseenGatherMsMax, commits * unseenGatherMsPerCommit)
+    : Math.min(gatherMsMax, commits * gatherMsPerCommit);
 }
 
 /** A row of the log as a journal has it. */

@@ -61,6 +61,9 @@ export async function beginInCluster(
   }
 }
 
+/** What is asked again and again without anybody looking at what is shown. */
+const WATCHED_OVER = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
+
 export interface ClusterFeature extends Feature {
   /** `null` on a server that is alone. */
   readonly figures: (() => ClusterFigures) | null;
@@ -114,7 +117,7 @@ async function told(cluster: PostgresCluster): Promise<object> {
  * Resolves when what was committed anywhere before the call is shown here, or after a bounded time. Who asks at once asks once.
  */
 export function caughtUpWith(
-  cluster: Pick<PostgresCluster, "end">,
+  cluster: Pick<PostgresCluster, "end" | "look">,
   { host, stuck, clock = steadyClock }: {
     readonly host: Pick<IsolateHost, "ts">;
     /** Whether nothing more is shown here, however long it is waited for. */
@@ -142,10 +145,28 @@ export function caughtUpWith(
     });
   };
   return async (waitMs = clusterLimits.socketWaitMs) => {
+    cluster.look();
     const until = clock.now() + waitMs;
     const late = Promise.withResolvers<number>();
     const timer = clock.after(waitMs, () => late.resolve(0));
     const ts = await Promise.race([newest(), late.promise]).finally(() => timer.cancel());
     while (host.ts < ts && !stuck() && clock.now() < until) await wait(clusterLimits.socketLookMs);
+  };
+}
+
+/**
+ * Asked with the path of each request that this server answers by itself while it follows: `null`, or what the request waits
+ * for, which is bounded. Where nobody had looked for a while what is shown may be a second old.
+ */
+export function lookedAt(
+  cluster: Pick<PostgresCluster, "look" | "figures">,
+  caughtUp: (waitMs: number) => Promise<void>,
+): (path: string) => Promise<void> | null {
+  let waking: Promise<void> | null = null;
+  return (path) => {
+    if (!WATCHED_OVER.test(path) && cluster.look() && cluster.figures.awayMs === null) {
+      waking = caughtUp(clusterLimits.firstLookWaitMs).finally(() => waking = null);
+    }
+    return waking;
   };
 }

@@ -296,7 +296,10 @@ export class SimServer implements Disposable {
     });
     const hub = new Hub({ host, authenticator, dev: false, clock });
     const caughtUp = caughtUpWith(
-      { end: () => this.#end().catch((error) => error instanceof AwayError ? null : Promise.reject(error)) },
+      {
+        end: () => this.#end().catch((error) => error instanceof AwayError ? null : Promise.reject(error)),
+        look: () => false,
+      },
       { host, stuck: () => false, clock },
     );
     this.#served = { role: rows === null ? "follower" : "leader", host, hub, rows, caughtUp };
