@@ -220,7 +220,7 @@ async function health(server: TestServer): Promise<number> {
 Deno.test("[PG19] a server that cannot have the code serves nothing, and one that was told another does not start", async () => {
   await using postgres = await TestPostgres.start();
   await using rig = await ClusterRig.make(await postgres.database());
-  await using a = await rig.start("a", { pinned: false });
+  await using a = await rig.first("a", { pinned: false });
   const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
   await using open = new AsyncDisposableStack();
   const b = open.use(await rig.start("b", { pinned: false }));
@@ -292,7 +292,7 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
       assert.equal((await deploy(alone.url, bearer, app(version))).status, 200);
     }
   }
-  await using a = await rig.start("a", { pinned: false });
+  await using a = await rig.first("a", { pinned: false });
   await serve(a.url, 2);
   {
     await using b = await rig.start("b", { pinned: false });
@@ -323,7 +323,7 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
 Deno.test("[PG19] a server that was away at the first deploy comes by it in the log, without a snapshot", async () => {
   await using postgres = await TestPostgres.start();
   await using rig = await ClusterRig.make(await postgres.database());
-  await using a = await rig.start("a", { pinned: false });
+  await using a = await rig.first("a", { pinned: false });
   const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
   await using b = await rig.start("b", { pinned: false });
   const snapshots = join(rig.folder, "snapshots");

@@ -42,7 +42,7 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     keepDeletedMs: 0,
     thumbnailSizes: null,
   };
-  const a = open.use(await rig.start("a", { storage }));
+  const a = open.use(await rig.first("a", { storage }));
   const root = await bearerOf(a);
   const b = open.use(await rig.start("b", { storage }));
 

@@ -50,7 +50,7 @@ Deno.test("a leader that is cut off", async (t) => {
   const { host } = parsePostgresUrl(rig.url);
   const cluster = rig.config();
   const a = open.use(
-    await rig.start("a", { cluster: { ...cluster, place: { ...cluster.place, port: database.port } } }),
+    await rig.first("a", { cluster: { ...cluster, place: { ...cluster.place, port: database.port } } }),
   );
   const b = open.use(
     await rig.start("b", {
