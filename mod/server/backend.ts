@@ -19,7 +19,7 @@ import { refuseWrites } from "./http/refuse_writes.ts";
 import { type LeadingParts, leadingParts } from "./workers/leading_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
-import { isolateSettings, startIsolates } from "./isolates.ts";
+import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
 
 /** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
@@ -131,16 +131,15 @@ export async function startBackend(
     opened,
   );
   const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
-  const host = opened.use(
-    await startIsolates(config, {
-      secret: found.secret,
-      observer,
-      log,
-      cluster,
-      ...(letGo && { letGo }),
-      ...(toLeader && { leader: toLeader.port }),
-    }),
-  );
+  const isolates = await openIsolates(config, {
+    secret: found.secret,
+    observer,
+    log,
+    cluster,
+    ...(letGo && { letGo }),
+    ...(toLeader && { leader: toLeader.port }),
+  });
+  const host = opened.use(isolates.host);
   const parts = {
     ...surroundings,
     ...found,
@@ -149,6 +148,7 @@ export async function startBackend(
     toLeader,
     config,
     host,
+    begin: isolates.begin,
     observer,
   };
   const backend = await connect(parts, opened);
@@ -169,6 +169,8 @@ interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
   readonly serveFrontend: Given["serveFrontend"];
   readonly config: ServeConfig;
   readonly host: IsolateHost;
+  /** Has the isolates begin. */
+  readonly begin: Isolates["begin"];
   /** Told of runs. */
   readonly observer: RunObserver;
 }
@@ -203,13 +205,18 @@ async function connect(
     takesOver,
     caughtUp: isFollower(config) ? caughtUp : undefined,
   };
+  // While it waits for the database nothing else is left to be made.
+  if (!takesOver) await given.begin();
   await startFeatures(context, parts);
   const { accounts, logs, steering, following, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
-  const setupLink = follows ? null : await accounts.setupLink();
-  await steering.load();
+  if (takesOver) {
+    await given.begin();
+    hub.begin();
+  }
+  const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
   if (!takesOver) await features.start();
   // Nobody is shown a state of long ago; who leads has been found to be at the end of the log.
   if (follows) await caughtUp?.(clusterLimits.startMs);

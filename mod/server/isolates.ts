@@ -26,11 +26,18 @@ export interface IsolatesSurroundings {
   readonly leader?: LeaderPort;
 }
 
-/** Starts them with the code that is deployed, or with the functions folder. Rejects with an `AppError` when it cannot be loaded. */
-export async function startIsolates(
+export interface Isolates {
+  /** What is asked of it waits until they have begun. */
+  readonly host: IsolateHost;
+  /** Has them begin when the database is theirs. Rejects with an `AppError` when the code cannot be loaded. */
+  begin(): Promise<void>;
+}
+
+/** With the code that is deployed, or the functions folder. Rejects with an `AppError` when there is none. */
+export async function openIsolates(
   config: ServeConfig,
   { secret, observer, log, cluster, letGo, leader }: IsolatesSurroundings,
-): Promise<IsolateHost> {
+): Promise<Isolates> {
   const { dataDir, functionsDir } = config;
   const code = cluster === null ? null : new ClusterCode({ cluster, config, log });
   const named = await code?.named() ?? null;
@@ -39,8 +46,21 @@ export async function startIsolates(
   const fits = async () => {
     if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
   };
-  try {
-    return await IsolateHost.start({
+  const explained = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof StartError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (version !== null) {
+        throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+      }
+      const message = withWholePaths(reason, functionsDir);
+      throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
+    }
+  };
+  const host = await explained(() =>
+    IsolateHost.open({
       dataDir,
       code: version === null ? { functionsDir } : { version },
       ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
@@ -58,18 +78,18 @@ export async function startIsolates(
       // The next leader may run the same: what is scheduled is ended before, and nobody else's calls with it.
       ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
       ...rowsOf(cluster, letGo !== undefined),
-      ...(letGo && { letGo: () => letGo(fits) }),
+      waits: letGo !== undefined,
       log,
-    });
-  } catch (error) {
-    if (error instanceof StartError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    if (version !== null) {
-      throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
-    }
-    const message = withWholePaths(reason, functionsDir);
-    throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
-  }
+    })
+  );
+  return {
+    host,
+    begin: () =>
+      explained(async () => {
+        await letGo?.(fits);
+        await host.begin();
+      }),
+  };
 }
 
 /** What was deployed, as its hash; `null`: the functions folder is served. */

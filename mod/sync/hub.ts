@@ -196,6 +196,11 @@ export class Hub {
     this.#shared.validate();
   }
 
+  /** For a hub that was there before its host had begun: what it shows is of the ts at which that stands. */
+  begin(): void {
+    this.#shared.reload();
+  }
+
   /** Serves an upgraded WebSocket, open or about to open. */
   accept(
     socket: WebSocket,

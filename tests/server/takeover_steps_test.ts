@@ -1,9 +1,11 @@
-/** The steps of a takeover one by one, without isolates: what is held, what is passed on, what is taken back. */
+/** The steps of a takeover one by one, most of them without isolates: what is held, what is passed on, what is taken back. */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
+import { StartError } from "../../mod/config/start_error.ts";
 import { ServiceError } from "../../mod/errors.ts";
 import type { Lent, PassedCalls } from "../../mod/functions/host/mod.ts";
 import { LocalSocket } from "../../mod/kit/local_socket.ts";
+import { startBackend } from "../../mod/server/backend.ts";
 import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
 import { takeoverLimits } from "../../mod/server/limits.ts";
 import { Server } from "../../mod/server/server.ts";
@@ -304,4 +306,22 @@ Deno.test("a lock that is joined holds on when the first holder lets go", async 
   using _second = await DataLock.join(folder.path);
   first[Symbol.dispose]();
   await assert.rejects(DataLock.acquire(folder.path, { by: "serve" }), DataLockedError);
+});
+
+Deno.test("[TO4] a part that cannot be made is found before the other server lets go", async () => {
+  await using folder = await TempFolder.with({ "functions/notes.ts": "" });
+  const config = testConfig({ dataDir: folder.path, functionsDir: folder.at("functions") });
+  const authConfig = { kind: "file", path: folder.at("none.ts") } as const;
+  const broken = { ...config, accounts: { ...config.accounts, authConfig } };
+  const told: string[] = [];
+  const starting = startBackend(broken, {
+    log: () => {},
+    url: "http://127.0.0.1:1",
+    restart: null,
+    socketsMax: 1,
+    renew: () => {},
+    letGo: () => Promise.resolve(void told.push("let go")),
+  });
+  await assert.rejects(starting, StartError);
+  assert.deepEqual(told, []);
 });

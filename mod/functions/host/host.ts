@@ -101,10 +101,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#lending = new Lending({ writer, readers, onBack: () => void swaps.regained() });
   }
 
-  /**
-   * Starts the writer, which makes the database fit the app's schema, then a reader. Throws with the reason, which names
-   * file and line or table and document, when the app cannot be loaded.
-   */
+  /** Opens and begins. Throws as {@linkcode begin}. */
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     return await IsolateHost.startWith(await openHostParts(options));
   }
@@ -112,20 +109,38 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** Like {@linkcode start}, with given parts. */
   static async startWith(parts: HostParts): Promise<IsolateHost> {
     const host = new IsolateHost(parts);
-    const { code, heard } = parts;
     try {
-      const ready = await host.#writer.start();
-      host.#served.declare(ready);
-      host.#news.begin(ready.ts);
-      await host.#readers.start();
-      // It is the leader that says what is served.
-      if (code !== undefined && heard !== undefined) await host.#served.hold(code.version);
-      else if (code !== undefined && !code.passing) await host.#served.serve(code.version);
+      await host.begin();
     } catch (error) {
       await host[Symbol.asyncDispose]();
       throw error;
     }
     return host;
+  }
+
+  /** What is asked of it waits until it has begun. Throws when there is no code to serve. */
+  static async open(options: IsolateHostOptions): Promise<IsolateHost> {
+    return new IsolateHost(await openHostParts(options));
+  }
+
+  /**
+   * Starts the writer, which makes the database fit the app's schema, then a reader. Throws with the reason, which names
+   * file and line or table and document, when the app cannot be loaded; all that is left to do then is to dispose of it.
+   */
+  async begin(): Promise<void> {
+    const ready = await this.#writer.start();
+    this.#served.declare(ready);
+    this.#news.begin(ready.ts);
+    // Both are waited for whatever the other comes to: what is held is let go of at the end.
+    const ends = await Promise.allSettled([this.#readers.start(), this.#holdCode()]);
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  async #holdCode(): Promise<void> {
+    const { code, heard } = this.#parts;
+    // It is the leader that says what is served.
+    if (code !== undefined && heard !== undefined) await this.#served.hold(code.version);
+    else if (code !== undefined && !code.passing) await this.#served.serve(code.version);
   }
 
   /** ts of the newest commit. Advanced with each group, before the listeners are told of it. */

@@ -46,11 +46,8 @@ export interface IsolateHostOptions {
   readonly timeouts?: Timeouts;
   /** Processors that readers can keep busy; those of the machine when absent. */
   readonly cores?: number;
-  /**
-   * For a data folder that another server uses: called when everything is ready but what needs the database, resolves when
-   * the other one has let go of it. When it rejects, nothing was started.
-   */
-  readonly letGo?: () => Promise<void>;
+  /** Whether another server uses the data folder until `begin`: all is made ready by then but what needs the database. */
+  readonly waits?: boolean;
   readonly log: Log;
 }
 

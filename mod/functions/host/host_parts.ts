@@ -50,10 +50,7 @@ export interface HostCode {
   readonly bring?: BringVersion;
 }
 
-/**
- * The parts of a running server. Of a data folder that another server uses the database is its own from now on. Rejects with
- * why there is no code to serve, or why the other one did not let go.
- */
+/** The parts of a running server. Rejects with why there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
   const { log, passing, bring } = options;
@@ -62,7 +59,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
   const source = "functionsDir" in options.code ? options.code : null;
   const version = await firstVersion(options, versions);
   const starter = await createStarter({ ...options, dataDir }, { versions, version });
-  await giveStart(starter, options);
+  await warmUp(starter, options);
   const { cores = navigator.hardwareConcurrency } = options;
   return {
     starter,
@@ -95,7 +92,7 @@ async function createStarter(
   code: Pick<HostCode, "versions" | "version">,
 ): Promise<ProcessStarter> {
   const { dataDir, env, actionNet = null, entry, settings = {}, tableNumbers, journal } = options;
-  const { follows = false, heard, rows, memory, letGo, log } = options;
+  const { follows = false, heard, rows, memory, waits = false, log } = options;
   return await ProcessStarter.create({
     dataDir,
     ...code,
@@ -111,24 +108,18 @@ async function createStarter(
     ...(memory && { isolateMemory: memory }),
     log,
     clock: steadyClock,
-    ...((letGo || heard) && { shared: true }),
+    ...((waits || heard) && { shared: true }),
   });
 }
 
-/** Has the first isolates begin. Resolves when the database is this server's. */
-async function giveStart(starter: ProcessStarter, { letGo, rows }: IsolateHostOptions): Promise<void> {
-  if (letGo === undefined) {
+/** Has the first isolates begin, as far as they may. */
+async function warmUp(starter: ProcessStarter, { waits = false, rows }: IsolateHostOptions): Promise<void> {
+  if (!waits) {
     // It is needed as soon as the writer has made the database fit, and begins beside it.
     void starter.warm("reader");
     return;
   }
-  try {
-    // A writer that keeps its rows elsewhere can be told of the database later.
-    const loads = rows !== undefined;
-    await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
-    await letGo();
-  } catch (error) {
-    await starter[Symbol.asyncDispose]();
-    throw error;
-  }
+  // A writer that keeps its rows elsewhere can be told of the database later.
+  const loads = rows !== undefined;
+  await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
 }

@@ -46,18 +46,21 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/stats", async (c) => c.json(await serverStats(options)));
   const save = () => executionLog?.saveFigures(runStats.turn()) ?? runStats.turn();
-  const timer = setInterval(() => {
-    save();
-    void gauges.turn();
-  }, statsLimits.slotMs / 4);
-  Deno.unrefTimer(timer);
+  let timer: ReturnType<typeof setInterval> | undefined;
   return {
     routes: [{ at: "/api/admin", app: new Hono().route("/", app) }],
     start() {
+      timer = setInterval(() => {
+        save();
+        void gauges.turn();
+      }, statsLimits.slotMs / 4);
+      Deno.unrefTimer(timer);
       // Beside everything else; figures of earlier are in front of what is counted meanwhile.
       executionLog?.loadFigures().then((saved) => runStats.restore(saved), () => {});
     },
     stop() {
+      // It never began, and what is kept is another's to tell of.
+      if (timer === undefined) return;
       clearInterval(timer);
       executionLog?.saveFigures(runStats.flush());
     },
