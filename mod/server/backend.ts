@@ -103,9 +103,10 @@ export interface BackendSurroundings {
   readonly stopping?: AbortSignal;
   /**
    * For a data folder that another server uses: resolves when that one has let go of the database. What the backend does by
-   * itself begins with `begin` then. In a cluster the other one goes on when `fits` rejects.
+   * itself begins with `begin` then. In a cluster `fits` is given the version that the database names when all is applied,
+   * and throws when this is made with another one: what was served before goes on then.
    */
-  readonly letGo?: (fits: () => Promise<void>) => Promise<void>;
+  readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
   /** The cluster that this server is one of; `null` or absent: it is alone. */
   readonly cluster?: PostgresCluster | null;
   /** How this server reaches the one that leads its cluster, while that is another one. */

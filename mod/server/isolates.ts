@@ -20,8 +20,8 @@ export interface IsolatesSurroundings {
   readonly log: Log;
   /** The cluster that this server is one of; `null`: it is alone. */
   readonly cluster: PostgresCluster | null;
-  /** Where another server uses the database: resolves when it has let go of it. It does so only if `fits` does not reject. */
-  readonly letGo?: (fits: () => Promise<void>) => Promise<void>;
+  /** Where another server uses the database: resolves when it has let go of it. See `BackendSurroundings.letGo`. */
+  readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
   /** Who runs mutations and actions instead. */
   readonly leader?: LeaderPort;
 }
@@ -42,9 +42,8 @@ export async function openIsolates(
   const code = cluster === null ? null : new ClusterCode({ cluster, config, log });
   const named = await code?.named() ?? null;
   const version = await versionOf(config, named);
-  // Looked at when all that was committed is applied.
-  const fits = async () => {
-    if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
+  const fits = (found: string | null) => {
+    if (found !== named) throw new Error("Another version was deployed meanwhile");
   };
   const explained = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     try {

@@ -205,15 +205,13 @@ export class Serving {
         lease.catch((error) => notLeft(error instanceof Error ? error.message : String(error)));
         log("info", "This server is ready to lead its cluster, as soon as the leader does not");
         ready();
-        await lease;
+        const { position, version } = await lease;
         // Otherwise what is served is started anew, and leads: the lease is kept.
-        await fits();
+        fits(version);
         lettingGo();
         await old.letGo?.();
         await cluster.unserve();
-        if (await cluster.begin({ fetches: false }) !== "leader") {
-          throw new Error("The lease is another server's");
-        }
+        cluster.lead(position);
       },
     });
     // First: whoever is given an answer by the old one is shown as much by this one.

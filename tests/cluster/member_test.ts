@@ -1,6 +1,7 @@
 /** A server's part in its cluster without a server around it: what it is told of rows, and how it begins with a database of before. */
 import assert from "node:assert/strict";
 import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
+import { ClusterError } from "../../mod/cluster/postgres/cluster_error.ts";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { Notices } from "../../mod/cluster/postgres/notices.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
@@ -48,7 +49,7 @@ class Leading implements Disposable {
   }
 }
 
-Deno.test("[PG1] [PG5] [PG25] a server's part in its cluster", async (t) => {
+Deno.test("[PG1] [PG5] [PG8] [PG25] a server's part in its cluster", async (t) => {
   await using postgres = await TestPostgres.start();
   await t.step(
     "a server whose disk has lost its newest commits follows until it has applied them, and leads then",
@@ -59,6 +60,10 @@ Deno.test("[PG1] [PG5] [PG25] a server's part in its cluster", async (t) => {
     () => toldOfRows(postgres),
   );
   await t.step("a row is kept whether or not others can be told of it", () => toldOfNone(postgres));
+  await t.step(
+    "who is ready and is left the lease leads without asking anything more, and only from the end of the log",
+    () => leftTo(postgres),
+  );
 });
 
 async function beginsBehind(postgres: TestPostgres): Promise<void> {
@@ -175,4 +180,45 @@ async function toldOfNone(postgres: TestPostgres): Promise<void> {
   } finally {
     Connection.prototype.query = query;
   }
+}
+
+async function leftTo(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
+  await using a = await joinCluster(url, { dataDir: folder.at("a"), folder });
+  assert.equal(await a.begin(), "leader");
+  {
+    using leading = new Leading(a, folder.at("a"));
+    await leading.begin();
+    await leading.insert(2);
+  }
+  await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+  await using b = await joinCluster(url, { dataDir: folder.at("b"), folder });
+  assert.equal(await b.begin(), "follower");
+  const end = await b.end();
+  assert.ok(end !== null);
+  const never = () => Promise.reject(new Error("Not asked for"));
+  const served = {
+    position: () => end,
+    sockets: () => 0,
+    lagMs: () => null,
+    makeBackup: never,
+    lapsed: never,
+  };
+  b.serve({ ...served, renew: () => assert.fail("What is ready is not renewed") });
+  const lease = b.nextLease(null);
+  await a.handOver();
+  const { position } = await lease;
+  assert.equal(position.seq, end.seq, "to be ready has added nothing");
+  await b.unserve();
+  assert.throws(() => b.lead({ ...position, sum: "of another history" }), ClusterError);
+  assert.throws(() => b.lead({ ...position, seq: end.seq - 1 }), ClusterError);
+  assert.equal(b.role, "follower");
+  b.lead(position);
+  assert.equal(b.role, "leader");
+  using leading = new Leading(b, folder.at("b"));
+  await leading.begin();
+  await leading.insert(1);
+  assert.equal((await b.end())?.seq, end.seq + 1);
 }

@@ -34,12 +34,12 @@ import {
 } from "./identity.ts";
 import { Lease, type LeaseHolder } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
-import { beginHistory, type LocalDatabase, lookAtDatabase, undoHistory } from "./local_database.ts";
+import { beginHistory, type LocalMember, lookAtDatabase, undoHistory } from "./local_database.ts";
 import { type Member, readMembers } from "./members.ts";
 import { Notices } from "./notices.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
 import { PostgresLog } from "./postgres_log.ts";
-import { PostgresRows } from "./postgres_rows.ts";
+import { PostgresRows, warmRows } from "./postgres_rows.ts";
 import { SharedVersions } from "./shared_versions.ts";
 import { listSnapshots, type Snapshot, Snapshots } from "./snapshots.ts";
 import { channelsOf, type Statements, statementsFor } from "./statements.ts";
@@ -141,6 +141,8 @@ export class PostgresCluster implements AsyncDisposable {
   #mayYield = true;
   /** Told of who leads, if not this server; each time it was looked at. */
   #onLeader: (leader: LeadingServer | null) => void = () => {};
+  /** Where the log ends since this server has the lease of this epoch: nobody else adds rows. */
+  #endOfTaken: { readonly epoch: number | null; readonly end: LogPosition } | null = null;
   /** The row behind which what is served began. */
   #beganAt = 0;
   #takeovers = 0;
@@ -278,12 +280,14 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /**
-   * This server is ready to lead: when the lease is free it takes it. Resolves when it has, and everything is applied; what is
-   * served is not renewed then. Rejects when another one was quicker to follow the leader of the epoch `after`, when it is not
-   * free for long, or the server stops.
+   * This server is ready to lead: when the lease is free it takes it. Resolves when it has, and everything is applied, with
+   * what the database says then; what is served is not renewed. Rejects when another one was quicker to follow the leader of
+   * the epoch `after`, when it is not free for long, or the server stops.
    */
-  async nextLease(after: number | null): Promise<void> {
+  async nextLease(after: number | null): Promise<Pick<LocalMember, "position" | "version">> {
     if (this.#isPast(after, this.#epochOfOther)) throw new Error("Another server leads by now");
+    // Whose first statement would take longer, with everybody waiting.
+    void warmRows(this.#rowsConnection, this.#statements);
     const { promise, resolve } = Promise.withResolvers<"taken" | "another's">();
     this.look();
     this.#ready = { after, tell: resolve };
@@ -299,6 +303,22 @@ export class PostgresCluster implements AsyncDisposable {
     } finally {
       this.#ready = null;
     }
+    const found = await lookAtDatabase(this.#options.dataDir);
+    if (found.kind !== "member") throw new ClusterError("The database is not one of this cluster any more");
+    return found;
+  }
+
+  /** Leads from now on, behind {@linkcode nextLease}. Throws a `ClusterError` when the lease may be another's by now. */
+  lead(position: LogPosition): void {
+    const taken = this.#endOfTaken;
+    const has = this.#lease.isSure && taken !== null && taken.epoch === this.#lease.epoch;
+    if (!has || taken.end.seq !== position.seq || taken.end.sum !== position.sum) {
+      throw new ClusterError("The lease is another server's");
+    }
+    this.#beganAt = position.seq;
+    this.#role = "leader";
+    void this.#hear();
+    this.#lead(position);
   }
 
   /** Leaves the lease to another server, at once: nothing is committed here any more. */
@@ -310,9 +330,9 @@ export class PostgresCluster implements AsyncDisposable {
 
   /**
    * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, also
-   * when no snapshot could be had. Without `fetches` somebody has the database open, and no other is put in its place.
+   * when no snapshot could be had.
    */
-  async begin({ fetches = true }: { readonly fetches?: boolean } = {}): Promise<ClusterRole> {
+  async begin(): Promise<ClusterRole> {
     if (this.#unproven) {
       this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
       await this.#lease.release();
@@ -320,17 +340,15 @@ export class PostgresCluster implements AsyncDisposable {
     }
     // Until it is known that it leads.
     this.#role = "follower";
-    const position = await this.#makeReady(fetches);
+    const position = await this.#makeReady();
     this.#beganAt = position.seq;
     const free = performance.now() >= this.#holdOffUntil;
     const isLeader = free &&
       await this.#askAgain(async () => {
-        // It may have been taken a moment ago by this server, whose clients wait: it is renewed when it is due.
         const has = this.#lease.epoch !== null
-          ? !fetches && this.#lease.isSure || await this.#lease.renew() !== null
+          ? await this.#lease.renew() !== null
           : await this.#isAtEnd(position) && await this.#lease.take();
-        // By a connection that has nothing else to do, where clients wait.
-        return has && await this.#isAtEnd(position, fetches ? this.#leaseConnection : this.#rowsConnection);
+        return has && await this.#isAtEnd(position);
       }) && this.#lease.epoch !== null;
     this.#role = isLeader ? "leader" : "follower";
     void this.#hear();
@@ -486,15 +504,14 @@ export class PostgresCluster implements AsyncDisposable {
     }
   }
 
-  async #makeReady(fetches: boolean): Promise<LogPosition> {
+  async #makeReady(): Promise<LogPosition> {
     const { dataDir, snapshots: target, log } = this.#options;
     const { id, generation } = this.#identity;
     const local = await lookAtDatabase(dataDir);
     const fits = local.kind === "member" && local.position.generation === generation;
-    if (local.kind === "member" && fits && !this.#anew && !(fetches && await this.#lacksVersion(local))) {
+    if (local.kind === "member" && fits && !this.#anew && !await this.#lacksVersion(local)) {
       return local.position;
     }
-    if (!fetches) throw new ClusterError("The database has to begin with a snapshot");
     const { signal } = this.#stopping;
     const { startMs = clusterLimits.startMs } = this.#options;
     for (const until = performance.now() + startMs;;) {
@@ -527,7 +544,7 @@ export class PostgresCluster implements AsyncDisposable {
    * Whether a database may have come by the row that names what was deployed without noting that: a server of the format before
    * could not read it. One for which that row is still to come goes on with the log, and needs no snapshot.
    */
-  async #lacksVersion({ version, position }: LocalDatabase & { readonly kind: "member" }): Promise<boolean> {
+  async #lacksVersion({ version, position }: LocalMember): Promise<boolean> {
     if (version !== null) return false;
     const deployed = await this.#askAgain(() => this.versions.list());
     const named = deployed.filter(({ replaced }) => !replaced);
@@ -565,8 +582,8 @@ export class PostgresCluster implements AsyncDisposable {
     return { generation, seq: Number(row["seq"]), ts: Number(row["ts"]), sum: String(row["sum"]) };
   }
 
-  async #isAtEnd({ seq, sum }: LogPosition, connection?: Connection): Promise<boolean> {
-    const end = await this.#end(connection);
+  async #isAtEnd({ seq, sum }: LogPosition): Promise<boolean> {
+    const end = await this.#end();
     return end.seq === seq && end.sum === sum;
   }
 
@@ -652,9 +669,16 @@ export class PostgresCluster implements AsyncDisposable {
       if (served !== null && this.#isUnreached(kept.others)) return await this.#yield(served);
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
     } else if (this.#mayTake(served)) {
-      looked = !await this.#isFree();
+      // Asked at once where clients wait.
+      const [isFree, isNear] = this.#ready === null
+        ? [await this.#isFree(), null]
+        : await Promise.all([this.#isFree(), this.#isNearEnd(served)]);
+      looked = !isFree;
       // It may have been told to stop meanwhile.
-      if (!looked && await this.#isNearEnd(served) && this.#mayTake(served) && await this.#lease.take()) {
+      if (
+        isFree && (isNear ?? await this.#isNearEnd(served)) && this.#mayTake(served) &&
+        await this.#lease.take()
+      ) {
         this.#options.log("info", "The lease of the cluster had ended and was taken", {
           epoch: this.#lease.epoch,
         });
@@ -775,7 +799,10 @@ export class PostgresCluster implements AsyncDisposable {
   /** With the lease nobody else adds rows: what is there is the end. */
   async #takeOver(served: ServedState): Promise<void> {
     this.look();
-    const { seq } = await this.#end();
+    const { epoch } = this.#lease;
+    const end = await this.#end();
+    const { seq } = end;
+    this.#endOfTaken = { epoch, end };
     const until = performance.now() + clusterLimits.tendMs;
     while (served.position().seq < seq) {
       // The lease has to be renewed meanwhile.

@@ -26,7 +26,7 @@ export const clusterLimits = {
   /** Followers look for rows this often when nobody tells them of any. */
   pollMs: 1_000,
   /** Who has taken the lease looks so often whether all rows are applied. */
-  applyLookMs: 5,
+  applyLookMs: 1,
   /** Only who is behind the end of the log by fewer rows takes the lease: what is applied within a moment. */
   takeRowsMax: 1_000,
   /** A lease is given up when its holder does not lead and has not come nearer to it for this long. */

@@ -1,4 +1,4 @@
-/** The database of a data folder that nobody has open: whether it is of a cluster, and how it becomes one's. */
+/** The database of a data folder: whether it is of a cluster, and, where nobody has it open, how it becomes one's. */
 import { join } from "node:path";
 import {
   beginClusterHistory,
@@ -16,13 +16,15 @@ import type { LogPosition } from "../../ops/replication/mod.ts";
 export type LocalDatabase =
   | { readonly kind: "none" }
   | { readonly kind: "own" }
-  | {
-    readonly kind: "member";
-    readonly clusterId: string;
-    readonly position: LogPosition;
-    /** The version of the app's code that it names. */
-    readonly version: string | null;
-  };
+  | LocalMember;
+
+export interface LocalMember {
+  readonly kind: "member";
+  readonly clusterId: string;
+  readonly position: LogPosition;
+  /** The version of the app's code that it names. */
+  readonly version: string | null;
+}
 
 /** Throws an `UnusableDatabaseError` as readers do. */
 export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {

@@ -32,6 +32,17 @@ const LATE: Refusal = {
 };
 const UNKNOWN: Refusal = { message: "It is not known whether the mutation was committed", known: false };
 
+/**
+ * Has a connection know the statement for rows, and the database what it needs for that, before there is a row: of an epoch
+ * that never was nothing is added. Never rejects.
+ */
+export async function warmRows(
+  connection: Pick<Connection, "query">,
+  statements: Pick<Statements, "append">,
+): Promise<void> {
+  await connection.query(statements.append, -1, 0, 0, 0, 0, "", Buffer.from(""), 0).catch(() => {});
+}
+
 export class PostgresRows implements RowKeeper {
   readonly waitMs: number;
   readonly #options: PostgresRowsOptions;

@@ -121,9 +121,11 @@ export function statementsFor(schemaName: string) {
     ),
     release: named(
       "release",
-      // Without a holder: a renewal that is still on its way does not bring it back.
+      // Without a holder: a renewal that is still on its way does not bring it back. Its disk is not waited for: who takes the
+      // lease waits for that, and after a power failure before it this one ends by itself.
       `with given as (update ${schema}.lease set until = '-infinity', holder = '' where one = 1 and epoch = $1::bigint and holder = $2
-         returning epoch) select pg_notify('${channels.lease}', '') from given`,
+         returning epoch)
+       select pg_notify('${channels.lease}', ''), set_config('synchronous_commit', 'off', true) from given`,
     ),
     lease: named(
       "lease",
