@@ -11,8 +11,8 @@ import { closeQuietly } from "../kit/local_socket.ts";
 import type { Log } from "../kit/log.ts";
 import { Admissions, type Admits } from "./admissions.ts";
 import { linkLimits } from "./limits.ts";
-import { frameBody, FrameReader } from "./link/frames.ts";
-import { receive } from "./link/handshake.ts";
+import { type Greeted, greetFollower } from "./greeting.ts";
+import { frameBody } from "./link/frames.ts";
 import { Link, type LinkEnd } from "./link/link.ts";
 import { carry, type FarSide } from "./tunnel.ts";
 import {
@@ -22,7 +22,6 @@ import {
   type FromLeader,
   type Hello,
   parseFromFollower,
-  parseHello,
   type Welcome,
   wireEnd,
 } from "./messages.ts";
@@ -108,11 +107,11 @@ export class Leader implements Companions, AsyncDisposable {
     this.#accepting.push(this.#accept(listener));
   }
 
-  /** Takes whoever has connected, like those of a listener. */
-  take(conn: Deno.Conn): void {
+  /** Takes whoever has connected, like those of a listener; with `greeted` who is let in already, or is about to be. */
+  take(conn: Deno.Conn, greeted?: Promise<Greeted>): void {
     if (this.#closed || !this.#hasRoomFor(conn)) return closeQuietly(conn);
     this.#handshakes.add(conn);
-    void this.#welcome(conn).catch((error) => {
+    void this.#welcome(conn, greeted).catch((error) => {
       closeQuietly(conn);
       if (!this.#leaving) this.#options.log("warn", "A follower was refused", { error });
     }).finally(() => this.#handshakes.delete(conn));
@@ -198,21 +197,18 @@ export class Leader implements Companions, AsyncDisposable {
     return this.#handshakes.size < handshakesMax && ofAddress.length < handshakesOfAddressMax;
   }
 
-  async #welcome(conn: Deno.Conn): Promise<void> {
+  async #welcome(conn: Deno.Conn, early?: Promise<Greeted>): Promise<void> {
     const { secret, sealed, host, onFollower } = this.#options;
     const { handshakeMs, strangerMs } = linkLimits;
     const ms = addressOf(conn) === null ? handshakeMs : strangerMs;
     const late = this.#clock.after(ms, () => closeQuietly(conn));
-    const reader = new FrameReader(conn);
+    // It is told before anything is sent: the request waits for the next leader.
+    const passes = ({ requests }: Hello) => {
+      if (requests === true && this.#leaving) throw new Error("This server ends");
+    };
     try {
-      let hello: Hello | undefined;
-      const { seal } = await receive({ conn, reader, secret, sealed }, (told) => {
-        hello = parseHello(told);
-        // It is told before anything is sent: the request waits for the next leader.
-        if (hello.requests === true && this.#leaving) throw new Error("This server ends");
-        return {};
-      });
-      if (hello === undefined || this.#closed) return closeQuietly(conn);
+      const { hello, reader, seal } = await (early ?? greetFollower(conn, { secret, sealed, passes }));
+      if (this.#closed) return closeQuietly(conn);
       if (hello.requests === true) return void this.#carry(hello.name, { conn, reader, seal });
       const link = new Link({ conn, reader, seal, clock: this.#clock });
       const follower = new Follower(link, { hello, options: this.#options });

@@ -1,5 +1,6 @@
 /** Several processes that serve one app: the link between the one that writes and those that follow it. */
 export { Admissions } from "./admissions.ts";
+export { EarlyFollowers } from "./early_followers.ts";
 export { HandshakeError } from "./link/handshake.ts";
 export type { LinkEnd } from "./link/link.ts";
 export { Follower, Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";

@@ -1,8 +1,16 @@
 /** The link between a leader and its followers: who may speak on it, in which order, and within which bounds. */
 import assert from "node:assert/strict";
-import { Admissions, Leader, LeaderCalls, type LeaderHost, LeaderLink } from "../../mod/cluster/mod.ts";
+import {
+  Admissions,
+  EarlyFollowers,
+  Leader,
+  LeaderCalls,
+  type LeaderHost,
+  LeaderLink,
+} from "../../mod/cluster/mod.ts";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import { frameBody, framed, FrameReader, parseBody } from "../../mod/cluster/link/frames.ts";
+import { greet } from "../../mod/cluster/link/handshake.ts";
 import { Link } from "../../mod/cluster/link/link.ts";
 import { Sealing } from "../../mod/cluster/link/sealing.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";
@@ -171,6 +179,34 @@ Deno.test("[WK9] who does not know the secret is refused, on either side, and no
   other.close();
   liar.close();
   assert.equal(world.leader.followers.size, 0);
+});
+
+Deno.test("[PG16] who comes to the next leader before it serves is let in meanwhile, a request not before", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  using early = new EarlyFollowers("right");
+  const come = async (hello: object, secret = "right") => {
+    const conn = await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port });
+    early.hold(await listener.accept());
+    const reader = new FrameReader(conn);
+    return { conn, reader, greeted: greet({ conn, reader, secret, sealed: true }, hello) };
+  };
+  const request = await come({ name: "f", commits: false, requests: true });
+  const link = await come({ name: "f", commits: false });
+  let isTaken = false;
+  void request.greeted.then(() => isTaken = true);
+  const { seal } = await link.greeted;
+  const stranger = await come({ name: "g", commits: false }, "wrong");
+  await assert.rejects(stranger.greeted);
+  assert.equal(isTaken, false);
+  const leader = new Leader({ host: new HostDouble(), secret: "right", sealed: true, log: () => {} });
+  early.giveTo(leader);
+  await request.greeted;
+  const body = await link.reader.next(4_096);
+  assert.ok(body !== null && seal !== null);
+  assert.deepEqual(parseBody(seal.open(body)).message, { t: "welcome", ts: 1, app: null });
+  assert.equal(leader.followers.size, 1);
+  await leader[Symbol.asyncDispose]();
+  for (const { conn } of [request, link, stranger]) conn.close();
 });
 
 Deno.test("[WK9] what comes before the secret is short, and nonsense behind it ends the link alone", async () => {

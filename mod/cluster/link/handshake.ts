@@ -40,7 +40,7 @@ export interface Shaken {
 /** The leader's side. `welcome` makes the answer to what a follower tells of itself, or throws. */
 export async function receive(
   { conn, reader, secret, sealed }: HandshakeOptions,
-  welcome: (hello: unknown) => object,
+  welcome: (hello: unknown) => object | Promise<object>,
 ): Promise<Shaken> {
   const ours = randomBytes(32).toString("hex");
   await write(conn, { link: LINK_PROTOCOL, nonce: ours });
@@ -49,7 +49,7 @@ export async function receive(
     throw new HandshakeError("The other side does not know the secret");
   }
   const told = JSON.parse(hello);
-  const answer = JSON.stringify(welcome(told));
+  const answer = JSON.stringify(await welcome(told));
   await write(conn, { proof: prove(secret, ["leader", ours, nonce, hello, answer]), welcome: answer });
   return { told, seal: sealed ? sealOf(secret, { ours, nonce, side: "leader" }) : null };
 }

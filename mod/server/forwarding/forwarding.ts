@@ -5,7 +5,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { getPath } from "hono/path";
-import { Admissions, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
+import { Admissions, EarlyFollowers, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
@@ -66,8 +66,8 @@ export class Forwarding implements AsyncDisposable {
   readonly #loops: readonly Promise<void>[];
   /** While this server leads, and serves. */
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
-  /** Those that came to a server which is about to lead, each with the end of its time. */
-  readonly #early = new Map<Deno.TcpConn, ReturnType<typeof setTimeout>>();
+  /** Those that came when it was about to lead. */
+  readonly #early: EarlyFollowers;
   /** Set when this server is told to stop while it leads. */
   #leaving = false;
   /** Set when it has left the lease to another one and ends. */
@@ -81,6 +81,7 @@ export class Forwarding implements AsyncDisposable {
     this.#options = options;
     this.#opened = opened;
     const secret = cluster.linkSecret;
+    this.#early = new EarlyFollowers(secret);
     this.#road = new LeaderRoad({ name: cluster.name, secret, calls: this.#calls, prepare, log });
     // One that was kept may lead to a leader of before, and end while a request is on it.
     this.#toLeader = new ToLeader({ path: opened.socket.path, idleMax: 0, log });
@@ -142,7 +143,7 @@ export class Forwarding implements AsyncDisposable {
       log,
     });
     this.#leads = { leader, parts };
-    for (const conn of this.#takeEarly()) leader.take(conn);
+    this.#early.giveTo(leader);
     this.#road.leadHere(passed);
     // A session may have ended while its calls waited.
     const admissions = new Admissions(admits);
@@ -201,7 +202,7 @@ export class Forwarding implements AsyncDisposable {
     await this.pause();
     this.#calls.close();
     const { listener, socket, passed } = this.#opened;
-    for (const conn of this.#takeEarly()) closeQuietly(conn);
+    this.#early[Symbol.dispose]();
     closeQuietly(listener);
     this.#toLeader[Symbol.dispose]();
     socket[Symbol.dispose]();
@@ -216,37 +217,13 @@ export class Forwarding implements AsyncDisposable {
       for await (const conn of this.#opened.listener) {
         conn.setNoDelay();
         if (this.#leads !== null) this.#leads.leader.take(conn);
-        else if (this.#mayHold(conn)) this.#hold(conn);
+        else if (!this.#closed && this.#options.cluster.hasLease) this.#early.hold(conn);
         else closeQuietly(conn);
       }
     } catch (error) {
       if (this.#closed) return;
       this.#options.log("error", "Other servers cannot reach this one any more: restart it", { error });
     }
-  }
-
-  #mayHold(conn: Deno.TcpConn): boolean {
-    if (this.#closed || !this.#options.cluster.hasLease) return false;
-    const { handshakesMax, handshakesOfAddressMax } = linkLimits;
-    const { hostname } = conn.remoteAddr;
-    const ofAddress = this.#early.keys().filter(({ remoteAddr }) => remoteAddr.hostname === hostname);
-    return this.#early.size < handshakesMax && ofAddress.toArray().length < handshakesOfAddressMax;
-  }
-
-  /** It is quicker to be there already than to come again; but not for long. */
-  #hold(conn: Deno.TcpConn): void {
-    const end = () => {
-      this.#early.delete(conn);
-      closeQuietly(conn);
-    };
-    this.#early.set(conn, setTimeout(end, linkLimits.strangerMs));
-  }
-
-  #takeEarly(): Deno.Conn[] {
-    const conns = [...this.#early.keys()];
-    for (const timer of this.#early.values()) clearTimeout(timer);
-    this.#early.clear();
-    return conns;
   }
 
   /** A request that another server has passed on. */

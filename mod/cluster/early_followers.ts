@@ -1,0 +1,71 @@
+/** Those that come to a server which is about to lead: they are let in as far as that goes without a leader. */
+import { closeQuietly } from "../kit/local_socket.ts";
+import { type Greeted, greetFollower } from "./greeting.ts";
+import type { Leader } from "./leader.ts";
+import { linkLimits } from "./limits.ts";
+
+interface Early {
+  readonly conn: Deno.TcpConn;
+  readonly greeted: Promise<Greeted>;
+  readonly end: ReturnType<typeof setTimeout>;
+}
+
+export class EarlyFollowers implements Disposable {
+  readonly #secret: string;
+  readonly #all = new Set<Early>();
+  /** Resolved when there is a leader. */
+  #led = Promise.withResolvers<void>();
+
+  constructor(secret: string) {
+    this.#secret = secret;
+  }
+
+  /**
+   * It is quicker to be there already than to come again; but not for long. A link is through its handshake when the leader
+   * takes it. A request is not: whoever is told that it was taken does not ask another leader.
+   */
+  hold(conn: Deno.TcpConn): void {
+    const { handshakesMax, handshakesOfAddressMax } = linkLimits;
+    const ofAddress = [...this.#all].filter((early) =>
+      early.conn.remoteAddr.hostname === conn.remoteAddr.hostname
+    );
+    if (this.#all.size >= handshakesMax || ofAddress.length >= handshakesOfAddressMax) {
+      return closeQuietly(conn);
+    }
+    const { promise: led } = this.#led;
+    const greeted = greetFollower(conn, {
+      secret: this.#secret,
+      sealed: true,
+      passes: ({ requests }) => requests === true ? led : undefined,
+    });
+    const end = setTimeout(() => closeQuietly(conn), linkLimits.strangerMs);
+    const early = { conn, greeted, end };
+    this.#all.add(early);
+    greeted.catch(() => {
+      closeQuietly(conn);
+      this.#forget(early);
+    });
+  }
+
+  /** From now on they are the leader's. */
+  giveTo(leader: Pick<Leader, "take">): void {
+    this.#led.resolve();
+    this.#led = Promise.withResolvers();
+    for (const early of [...this.#all]) {
+      this.#forget(early);
+      leader.take(early.conn, early.greeted);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const early of [...this.#all]) {
+      this.#forget(early);
+      closeQuietly(early.conn);
+    }
+  }
+
+  #forget(early: Early): void {
+    clearTimeout(early.end);
+    this.#all.delete(early);
+  }
+}
