@@ -35,6 +35,7 @@ import { type HostParts, openHostParts } from "./host_parts.ts";
 import type { ActionAnswer, Companions, ServedApp } from "./leader_port.ts";
 import { Lending, type Lent, type PassedCalls } from "./lending.ts";
 import { refusedFor, usualTimeouts } from "./outcomes.ts";
+import type { Ready } from "./process/isolate.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
@@ -128,12 +129,21 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    * file and line or table and document, when the app cannot be loaded; all that is left to do then is to dispose of it.
    */
   async begin(): Promise<void> {
+    const early = this.#parts.continues === true ? this.#readers.start() : null;
+    early?.catch(() => {});
     const ready = await this.#writer.start();
     this.#served.declare(ready);
     this.#news.begin(ready.ts);
     // Both are waited for whatever the other comes to: what is held is let go of at the end.
-    const ends = await Promise.allSettled([this.#readers.start(), this.#holdCode()]);
+    const ends = await Promise.allSettled([this.#startReading(early, ready), this.#holdCode()]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  /** One that began beside the writer knows the tables as they were before: as a rule they still are. */
+  async #startReading(early: Promise<void> | null, { changed = false }: Ready): Promise<void> {
+    const reads = await early?.then(() => true, () => false) ?? false;
+    if (!reads) await this.#readers.start();
+    else if (changed) await this.#readers.replace();
   }
 
   async #holdCode(): Promise<void> {

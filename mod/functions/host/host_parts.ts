@@ -35,6 +35,8 @@ export interface HostParts {
   readonly leader?: LeaderPort;
   readonly rows?: Pick<RowKeeper, "waitMs">;
   readonly apart?: string;
+  /** Whether another server has worked with the database until now, with the same code as a rule. */
+  readonly continues?: boolean;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -53,7 +55,7 @@ export interface HostCode {
 /** The parts of a running server. Rejects with why there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
-  const { log, passing, bring } = options;
+  const { log, passing, bring, waits = false } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -78,6 +80,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     ...(leader && { leader }),
     ...(rows && { rows }),
     ...(apart !== undefined && { apart }),
+    ...(waits && rows && { continues: true }),
     code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
   };
 }

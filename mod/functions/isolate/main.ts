@@ -192,6 +192,7 @@ async function load(
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
     let named = false;
+    let changed = false;
     if (database.role === "writer" && follows) {
       ts = database.writer.ts;
       reached = reachedBy(database.writer);
@@ -201,6 +202,7 @@ async function load(
         ...(boot.gives === true && { version: boot.version ?? null }),
       });
       await commitStaged(staged, keep);
+      changed = staged.row !== null;
       named = staged.row !== null && staged.row.ts !== staged.row.tsBefore;
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
@@ -228,6 +230,7 @@ async function load(
       crons,
       routes,
       ...(named && { named }),
+      ...(changed && { changed }),
     } as const;
     return { app, ready: reached === null ? ready : { ...ready, reached } };
   } catch (error) {

@@ -117,6 +117,8 @@ export type BootAnswer =
     readonly reached?: Reached;
     /** By a writer whose start was a commit: from it on another version is served. */
     readonly named?: boolean;
+    /** By a writer that has changed tables or indexes, or which version is served: what a reader knew of them is old. */
+    readonly changed?: boolean;
     /** By a reader that was asked to look. */
     readonly check?: AppCheck;
   }
