@@ -129,13 +129,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    * file and line or table and document, when the app cannot be loaded; all that is left to do then is to dispose of it.
    */
   async begin(): Promise<void> {
-    const early = this.#parts.continues === true ? this.#readers.start() : null;
-    early?.catch(() => {});
+    const continues = this.#parts.continues === true;
+    const early = continues ? this.#readers.start() : null;
+    const held = continues ? this.#holdCode() : null;
+    for (const begun of [early, held]) begun?.catch(() => {});
     const ready = await this.#writer.start();
     this.#served.declare(ready);
     this.#news.begin(ready.ts);
     // Both are waited for whatever the other comes to: what is held is let go of at the end.
-    const ends = await Promise.allSettled([this.#startReading(early, ready), this.#holdCode()]);
+    const ends = await Promise.allSettled([this.#startReading(early, ready), held ?? this.#holdCode()]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 

@@ -42,6 +42,7 @@ import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
 import { applyRows, reachedBy } from "./runs/apply_rows.ts";
 import { Inbox, type KeepRows, keepRows } from "./runs/kept_rows.ts";
+import { dryRun } from "./runs/dry_run.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
 import { noteMissingEnv } from "./runs/missing_env.ts";
@@ -182,6 +183,9 @@ async function load(
       closeIntrinsics();
       closeAppZod();
       closeGlobals();
+    }
+    if (waits && role === "writer") {
+      await dryRun().catch((error) => printBounded(`The writer begins unprepared: ${error}`));
     }
     // It has left before the database is worked with, which lets nothing else run.
     const looksAtAll = role === "writer" || check !== undefined;

@@ -18,8 +18,8 @@ const monotonic = performance.now.bind(performance);
 export interface WriterParts {
   readonly app: App;
   readonly database: WriterDatabase;
-  readonly progress: ProgressFile;
-  readonly sender: FrameSender;
+  readonly progress: Pick<ProgressFile, "storing" | "begin" | "idle">;
+  readonly sender: Pick<FrameSender, "send" | "sendText">;
   /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
   /** Has rows kept elsewhere before their groups are committed; `null`: they need not be. */
