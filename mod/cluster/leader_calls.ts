@@ -134,9 +134,12 @@ export class LeaderCalls implements LeaderPort {
     this.#askWaiting();
   }
 
-  /** What is asked from now on waits for the next leader; the present one still answers what it was asked. */
-  keep(): void {
-    if (this.#link === null) return;
+  /**
+   * What is asked from now on waits for the next leader; the present one still answers what it was asked. With `link` it is the
+   * leader there that leaves: it may be one of before, which says so again.
+   */
+  keep(link = this.#link): void {
+    if (this.#link === null || link !== this.#link) return;
     this.#old.add(this.#link);
     this.#link = null;
     this.#countTurns();

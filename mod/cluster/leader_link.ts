@@ -145,7 +145,7 @@ export class LeaderLink {
       return this.#calls.answered(message, frame.text);
     }
     if (message.t === "leaving") {
-      this.#calls.keep();
+      this.#calls.keep(this.#link);
       return this.#told.leaving?.();
     }
     if (this.#early === null) return this.#hear(message, frame.text);

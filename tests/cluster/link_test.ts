@@ -308,6 +308,25 @@ Deno.test("[PG16] a leader that leaves answers what it has taken; what is asked 
   calls.close();
 });
 
+Deno.test("[PG16] a leader of before that says again that it leaves keeps nothing from the next one", async () => {
+  await using before = new World();
+  await using after = new World();
+  const calls = new LeaderCalls({ ts: () => 0 });
+  const link = await before.follow(calls);
+  let left = 0;
+  link.tell({ leaving: () => void left++ });
+  await before.leader.leave();
+  await until(() => left === 1);
+  await after.follow(calls);
+  await before.leader.leave();
+  await until(() => left === 2);
+  const answered = calls.mutate(mutation(1));
+  await until(() => after.host.asked.length === 1);
+  after.host.asked[0]?.answer(DONE);
+  assert.deepEqual(await answered, DONE);
+  calls.close();
+});
+
 Deno.test("[PG16] calls of one caller keep their order while two leaders answer", async () => {
   const calls = new LeaderCalls({ ts: () => 9 });
   await using first = new World({ sealed: true });
