@@ -28,7 +28,10 @@ export interface FollowedGroup {
   entries(): readonly CommitEntry[];
 }
 
-/** Whether a group holds nothing for a listener, which takes note of its ts then: making commits is most of what they cost here. */
+/**
+ * Whether a group holds nothing for a listener, which is not told of it then: making commits is most of what they cost here.
+ * Asked once of each group, in ts order, before anybody is told of it; whoever lets it pass takes note of its ts.
+ */
 export type PassesGroup = (group: FollowedGroup) => boolean;
 
 /** Name of a mutation for replay records (SG7). The identity is the call's own. */

@@ -1,4 +1,5 @@
 /** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
+import { getPath } from "hono/path";
 import { ServiceError } from "../errors.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
@@ -308,7 +309,7 @@ export class Server implements AsyncDisposable {
         const elsewhere = backend.passOn?.(request, info);
         if (elsewhere) return elsewhere;
         const here = () => backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
-        const answer = backend.looked?.(new URL(request.url).pathname)?.then(here) ?? here();
+        const answer = backend.looked?.(getPath(request))?.then(here) ?? here();
         if (requests !== null && answer instanceof Promise) requests.begin(answer);
         return answer;
       };

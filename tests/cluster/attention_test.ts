@@ -7,11 +7,21 @@ import { FakeClock, settled } from "../support/fake_clock.ts";
 
 /** A follower whose log ends at `end`; `null`: that cannot be asked. */
 function follower(clock: FakeClock) {
-  const it = { woken: 0, watched: false, shown: 5, end: 5 as number | null, awayMs: null as number | null };
+  const it = {
+    woken: 0,
+    watched: false,
+    shown: 5,
+    end: 5 as number | null,
+    awayMs: null as number | null,
+    refused: null as Error | null,
+  };
   const attention = new Attention({ isWatched: () => it.watched, wake: () => void it.woken++, clock });
   const cluster = {
     look: () => attention.pay(),
-    end: () => Promise.resolve(it.end === null ? null : { seq: it.end, ts: it.end }),
+    end: () =>
+      it.refused !== null
+        ? Promise.reject(it.refused)
+        : Promise.resolve(it.end === null ? null : { seq: it.end, ts: it.end }),
     get figures() {
       return { role: "follower" as const, epoch: 1, awayMs: it.awayMs, takeovers: 0 };
     },
@@ -52,6 +62,8 @@ Deno.test("[PG5] requests that come when nobody had looked wait for what was the
   const ask = (name: string) => it.looked("/api/query")?.then(() => done.push(name));
   assert.ok(ask("first") !== undefined && ask("second") !== undefined);
   assert.equal(it.woken, 1);
+  assert.equal(it.looked("/api/health/ready"), null, "nor does it wait behind somebody who does");
+  assert.equal(it.looked("/api/sync"), null, "a socket waits by itself");
   clock.move(clusterLimits.socketLookMs);
   await settled();
   assert.deepEqual(done, []);
@@ -77,6 +89,14 @@ Deno.test("[PG5] [PG6] while the database is away nobody waits for what cannot c
   it.end = null;
   assert.equal(it.looked("/api/query"), null);
   assert.equal(it.woken, 1);
+});
+
+Deno.test("[PG5] what the database refuses keeps nobody from what is shown here", async () => {
+  const it = follower(new FakeClock());
+  it.refused = new Error("password authentication failed");
+  await it.looked("/api/query");
+  assert.equal(it.woken, 1);
+  assert.equal(it.looked("/api/query"), null);
 });
 
 Deno.test("[PG5] a socket has what comes together applied at once", async () => {

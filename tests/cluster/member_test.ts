@@ -6,6 +6,7 @@ import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { Notices } from "../../mod/cluster/postgres/notices.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf } from "../engine/support.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { joinCluster } from "./support/joined.ts";
@@ -63,6 +64,10 @@ Deno.test("[PG1] [PG5] [PG8] [PG25] a server's part in its cluster", async (t) =
   await t.step(
     "who is ready and is left the lease leads without asking anything more, and only from the end of the log",
     () => leftTo(postgres),
+  );
+  await t.step(
+    "a database that confirms what is not on its disk is asked not to, and one that syncs nothing is told of",
+    () => syncsWhatItConfirms(postgres),
   );
 });
 
@@ -221,4 +226,36 @@ async function leftTo(postgres: TestPostgres): Promise<void> {
   await leading.begin();
   await leading.insert(1);
   assert.equal((await b.end())?.seq, end.seq + 1);
+}
+
+async function syncsWhatItConfirms(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  const place = parsePostgresUrl(url);
+  await using folder = new TempFolder();
+  const client = await postgres.client(place.database);
+  const setting = { name: "", text: "select current_setting('synchronous_commit') as is" };
+  const seenBy = async (role: string) => {
+    await client.query(`alter database ${place.database} set synchronous_commit = ${role}`);
+    await using connection = new Connection({ place });
+    return (await connection.query(setting))[0]?.["is"];
+  };
+  try {
+    for (const kept of ["on", "local", "remote_write"]) assert.equal(await seenBy(kept), kept);
+    assert.equal(await seenBy("off"), "on");
+    const joined = async () => {
+      const logged: string[] = [];
+      const log = (level: string, message: string) => void logged.push(`${level} ${message}`);
+      await using _cluster = await joinCluster(url, { dataDir: folder.path, folder, log });
+      return logged;
+    };
+    assert.deepEqual(await joined(), []);
+    await client.query("alter system set fsync = off");
+    await client.query("select pg_reload_conf()");
+    await until(async () => (await client.query("show fsync")).rows[0]?.fsync === "off");
+    assert.deepEqual(await joined(), [
+      "warn The cluster's database does not sync its disk: a power failure there loses commits",
+    ]);
+  } finally {
+    await client.end();
+  }
 }

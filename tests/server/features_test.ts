@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { CommitNews } from "../../mod/functions/host/commit_news.ts";
 import type { IsolateHost } from "../../mod/functions/host/mod.ts";
+import { steadyClock } from "../../mod/kit/clock.ts";
 import { type Feature, Features } from "../../mod/server/feature.ts";
 
 const host: Pick<IsolateHost, "onCommits" | "onReload"> = { onCommits() {}, onReload() {} };
@@ -32,4 +34,21 @@ Deno.test("what has begun ends once", async () => {
   await features.rest();
   await features[Symbol.asyncDispose]();
   assert.deepEqual(noted, ["all begins", "leader begins", "leader ends", "all ends"]);
+});
+
+Deno.test("[PG5] features are told of another server's commits when tables of the service changed, and of their own always", () => {
+  const heard: string[] = [];
+  const news = new CommitNews({ clock: steadyClock, log: () => {} });
+  const features = new Features({
+    onCommits: (listener, passes) => news.onCommits(listener, passes),
+    onReload() {},
+  });
+  features.add({ applyCommits: (entries) => void heard.push(`${entries.length} at ${news.ts}`) });
+  const entry = { ts: 1, at: 0, changes: [] };
+  const group = (ts: number, ofService: boolean) =>
+    news.followed({ ts, count: 1, spaces: new Set(), ofService, entries: () => [entry] });
+  group(1, false);
+  group(2, true);
+  news.group([entry, entry], 4);
+  assert.deepEqual(heard, ["1 at 2", "2 at 4"]);
 });

@@ -85,7 +85,9 @@ export abstract class HostDouble implements FunctionHost {
   /** Commits came as rows: listeners that let them pass are told nothing. */
   protected tellFollowed(group: FollowedGroup): void {
     if (group.count === 0) return;
-    for (const { tell, passes } of this.#commitListeners) if (!passes(group)) tell(group.entries());
+    // All are asked first, as in the product.
+    const concerned = this.#commitListeners.filter(({ passes }) => !passes(group));
+    for (const { tell } of concerned) tell(group.entries());
   }
 
   protected tellReaderFree(): void {

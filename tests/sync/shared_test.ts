@@ -431,3 +431,46 @@ Deno.test("[PG5] commits of another server that nobody's query can have read are
   await settle();
   assert.equal(socket.value(1), 5);
 });
+
+Deno.test("[PG5] a query begins at commits of another server that nobody was told of", async () => {
+  const world = new World({ queries: { nothing: () => "read" } });
+  world.host.follows = true;
+  const socket = world.connected();
+  socket.add(0, "nothing");
+  await settle();
+  world.host.write({ a: 1 });
+  socket.add(1, "get", { key: "a" });
+  await settle();
+  assert.equal(world.host.groupsMade, 0);
+  assert.deepEqual([socket.value(0), socket.value(1)], ["read", 1], "together, at the ts of now");
+});
+
+Deno.test("[PG5] an answer that came before its commits were told is shown with them, whatever they change", async () => {
+  const world = new World({ queries: { nothing: () => "read", neither: () => "read either" } });
+  const { host } = world;
+  host.follows = true;
+  const socket = world.connected();
+  socket.add(0, "nothing");
+  await settle();
+  host.muted = true;
+  host.write({ b: 1 });
+  socket.add(1, "neither");
+  await settle();
+  assert.throws(() => socket.value(1), /no value/, "the two have no ts in common yet");
+  host.muted = false;
+  host.tellMuted();
+  await settle();
+  assert.deepEqual([socket.value(0), socket.value(1)], ["read", "read either"]);
+});
+
+Deno.test("[PG5] what is not known to be unread by a query is told", async () => {
+  const world = new World();
+  world.host.follows = true;
+  world.host.unknownReads.add("get");
+  const socket = world.connected();
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  world.host.write({ b: 1 });
+  await settle();
+  assert.equal(world.host.groupsMade, 1);
+});

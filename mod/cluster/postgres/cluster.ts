@@ -98,8 +98,11 @@ export class PostgresCluster implements AsyncDisposable {
   readonly #notices = new Notices();
   readonly #attention = new Attention({
     isWatched: () => this.#ready !== null || (this.#served?.sockets() ?? 0) > 0,
-    // What waits for rows to come together goes on.
-    wake: () => this.#notices.told(channelsOf(this.#options.place.schema).lease),
+    // What waits for rows, or for some to come together, goes on: perhaps nobody tells of any.
+    wake: () => {
+      const { log, lease } = channelsOf(this.#options.place.schema);
+      for (const channel of [log, lease]) this.#notices.told(channel);
+    },
   });
   readonly #holder = crypto.randomUUID();
   readonly #lease: Lease;
@@ -190,6 +193,17 @@ export class PostgresCluster implements AsyncDisposable {
     const statements = statementsFor(place.schema);
     try {
       const identity = await findOrMake(options, { connection, statements });
+      const [disk] = await connection.query(statements.fsync);
+      if (disk?.["fsync"] === "off") {
+        options.log(
+          "warn",
+          "The cluster's database does not sync its disk: a power failure there loses commits",
+          {
+            place: placeOf(place),
+            setting: "fsync = off",
+          },
+        );
+      }
       const cluster = new PostgresCluster(options, { identity, connection, statements });
       cluster.#loop = cluster.#run();
       return cluster;

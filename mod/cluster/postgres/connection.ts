@@ -48,6 +48,13 @@ const AWAY = /^(?:08|53|57P|57014|55P03|58|25006|40001|40P01|XX)/;
 /** Those of them after which nothing of the statement has happened, when the connection goes on. */
 const REFUSED = /^(?:53|57014|55P03|58|25006|40001|40P01)/;
 
+/**
+ * What is committed here is acknowledged: where it would be confirmed before it is on the database's disk it is not. What
+ * waits for standbys as well stays as it is set.
+ */
+const SYNCED_SQL = `select set_config('synchronous_commit', 'on', false)
+  where current_setting('synchronous_commit', true) = 'off'`;
+
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
   #client: Promise<Client> | null = null;
@@ -137,6 +144,7 @@ export class Connection implements AsyncDisposable {
     if (onNotice !== undefined) client.on("notification", ({ channel }) => onNotice(channel));
     try {
       await client.connect();
+      await client.query(SYNCED_SQL);
       for (const text of first?.() ?? []) await client.query(text);
     } catch (error) {
       this.#client = null;

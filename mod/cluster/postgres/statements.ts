@@ -133,6 +133,8 @@ export function statementsFor(schemaName: string) {
          then (extract(epoch from until - now()) * 1000)::double precision else -1 end as left_ms
        from ${schema}.lease where one = 1`,
     ),
+    /** No value: it has no such setting. */
+    fsync: named("fsync", `select current_setting('fsync', true) as fsync`),
     snapshots: named(
       "snapshots",
       `select seq, ts, sum, name, bytes, (extract(epoch from now() - made_at) * 1000)::double precision as age_ms

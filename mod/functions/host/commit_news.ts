@@ -18,6 +18,7 @@ export class CommitNews {
   readonly #groups: (() => void)[] = [];
   readonly #reloads: (() => void)[] = [];
   readonly #ends: ((ts: number) => void)[] = [];
+  readonly #awaits: (() => void)[] = [];
   /** Answers that show newer commits than were told of here. */
   readonly #answers: Arrivals;
   #ts = 0;
@@ -53,6 +54,11 @@ export class CommitNews {
     this.#reloads.push(listener);
   }
 
+  /** Called when an answer waits for a commit that was not told of here yet. */
+  onAwaited(listener: () => void): void {
+    this.#awaits.push(listener);
+  }
+
   /** Called when everybody else has been told of the commits up to a ts. Must not throw. */
   onTold(listener: (ts: number) => void): void {
     this.#ends.push(listener);
@@ -77,7 +83,9 @@ export class CommitNews {
   followed(group: FollowedGroup): void {
     this.#ts = group.ts;
     this.#count += group.count;
-    const concerned = group.count === 0 ? [] : this.#commits.filter(({ passes }) => !passes(group));
+    const concerned = group.count === 0
+      ? []
+      : this.#commits.filter((listener) => !this.#passes(listener, group));
     if (concerned.length > 0) this.#tellMade(group, concerned);
     this.#tell(this.#groups, undefined);
     this.#end(group.ts);
@@ -97,7 +105,9 @@ export class CommitNews {
 
   /** Resolves when everybody was told of the commits up to this one, or after a bounded time. */
   async told(ts: number): Promise<void> {
-    if (ts > this.#ts) await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
+    if (ts <= this.#ts) return;
+    this.#tell(this.#awaits, undefined);
+    await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
   }
 
   /** One listener's fault must neither keep the others from hearing nor end an isolate. */
@@ -108,6 +118,15 @@ export class CommitNews {
   /** Lets everything go that waits for commits. */
   close(): void {
     this.#answers.close();
+  }
+
+  #passes({ passes }: CommitListener, group: FollowedGroup): boolean {
+    try {
+      return passes(group);
+    } catch (error) {
+      this.#log("error", "A listener of the isolates failed", { error });
+      return false;
+    }
   }
 
   #tellMade(group: FollowedGroup, concerned: readonly CommitListener[]): void {

@@ -304,6 +304,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#news.onReload(listener);
   }
 
+  /** Called when an answer waits for a commit that was not told of here yet. */
+  onAwaited(listener: () => void): void {
+    this.#news.onAwaited(listener);
+  }
+
   /** Rows of the journal are safe elsewhere, or cannot be gone on from. */
   tendJournal(message: JournalConfirmed | JournalRestart): void {
     this.#writer.tendJournal(message);

@@ -62,7 +62,7 @@ export async function beginInCluster(
 }
 
 /** What is asked again and again without anybody looking at what is shown. */
-const WATCHED_OVER = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
+const NO_LOOK = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
 
 export interface ClusterFeature extends Feature {
   /** `null` on a server that is alone. */
@@ -85,6 +85,8 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null };
+  // What waits for rows is shown what they hold at once.
+  host.onAwaited(() => void cluster.look());
   const served: ServedState = {
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
@@ -156,7 +158,7 @@ export function caughtUpWith(
 
 /**
  * Asked with the path of each request that this server answers by itself while it follows: `null`, or what the request waits
- * for, which is bounded. Where nobody had looked for a while what is shown may be a second old.
+ * for, which is bounded and never rejects. Where nobody had looked for a while what is shown may be a second old.
  */
 export function lookedAt(
   cluster: Pick<PostgresCluster, "look" | "figures">,
@@ -164,9 +166,12 @@ export function lookedAt(
 ): (path: string) => Promise<void> | null {
   let waking: Promise<void> | null = null;
   return (path) => {
-    if (!WATCHED_OVER.test(path) && cluster.look() && cluster.figures.awayMs === null) {
-      waking = caughtUp(clusterLimits.firstLookWaitMs).finally(() => waking = null);
+    if (NO_LOOK.test(path)) return null;
+    if (cluster.look() && cluster.figures.awayMs === null) {
+      // What the database refuses is told by whoever follows; what is here can be shown.
+      waking = caughtUp(clusterLimits.firstLookWaitMs).catch(() => {}).finally(() => waking = null);
     }
-    return waking;
+    // Sockets wait by themselves.
+    return path === "/api/sync" ? null : waking;
   };
 }

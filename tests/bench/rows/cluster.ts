@@ -199,7 +199,7 @@ async function applied(
     measured: `${us("follower").toFixed(1)} us, ${us("ofMain").toFixed(1)} of them in main`,
     control: `${us("alone").toFixed(1)} us to execute it, ${us("leader").toFixed(1)} us at the leader`,
     ratio: us("follower") / us("alone"),
-    target: looks ? null : { atMost: 0.2 },
+    target: { atMost: 0.2 },
     details: shares,
   };
 }

@@ -102,3 +102,26 @@ Deno.test("after rows of which something else was told everybody looks anew", ()
   assert.deepEqual(noted, ["reload at 3", "group at 3", "told 3"]);
   assert.deepEqual(logged, ["error The commits of applied rows could not be told"]);
 });
+
+Deno.test("who waits for a commit that was not told of yet is told of, and who does not wait is not", async () => {
+  const { it } = news();
+  let awaited = 0;
+  it.onAwaited(() => void awaited++);
+  it.begin(4);
+  await it.told(4);
+  assert.equal(awaited, 0);
+  const waiting = it.told(6);
+  assert.equal(awaited, 1);
+  it.group([entry], 6);
+  await waiting;
+});
+
+Deno.test("a listener that cannot say whether a group passes is told of it, and keeps no other from hearing", () => {
+  const { it, logged, noted } = news();
+  it.onCommits(() => void noted.push("told all the same"), () => {
+    throw new Error("a fault");
+  });
+  it.followed({ ts: 1, count: 1, spaces: new Set(), ofService: false, entries: () => [entry] });
+  assert.deepEqual(noted, ["commits 1 at 1", "told all the same", "group at 1", "told 1"]);
+  assert.deepEqual(logged, ["error A listener of the isolates failed"]);
+});

@@ -95,8 +95,9 @@ export class FollowingWriter implements MutationWriter {
       isolate.send(message, next.map(({ body }) => body));
       const answered = await answer.promise.finally(() => this.#waiting = null);
       if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
+      const group = new AppliedGroup(next, answered);
       this.#reached = answered.reached;
-      if (tells) this.#options.onGroup(new AppliedGroup(next, answered));
+      if (tells) this.#options.onGroup(group);
       return answered.reached;
     });
   }
