@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
+import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
 import { rateLimits } from "../../mod/auth/limits.ts";
 import { bearerOf, type TestServer } from "../auth/server/test_server.ts";
@@ -245,6 +246,42 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     const told = await fetch(`${b.url}/api/admin/cluster`, { headers });
     assert.equal((await told.json()).role, "follower");
   });
+
+  await steps.step(
+    "[PG5] [PG15] what came together while nobody looked is shown to whoever asks, or waits for an answer",
+    async () => {
+      const limits = clusterLimits as {
+        lookMs: number;
+        unseenGatherMsPerCommit: number;
+        unseenGatherMsMax: number;
+      };
+      const before = { ...limits };
+      // Without anybody who looks nothing is read on, after a first commit.
+      Object.assign(limits, { lookMs: 50, unseenGatherMsPerCommit: 1e6, unseenGatherMsMax: 1e6 });
+      const shown = async () => (await (await fetch(`${b.url}/api/health`)).json()).ts;
+      /** Gives back the ts of a commit that is not shown. */
+      const unseen = async () => {
+        await new Promise((resolve) => setTimeout(resolve, 2 * limits.lookMs));
+        for (;;) {
+          const ts = await add(a, "unseen");
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          if (await shown() < ts) return ts;
+        }
+      };
+      try {
+        let ts = await unseen();
+        const { body } = await b.post("/api/query", { path: "notes:list", args: {} });
+        assert.ok(body.value.includes("unseen") && await shown() >= ts, "by a query");
+        ts = await unseen();
+        const hook = await fetch(`${b.url}/hook`, { method: "POST", body: "looks" });
+        assert.deepEqual([hook.status, await hook.text()], [201, "looks"]);
+        assert.ok(await shown() > ts, "by an answer of the leader");
+      } finally {
+        Object.assign(limits, before);
+        await notes(b);
+      }
+    },
+  );
 
   await steps.step("[PG20] servers that were told a folder refuse a deploy, whichever is asked", async () => {
     for (const { url } of [a, b]) {
