@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { ClusterError } from "../../mod/cluster/postgres/cluster_error.ts";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
+import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { Notices } from "../../mod/cluster/postgres/notices.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf } from "../engine/support.ts";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
-import { joinCluster } from "./support/joined.ts";
+import { joinCluster, servedState } from "./support/joined.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const schema = schemaOf({ items: anyTable() });
@@ -64,6 +65,10 @@ Deno.test("[PG1] [PG5] [PG8] [PG25] a server's part in its cluster", async (t) =
   await t.step(
     "who is ready and is left the lease leads without asking anything more, and only from the end of the log",
     () => leftTo(postgres),
+  );
+  await t.step(
+    "who begins waits for a first snapshot, which is tried again soon, and gives up when it is told to stop",
+    () => waitsForSnapshot(postgres),
   );
   await t.step(
     "a database that confirms what is not on its disk is asked not to, and one that syncs nothing is told of",
@@ -257,5 +262,33 @@ async function syncsWhatItConfirms(postgres: TestPostgres): Promise<void> {
     ]);
   } finally {
     await client.end();
+  }
+}
+
+async function waitsForSnapshot(postgres: TestPostgres): Promise<void> {
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
+  const limits = clusterLimits as { firstSnapshotRetryMs: number };
+  const { firstSnapshotRetryMs } = limits;
+  limits.firstSnapshotRetryMs = 10;
+  try {
+    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder });
+    assert.equal(await a.begin(), "leader");
+    let tries = 0;
+    const makeBackup = () => Promise.reject(new Error(`No room, ${++tries}`));
+    a.serve(servedState({ makeBackup }));
+    const logged: string[] = [];
+    const log = (level: string, message: string) => void logged.push(`${level} ${message}`);
+    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, log });
+    const begun = assert.rejects(b.begin(), { name: "AbortError" });
+    await until(() => tries > 1);
+    assert.deepEqual(logged, [
+      "info The cluster has no snapshot yet: this server waits for the one of its leader",
+    ]);
+    b.stopping();
+    await begun;
+  } finally {
+    limits.firstSnapshotRetryMs = firstSnapshotRetryMs;
   }
 }

@@ -574,18 +574,21 @@ export class PostgresCluster implements AsyncDisposable {
     return (await this.#newestSnapshot()).seq !== position.seq;
   }
 
-  /** A cluster that was made a moment ago has its first one soon. */
+  /** A cluster that was made a moment ago has its first one soon, or when its data are copied. */
   async #newestSnapshot(): Promise<Snapshot> {
-    const { startMs = clusterLimits.startMs } = this.#options;
+    const { startMs = clusterLimits.firstSnapshotMs, log } = this.#options;
+    let waits = false;
     for (const until = performance.now() + startMs;;) {
       const [newest] = await this.#askAgain(() => listSnapshots(this.#connection, this.#statements));
       if (newest !== undefined) return newest;
+      if (!waits) log("info", "The cluster has no snapshot yet: this server waits for the one of its leader");
+      waits = true;
       if (performance.now() > until) {
         throw new ClusterError(
           "The cluster has no snapshot to begin with yet: its first server makes one when it serves",
         );
       }
-      await wait(clusterLimits.reconnectMs, undefined, { signal: this.#stopping.signal });
+      await wait(clusterLimits.firstSnapshotLookMs, undefined, { signal: this.#stopping.signal });
     }
   }
 

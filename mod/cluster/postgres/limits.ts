@@ -65,6 +65,11 @@ export const clusterLimits = {
   snapshotFetchRetryMs: 1_000,
   /** A snapshot that failed is tried again after this long. */
   snapshotRetryMs: 60_000,
+  /** The same where there is none yet: nobody else can begin. */
+  firstSnapshotRetryMs: 5_000,
+  /** A server that begins waits this long for a first one, which may be of large data, and looks so often. */
+  firstSnapshotMs: 600_000,
+  firstSnapshotLookMs: 250,
   /** Snapshots that are kept; the log is kept from the oldest of them on. */
   snapshotsKept: 2,
   /** Rows of the log that one statement removes. */

@@ -53,6 +53,8 @@ export class Snapshots implements AsyncDisposable {
   readonly #options: SnapshotsOptions;
   #running: Promise<void> | null = null;
   #failedAt = -Infinity;
+  /** Whether others can begin with one. */
+  #areThere = false;
   /** Of what was kept when the newest was made. */
   #bytesThen = 0;
   readonly #closing = new AbortController();
@@ -63,7 +65,9 @@ export class Snapshots implements AsyncDisposable {
 
   /** Looks whether one is due, and makes it; one at a time. Never rejects. */
   tend(): Promise<void> {
-    if (this.#closed || performance.now() - this.#failedAt < clusterLimits.snapshotRetryMs) {
+    const { snapshotRetryMs, firstSnapshotRetryMs } = clusterLimits;
+    const retryMs = this.#areThere ? snapshotRetryMs : firstSnapshotRetryMs;
+    if (this.#closed || performance.now() - this.#failedAt < retryMs) {
       return Promise.resolve();
     }
     return this.#running ??= this.#tend().catch((error) => {
@@ -102,6 +106,7 @@ export class Snapshots implements AsyncDisposable {
   async #tend(): Promise<void> {
     const { connection, statements } = this.#options;
     const [newest] = await listSnapshots(connection, statements);
+    this.#areThere = newest !== undefined;
     if (newest !== undefined && !this.#isDue(newest)) return;
     await this.#make();
     await this.#removeOld();
