@@ -7,7 +7,9 @@ import { linkLimits } from "./limits.ts";
 interface Early {
   readonly conn: Deno.TcpConn;
   readonly greeted: Promise<Greeted>;
-  readonly end: ReturnType<typeof setTimeout>;
+  readonly timer: ReturnType<typeof setTimeout>;
+  /** Nobody leads in time: ends the handshake where it waits for that. */
+  readonly giveUp: () => void;
 }
 
 export class EarlyFollowers implements Disposable {
@@ -33,18 +35,21 @@ export class EarlyFollowers implements Disposable {
       return closeQuietly(conn);
     }
     const { promise: led } = this.#led;
+    const { promise: over, reject } = Promise.withResolvers<never>();
+    over.catch(() => {});
     const greeted = greetFollower(conn, {
       secret: this.#secret,
       sealed: true,
-      passes: ({ requests }) => requests === true ? led : undefined,
+      passes: ({ requests }) => requests === true ? Promise.race([led, over]) : undefined,
     });
-    const end = setTimeout(() => closeQuietly(conn), linkLimits.strangerMs);
-    const early = { conn, greeted, end };
+    const early: Early = {
+      conn,
+      greeted,
+      timer: setTimeout(() => this.#end(early), linkLimits.strangerMs),
+      giveUp: () => reject(new Error("Nobody leads here yet")),
+    };
     this.#all.add(early);
-    greeted.catch(() => {
-      closeQuietly(conn);
-      this.#forget(early);
-    });
+    greeted.catch(() => this.#end(early));
   }
 
   /** From now on they are the leader's. */
@@ -58,14 +63,18 @@ export class EarlyFollowers implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const early of [...this.#all]) {
-      this.#forget(early);
-      closeQuietly(early.conn);
-    }
+    for (const early of [...this.#all]) this.#end(early);
   }
 
-  #forget(early: Early): void {
-    clearTimeout(early.end);
-    this.#all.delete(early);
+  /** Does nothing to one that is the leader's. */
+  #end(early: Early): void {
+    if (!this.#forget(early)) return;
+    closeQuietly(early.conn);
+    early.giveUp();
+  }
+
+  #forget(early: Early): boolean {
+    clearTimeout(early.timer);
+    return this.#all.delete(early);
   }
 }

@@ -209,6 +209,45 @@ Deno.test("[PG16] who comes to the next leader before it serves is let in meanwh
   for (const { conn } of [request, link, stranger]) conn.close();
 });
 
+Deno.test("[PG17] who comes early and is not taken in time makes room, and is not the leader's", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const limits = linkLimits as { strangerMs: number; handshakesOfAddressMax: number };
+  const { strangerMs, handshakesOfAddressMax } = limits;
+  using early = new EarlyFollowers("right");
+  const conns: Deno.TcpConn[] = [];
+  const come = async (hello: object) => {
+    const conn = await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port });
+    conns.push(conn);
+    early.hold(await listener.accept());
+    const reader = new FrameReader(conn);
+    const greeted = greet({ conn, reader, secret: "right", sealed: true }, hello);
+    return { reader, greeted: greeted.then(() => true, () => false) };
+  };
+  try {
+    Object.assign(limits, { strangerMs: 200, handshakesOfAddressMax: 2 });
+    const link = await come({ name: "f", commits: false });
+    const request = await come({ name: "f", commits: false, requests: true });
+    assert.equal(await link.greeted, true);
+    assert.equal(await (await come({ name: "f", commits: false })).greeted, false, "there is no room");
+    assert.equal(await request.greeted, false);
+    assert.equal(await link.reader.next(4_096).catch(() => null), null, "the link ends as well");
+    limits.strangerMs = strangerMs;
+    const later = await come({ name: "f", commits: false });
+    assert.equal(await later.greeted, true);
+    let taken = 0;
+    early.giveTo({
+      take(conn) {
+        taken++;
+        conn.close();
+      },
+    });
+    assert.equal(taken, 1);
+  } finally {
+    Object.assign(limits, { strangerMs, handshakesOfAddressMax });
+    for (const conn of conns) conn.close();
+  }
+});
+
 Deno.test("[WK9] what comes before the secret is short, and nonsense behind it ends the link alone", async () => {
   await using world = new World();
   const early = await world.connect();

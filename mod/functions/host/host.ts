@@ -133,10 +133,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const early = continues ? this.#readers.start() : null;
     const held = continues ? this.#holdCode() : null;
     for (const begun of [early, held]) begun?.catch(() => {});
-    const ready = await this.#writer.start();
+    // All are waited for whatever the others come to: what is held is let go of at the end.
+    const ready = await this.#writer.start().catch(async (error) => {
+      await Promise.allSettled([early, held]);
+      throw error;
+    });
     this.#served.declare(ready);
     this.#news.begin(ready.ts);
-    // Both are waited for whatever the other comes to: what is held is let go of at the end.
     const ends = await Promise.allSettled([this.#startReading(early, ready), held ?? this.#holdCode()]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }

@@ -73,6 +73,7 @@ export class Replication implements AsyncDisposable {
   #snapshot: Promise<void> = Promise.resolve();
   /** Settles when the generation has a snapshot, or will not have one soon. */
   readonly #firstSnapshot = Promise.withResolvers<void>();
+  #begun = false;
   #closed = false;
 
   private constructor(options: ReplicationOptions) {
@@ -103,6 +104,7 @@ export class Replication implements AsyncDisposable {
 
   /** See {@linkcode start}. To be called once. */
   async begin(): Promise<void> {
+    this.#begun = true;
     await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
     const fault = await this.#start();
     if (fault !== null && (fault.fault === "target" || fault.fault === "refused")) {
@@ -196,7 +198,8 @@ export class Replication implements AsyncDisposable {
     await this.#process?.close(replicationLimits.closeMs);
     await this.#snapshot;
     await this.#heartbeat[Symbol.asyncDispose]();
-    await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
+    // Before it has begun a snapshot there is the other server's.
+    if (this.#begun) await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
   }
 
   /** Starts the process. Gives back what the target said first. */

@@ -51,8 +51,6 @@ export async function startAccounts(
   { secret, metrics }: { readonly secret: LoadedSecret; readonly metrics: Metrics | null },
 ): Promise<AccountsFeature> {
   const { config: { dataDir }, host, log } = context;
-  // A database to which nothing was ever written has nobody to tell.
-  if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
   if (secret.wasReadableByOthers) {
     log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
   }
@@ -84,6 +82,8 @@ export async function startAccounts(
     applyCommits: (entries) => service.applyCommits(entries),
     reload: () => service.recheckSessions(),
     async start() {
+      // A database to which nothing was ever written has nobody to tell.
+      if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
       channel = await AdminChannel.open({
         dataDir,
         run: (command) =>

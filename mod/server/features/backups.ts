@@ -73,7 +73,7 @@ interface Schedule extends AsyncDisposable {
 
 /** The schedule of backups, if there is one. When the server stops, one on its way to its place ends. */
 export async function startBackups(
-  { config: { dataDir, backups: config, storage }, log }: FeatureContext,
+  { config: { dataDir, backups: config, storage }, takesOver, log }: FeatureContext,
   parts: {
     readonly backupPlace: BackupPlace | null;
     readonly maintenance: MaintenanceFeature;
@@ -87,7 +87,7 @@ export async function startBackups(
   const { backupPlace: first, maintenance, admin, cluster } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
   const scheduleOf = async (config: BackupsConfig, place: BackupPlace): Promise<Schedule> => {
-    await emptyFolder(outgoingDir);
+    if (started) await emptyFolder(outgoingDir);
     const backups = new ScheduledBackups({
       target: place.target,
       make: maintenance.makeBackup,
@@ -112,10 +112,12 @@ export async function startBackups(
       },
     };
   };
-  let schedule = config === null || first === null ? null : await scheduleOf(config, first);
   let started = false;
-  // Of a server that had a schedule, and was killed.
-  if (schedule === null) await removeIfThere(outgoingDir);
+  let schedule = config === null || first === null ? null : await scheduleOf(config, first);
+  // What is there is of a server that was killed, or of the one that still works here.
+  const clear = async () =>
+    schedule === null ? await removeIfThere(outgoingDir) : await emptyFolder(outgoingDir);
+  if (!takesOver) await clear();
   return {
     leads: true,
     get target() {
@@ -128,7 +130,8 @@ export async function startBackups(
       run: () =>
         schedule?.backups.run() ?? Promise.resolve({ kind: "failed", reason: "there is no schedule" }),
     }),
-    start() {
+    async start() {
+      if (takesOver) await clear();
       started = true;
       schedule?.backups.start();
     },

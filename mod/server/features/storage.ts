@@ -115,7 +115,7 @@ async function openStore({ config, takesOver, again, log }: FeatureContext): Pro
     const later = shared && again === true
       ? (error: unknown) => log("warn", "Uploads that have not ended could not be looked for", { error })
       : undefined;
-    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared, later });
+    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: shared || takesOver, later });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });
