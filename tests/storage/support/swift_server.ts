@@ -153,7 +153,7 @@ export class SwiftServer implements AsyncDisposable {
     run("swift-proxy-server", [join(dir, "proxy.conf")]);
     const server = new SwiftServer(port, { dir, children });
     try {
-      await server.#ready();
+      await server.#ready(ports.map(([, port]) => Number(port)));
       return server;
     } catch (error) {
       await server[Symbol.asyncDispose]();
@@ -161,10 +161,15 @@ export class SwiftServer implements AsyncDisposable {
     }
   }
 
-  async #ready(): Promise<void> {
+  /** The proxy may be up before those that it asks, and refuses then. */
+  async #ready(backEnds: readonly number[]): Promise<void> {
+    const listens = (port: number) =>
+      Deno.connect({ hostname: "127.0.0.1", port }).then((conn) => (conn.close(), true), () => false);
     const health = () =>
       fetch(`${this.endpoint}/healthcheck`).then((response) => response.text()).catch(() => "");
-    await until(async () => await health() === "OK", {
+    const isUp = async () =>
+      (await Promise.all(backEnds.map(listens))).every(Boolean) && await health() === "OK";
+    await until(isUp, {
       what: "Swift is up",
       timeoutMs: START_MS,
       everyMs: 100,
