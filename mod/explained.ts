@@ -45,7 +45,7 @@ const OF_THE_SERVER: readonly Row[] = [
   ],
   [/administrator/, "administration"],
   [/Port \d+ of|data folder|database of/, "operating"],
-  [/is no variable of the server|--[a-z-]+/, "options"],
+  [/did you mean SYNCLINE_|--[a-z-]+/, "options"],
 ];
 
 /** The path of the page on a server, such as `/_/docs/limits`; `null` where there is none. */

@@ -3,7 +3,7 @@ import { Command, CommanderError, Option } from "commander";
 import { OptionValueError } from "../config/option_types.ts";
 import {
   type CommandName,
-  type GivenTexts,
+  type ExplicitValues,
   type OptionName,
   optionsOf,
   type OptionSpec,
@@ -37,7 +37,7 @@ export interface CommandSpec {
   readonly run: (
     options: OptionValues,
     argument: string,
-    given: GivenTexts,
+    given: ExplicitValues,
     second: string,
   ) => Promise<number>;
 }
@@ -138,7 +138,7 @@ function givenTexts(
     readonly table: readonly [OptionName, OptionSpec][];
     readonly env: (name: string) => string | undefined;
   },
-): GivenTexts {
+): ExplicitValues {
   const flags: Record<string, unknown> = command.opts();
   const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
   for (const [name, spec] of table) {
@@ -154,7 +154,7 @@ function givenTexts(
 
 function optionValues(
   command: Command,
-  { table, given }: { readonly table: readonly [OptionName, OptionSpec][]; readonly given: GivenTexts },
+  { table, given }: { readonly table: readonly [OptionName, OptionSpec][]; readonly given: ExplicitValues },
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, spec] of table) {

@@ -1,5 +1,5 @@
 /** Hints on the environment that a server is started with. */
-import { misspelt } from "../config/misspelt.ts";
+import { environmentSuggestions } from "../config/environment_suggestions.ts";
 import { options } from "../config/options.ts";
 
 /** Names that are no options: the tasks of this repository and the package of npm set them. */
@@ -22,7 +22,7 @@ export async function environmentHints(): Promise<readonly string[]> {
       stderr: "null",
     }).output();
     const names = [...new TextDecoder().decode(stdout).matchAll(EXPORTED)].map(([, name = ""]) => name);
-    return misspelt(names, [...Object.values(options).map(({ env }) => env), ...FURTHER]);
+    return environmentSuggestions(names, [...Object.values(options).map(({ env }) => env), ...FURTHER]);
   } catch (error) {
     // A server without a shell serves all the same.
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotCapable) return [];

@@ -1,7 +1,7 @@
 /** The command `replica verify`: reads everything at a replica and rebuilds the newest state, to see that it can be done. */
 import { stderrLog } from "../kit/log.ts";
 import { OptionValueError } from "../config/option_types.ts";
-import { parseBackupPlace } from "../config/options.ts";
+import { parseBackupTarget } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
@@ -20,7 +20,7 @@ export const replicaVerifyCommand: CommandSpec = {
       using progress = new ConsoleProgress();
       const report = await withReplica(
         options,
-        parseBackupPlace(argument),
+        parseBackupTarget(argument),
         (target) => verifyReplica(target, { folder, onProgress: (step) => showPoint(progress, step) }),
       );
       progress[Symbol.dispose]();

@@ -1,7 +1,7 @@
 /** What the commands `restore --from` and `replica` do with a replica: opening it, telling of it, choosing a point in it. */
 import { ConsoleProgress } from "./console_progress.ts";
 import { showPoint } from "./replica_progress.ts";
-import { placeConfig } from "../config/places.ts";
+import { locationConfig } from "../config/locations.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import {
@@ -21,7 +21,7 @@ type Place = NonNullable<OptionValues["from"]>;
 /** Opens what is named as a replica: one, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
 async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTarget> {
   if (from.kind !== "postgres") {
-    const place = placeConfig(options, from);
+    const place = locationConfig(options, from);
     if (place.kind === "bucket") await requireNetwork(place.place);
     return await openTarget(place, { make: false });
   }
@@ -36,7 +36,7 @@ async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTar
       "A cluster is restored from snapshots and its log: say with --cluster-snapshots where they are",
     );
   }
-  const snapshots = placeConfig(options, clusterSnapshots);
+  const snapshots = locationConfig(options, clusterSnapshots);
   if (snapshots.kind === "bucket") await requireNetwork(snapshots.place);
   // The driver is loaded only here.
   const { openClusterReplica } = await import("../cluster/postgres/mod.ts");

@@ -15,7 +15,7 @@ import { emptyFolder } from "../ops/spooled_body.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { INCOMING_DIR } from "../config/config.ts";
-import { s3Config } from "../config/places.ts";
+import { bucketLocation } from "../config/locations.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import { applyRestore } from "../server/data/data_restore.ts";
 import type { OptionValues } from "../config/options.ts";
@@ -122,7 +122,7 @@ async function restoreRemote(
   options: OptionValues,
   { archive, remote }: { readonly archive: string; readonly remote: RemoteArchive },
 ): Promise<string> {
-  const place = s3Config(options, remote, "Backups");
+  const place = bucketLocation(options, remote, "Backups");
   using lock = await DataLock.acquire(options.data, { by: "restore" });
   const folder = join(options.data, INCOMING_DIR);
   await emptyFolder(folder);

@@ -7,7 +7,7 @@ import { environmentHints } from "./environment_hints.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { resolveConfig } from "../config/resolve_config.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
-import type { GivenTexts, ServeOptions } from "../config/options.ts";
+import type { ExplicitValues, ServeOptions } from "../config/options.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { narrowPermissions, networkInterfaces } from "../server/permissions/narrow.ts";
 import { Server } from "../server/server.ts";
@@ -22,7 +22,7 @@ export const serveCommand: CommandSpec = {
   run: (options, _argument, given) => serve(options, given),
 };
 
-async function serve(options: ServeOptions, given: GivenTexts): Promise<number> {
+async function serve(options: ServeOptions, given: ExplicitValues): Promise<number> {
   using signals = new StopSignals();
   const log = stderrLog({ debug: options.dev });
   const restart = Promise.withResolvers<"restart">();
@@ -32,7 +32,7 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     const hints = environmentHints();
     const native = await openNativeSockets();
     const cwd = Deno.cwd();
-    for (const hint of [...config.hints ?? [], ...await hints]) log("warn", hint);
+    for (const hint of [...config.warnings ?? [], ...await hints]) log("warn", hint);
     await narrowPermissions(config, log);
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.

@@ -1,155 +1,155 @@
-/** What a server is started with. */
+/** The configuration of a server. */
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import type { MemoryPlan } from "./memory.ts";
-import type { GivenTexts, HostAndPort, ServeOptions } from "./options.ts";
+import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
 
 export interface ServeConfig {
   readonly host: string;
-  /** `null`: the default port, or the next free one. 0: any free one. */
+  /** `null` for the default port or the next free one; 0 for any free port. */
   readonly port: number | null;
-  /** Processes that share the port, this one included. */
+  /** Number of processes that share the port, including this one. */
   readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;
   /** Absolute. */
   readonly functionsDir: string;
-  /** Whether that folder is served whatever is deployed. */
+  /** Whether that folder is served even if a version was deployed. */
   readonly pinned: boolean;
-  /** Hash of the version that was deployed to the data folder and is served in place of the folder; `null` when there is none. */
+  /** Hash of the deployed version that is served instead of the folder, or `null`. */
   readonly deployed: string | null;
   /** Absolute; `null` without a static frontend. */
   readonly staticDir: string | null;
-  /** Whether the bundled example is served because there is no app. */
+  /** Whether the bundled example is served. */
   readonly example: boolean;
   readonly dev: boolean;
-  /** Whether a server that has the data folder is asked to give way. */
+  /** Whether to take over from a server that holds the data folder. */
   readonly takeover: boolean;
-  /** Address of a server of the frontend, without a slash at its end; `null` without one. */
+  /** Origin of the frontend development server, or `null`. */
   readonly devFrontendUrl: string | null;
-  /** Whether `dev` checks types. */
+  /** Whether `dev` type-checks the functions. */
   readonly typeCheck: boolean;
   /** Hosts that actions may reach; `null` for any. */
   readonly actionNet: readonly string[] | null;
-  /** How long queries and mutations may run. */
+  /** Maximum run times. */
   readonly timeouts: { readonly queryMs: number; readonly mutationMs: number };
-  /** What actions see as `ctx.env`. */
-  readonly env: Readonly<Record<string, string>>;
-  /** What is to be said of what it is started with, a sentence each. */
-  readonly hints?: readonly string[];
-  /** Address of the server for browsers, without a slash at its end; `null`: the one it listens on. */
+  /** The variables of `ctx.env`. */
+  readonly actionEnv: Readonly<Record<string, string>>;
+  /** Sentences logged at the start. */
+  readonly warnings?: readonly string[];
+  /** Origin of the server for browsers; `null` for the address it listens on. */
   readonly publicUrl: string | null;
-  /** Origins of pages that may use the API beside the server's own; `null`: any. */
+  /** Page origins that may use the API in addition to the server's own; `null` for any. */
   readonly allowedOrigins: readonly string[] | null;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
-  /** What flags and variables say, for settings to be put under it; `null`: there are no settings. */
-  readonly given: GivenOptions | null;
+  /** Explicitly set options, which take precedence over settings; `null` if there are no settings. */
+  readonly explicitOptions: ExplicitOptions | null;
   readonly accounts: AccountsConfig;
   readonly storage: StorageConfig;
   /** `null` without scheduled backups. */
   readonly backups: BackupsConfig | null;
   /** `null` without replication. */
   readonly replication: ReplicationConfig | null;
-  /** `null`: the commits are the server's own. */
+  /** `null` unless the server follows a replica. */
   readonly follow: FollowConfig | null;
-  /** `null`: the server is alone. */
+  /** `null` for a single server. */
   readonly cluster: ClusterConfig | null;
-  /** What it is in its cluster now; `null` for a server that is alone. */
+  /** The current role in the cluster; `null` for a single server. */
   readonly clusterRole: "leader" | "follower" | null;
-  /** Memory that bounds are shares of. */
+  /** The memory budget. */
   readonly memoryBytes: number;
-  /** What each part of the server may use of it. */
+  /** How the budget is split. */
   readonly memory: MemoryPlan;
-  /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
+  /** Exit code for a restart by an administrator; `null` if restarts are not allowed. */
   readonly restartExitCode: number | null;
-  /** `null`: there are none. */
+  /** `null` if metrics are off. */
   readonly metrics: MetricsConfig | null;
-  /** How long runs are kept and how much of them; `null`: there is no execution log. */
+  /** `null` if the execution log is off. */
   readonly executionLog: ExecutionLogConfig | null;
 }
 
-/** What of the execution log is kept. */
+/** Retention of the execution log. */
 export interface ExecutionLogConfig {
   readonly keepMs: number;
   readonly bytesMax: number;
 }
 
-/** The options of `serve` as they were given. */
-export interface GivenOptions {
+/** The options of `serve` with the text of those set explicitly. */
+export interface ExplicitOptions {
   readonly values: ServeOptions;
-  readonly texts: GivenTexts;
+  readonly explicit: ExplicitValues;
 }
 
-/** Metrics that are on. */
+/** Configuration of `/metrics`. */
 export interface MetricsConfig {
-  /** What readers have to show; `null`: nothing. */
+  /** Required bearer token; `null` if none is required. */
   readonly token: string | null;
 }
 
-/** What the operator decided about stored files. */
+/** Configuration of file storage. */
 export interface StorageConfig {
-  /** `null`: in the data folder. */
+  /** `null` to store files in the data folder. */
   readonly s3: BucketPlace | null;
-  /** Largest upload. */
+  /** Maximum size of an upload. */
   readonly uploadBytesMax: number;
-  /** Whether signed URLs are the only read path. */
+  /** Whether files can only be read with signed URLs. */
   readonly privateReads: boolean;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
-  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  /** Allowed thumbnail sizes as `WxH`; `null` for any. */
   readonly thumbnailSizes: readonly string[] | null;
 }
 
-/** What the operator decided about scheduled backups. */
+/** Configuration of scheduled backups. */
 export interface BackupsConfig {
   readonly everyMs: number;
-  /** Scheduled backups that are kept. */
+  /** Number of scheduled backups to keep. */
   readonly keep: number;
-  /** A path is absolute. */
+  /** Paths are absolute. */
   readonly to:
     | { readonly kind: "folder"; readonly path: string }
     | { readonly kind: "bucket"; readonly place: BucketPlace };
 }
 
-/** What the operator decided about replication. */
+/** Configuration of replication. */
 export interface ReplicationConfig {
-  /** A path is absolute. */
-  readonly to: PlaceConfig;
+  /** Paths are absolute. */
+  readonly to: LocationConfig;
   readonly everyMs: number;
   readonly snapshotEveryMs: number;
-  /** How far back restores reach. */
+  /** How far back the replica can be restored. */
   readonly keepMs: number;
-  /** Journal that may wait. */
+  /** Maximum size of the pending journal. */
   readonly maxPendingBytes: number;
   readonly heartbeatUrl: string | null;
 }
 
-/** Where the commits of a server come from. */
+/** Configuration of a server that follows a replica. */
 export interface FollowConfig {
-  /** A path is absolute. */
-  readonly from: PlaceConfig;
-  /** Time between two looks for more. */
+  /** Paths are absolute. */
+  readonly from: LocationConfig;
+  /** Poll interval. */
   readonly everyMs: number;
-  /** Whether they are taken once more only, and the server's own follow. */
+  /** Whether to catch up once and then accept writes. */
   readonly promote: boolean;
 }
 
-/** What a server of a cluster has to know. */
+/** Configuration of a cluster server. */
 export interface ClusterConfig {
   readonly place: PostgresPlace;
   readonly secret: string;
-  /** A path is absolute. */
-  readonly snapshots: PlaceConfig;
-  /** Where the other servers reach this one; `null`: at the address with which it reaches the database. */
+  /** Paths are absolute. */
+  readonly snapshots: LocationConfig;
+  /** Address for the other servers; `null` for the address used to reach the database. */
   readonly address: HostAndPort | null;
-  /** Where it listens for them; `null`: at that address, as far as it is one of this machine. */
+  /** Address to listen on for the other servers; `null` for `address`, if it belongs to this machine. */
   readonly listen: HostAndPort | null;
 }
 
-/** Whether a server takes no writes, because its commits are made elsewhere. */
+/** Whether the server is a follower, which accepts no writes itself. */
 export function isFollower(
   { follow, clusterRole }: Pick<ServeConfig, "follow"> & {
     readonly clusterRole?: ServeConfig["clusterRole"];
@@ -158,31 +158,31 @@ export function isFollower(
   return follow !== null && !follow.promote || clusterRole === "follower";
 }
 
-/** A folder or a place in a bucket. */
-export type PlaceConfig =
+/** A folder or a location in a bucket. */
+export type LocationConfig =
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "bucket"; readonly place: BucketPlace };
 
-/** What the operator decided about accounts. */
+/** Configuration of accounts. */
 export interface AccountsConfig {
   readonly policy: AccountPolicy;
   readonly accessTokenMs: number;
   readonly redirectUrls: readonly string[];
-  /** `null`: no mail server. */
+  /** `null` without a mail server. */
   readonly smtp: SmtpOptions | null;
   /** Absolute; `null` for the built-in templates. */
   readonly templatesDir: string | null;
-  /** Texts of mails that are others than built in, as `Subject: ...`, an empty line and the text. */
+  /** Custom mail templates: `Subject: ...`, an empty line, and the body. */
   readonly mailTexts: Readonly<Partial<Record<MailKind, string>>>;
-  /** Providers and issuers; the path of a file is absolute. */
+  /** Providers and issuers. The path of a file is absolute. */
   readonly authConfig: AuthConfigPlace | null;
-  /** `null`: the host of the public address. */
+  /** `null` for the host name of the public URL. */
   readonly appName: string | null;
-  /** Those that are others than by default. */
+  /** Overrides of the default rate limits. */
   readonly rateLimits: RateLimits;
 }
 
-/** The folder of backups, below the data folder. */
+/** Name of the backups folder in the data folder. */
 export const BACKUPS_DIR = "backups";
-/** The folder of archives and tables that are being received, below the data folder; each start empties it. */
+/** Name of the folder for incoming archives and tables in the data folder. Each start empties it. */
 export const INCOMING_DIR = "incoming";

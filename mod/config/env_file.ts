@@ -1,18 +1,18 @@
-/** `--env-file`: variables of `ctx.env`, one a line, and what is to be said of lines that are none. */
+/** Reads `--env-file`: the variables of `ctx.env`, and warnings about invalid lines. */
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { reasonOf, StartError } from "./start_error.ts";
 
 export interface EnvFile {
   readonly values: Readonly<Record<string, string>>;
-  /** A sentence for each line that is left out, or most likely means something else. They hold no values. */
-  readonly hints: readonly string[];
+  /** A sentence for each line that is ignored or probably a mistake. Contains no values. */
+  readonly warnings: readonly string[];
 }
 
-/** Lines that are told of; a file of another kind has no others. */
-const HINTS_MAX = 5;
+/** Maximum number of warnings; a file of another format would produce one for each line. */
+const WARNINGS_MAX = 5;
 
-/** Throws a `StartError` for a file that cannot be read. */
+/** Reads the file. Throws a `StartError` if that fails. */
 export async function readEnvFile(given: string): Promise<EnvFile> {
   const path = resolve(given);
   try {
@@ -20,7 +20,7 @@ export async function readEnvFile(given: string): Promise<EnvFile> {
     const values = Object.entries(parseEnv(text)).filter((entry): entry is [string, string] =>
       entry[1] !== undefined
     );
-    return { values: Object.fromEntries(values), hints: envFileHints(text, path) };
+    return { values: Object.fromEntries(values), warnings: envFileWarnings(text, path) };
   } catch (error) {
     throw new StartError(`Cannot read the environment file "${path}": ${reasonOf(error)}`, { cause: error });
   }
@@ -29,10 +29,10 @@ export async function readEnvFile(given: string): Promise<EnvFile> {
 const VARIABLE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/;
 const ALMOST = /^\s*(?:(?:export|set|setx)\s+)?["']?([\w.-]{1,80})/i;
 
-/** What is to be said of the lines of a file. */
-export function envFileHints(text: string, path: string): readonly string[] {
+/** Returns the warnings for the lines of a file. */
+export function envFileWarnings(text: string, path: string): readonly string[] {
   const hints: string[] = [];
-  /** The quote that a value of several lines ends with. */
+  /** The quote that ends the current multi-line value. */
   let quote = "";
   for (const [index, line] of text.replace(/^\uFEFF/, "").split(/\r?\n/).entries()) {
     if (quote !== "") {
@@ -45,15 +45,15 @@ export function envFileHints(text: string, path: string): readonly string[] {
     if (name === undefined) {
       const [, almost = ""] = ALMOST.exec(line) ?? [];
       const fix = almost === "" ? "NAME=value" : `${almost.replaceAll(/\W/g, "_").toUpperCase()}=value`;
-      hints.push(`${at} is left out, as it is no variable: write it as ${fix}`);
+      hints.push(`${at} is not a variable and is ignored: write it as ${fix}`);
     } else if (name.startsWith("SYNCLINE_")) {
       hints.push(
-        `${at} sets ${name} in ctx.env: an option of the server is set in its own environment, or by its flag`,
+        `${at} sets ${name} in ctx.env only: set server options by flag or in the server's own environment`,
       );
     }
     const [, opened = "", rest = ""] = /^(["'`])(.*)$/.exec(value) ?? [];
     if (opened !== "" && !rest.includes(opened)) quote = opened;
   }
-  const more = hints.length - HINTS_MAX;
-  return more <= 0 ? hints : [...hints.slice(0, HINTS_MAX), `${path}: ${more} more lines are like that`];
+  const more = hints.length - WARNINGS_MAX;
+  return more <= 0 ? hints : [...hints.slice(0, WARNINGS_MAX), `${path}: ${more} more such lines`];
 }

@@ -1,26 +1,26 @@
-/** Where the functions of an app are found. */
+/** Finds the functions folder of an app. */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { reasonOf, StartError } from "./start_error.ts";
 
-/** The app that is served where there is none. */
+/** The bundled example, served if there is no app. */
 export const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 
-/** Where an app's functions are. */
+/** The functions folder that is served. */
 export interface FunctionsFolder {
   /** Absolute. */
   readonly functionsDir: string;
-  /** Whether it is the bundled example, because there is no app. */
+  /** Whether it is the bundled example. */
   readonly example: boolean;
 }
 
-/** The functions folder for what `--functions` says; `null` when it was not given. Throws a `StartError`. */
+/** Resolves `--functions` (`null` if absent). Throws a `StartError` if the folder does not exist. */
 export async function resolveFunctions(named: string | null): Promise<FunctionsFolder> {
   const given = named === null ? null : resolve(named);
   if (given !== null && !await isFolder(given)) {
     throw new StartError(
       await isFile(given)
-        ? `"${given}" is a file: --functions takes the folder that the functions are in`
+        ? `--functions needs a folder, but "${given}" is a file`
         : `Cannot find the functions folder "${given}"`,
     );
   }
@@ -38,7 +38,7 @@ async function isFile(path: string): Promise<boolean> {
   return (await statOf(path))?.isFile ?? false;
 }
 
-/** `null` when there is nothing. */
+/** Returns `null` if the path does not exist. */
 async function statOf(path: string): Promise<Deno.FileInfo | null> {
   try {
     return await Deno.stat(path);

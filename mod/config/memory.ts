@@ -1,35 +1,35 @@
-/** How the memory that a server may use is shared out. */
+/** Splits the server's memory budget between its parts. */
 import { authLimits } from "../auth/limits.ts";
 import { type IsolateMemory, usualMemory } from "../functions/host/mod.ts";
 import { logLimits } from "../ops/limits.ts";
 
 const MiB = 1024 * 1024;
 
-/** With less an isolate cannot load an app. */
+/** The smallest heap in which an isolate can load an app. */
 const LEAST_HEAP_MIB = 64;
 
-/** What each part of a server may use. */
+/** The memory limits of each part of a server. */
 export interface MemoryPlan {
   readonly isolates: IsolateMemory;
-  /** Password hashes computed at once: each takes 19 MiB, and a processor. */
+  /** Concurrent password hashes; each takes 19 MiB and one core. */
   readonly hashesAtOnce: number;
   /** Page cache of the execution log. */
   readonly logCacheBytes: number;
 }
 
-/** A machine's memory, and how many processors it has. */
+/** The memory budget in bytes, and the number of cores. */
 export interface Machine {
   readonly bytes: number;
   readonly cores: number;
 }
 
 interface Step extends Omit<MemoryPlan, "isolates"> {
-  /** For a server that may use less than this. */
+  /** Applies to budgets below this size. */
   readonly below: number;
   readonly isolates: Omit<IsolateMemory, "heapMiB" | "dataMiB">;
 }
 
-/** `docs/small_machines.md` tells what each step is for. */
+/** Documented in `docs/small_machines.md`. */
 const steps: readonly Step[] = [
   {
     below: 1024 * MiB,
@@ -68,13 +68,13 @@ const steps: readonly Step[] = [
 
 export function memoryPlan({ bytes, cores }: Machine): MemoryPlan {
   const step = steps.find(({ below }) => bytes < below);
-  if (step === undefined) throw new RangeError("The memory has to be a number");
-  // One that takes half of what there is ends, instead of the system ending whatever it likes.
+  if (step === undefined) throw new RangeError("Memory must be a number");
+  // An isolate that uses half of the memory is ended, before the system's out-of-memory killer picks a process.
   const half = Math.max(LEAST_HEAP_MIB, Math.floor(bytes / 2 / MiB));
   return {
     isolates: {
       ...step.isolates,
-      // Beyond the first they are for queries that run beside one another; a slow one still finds another.
+      // At least two, so that one slow query does not block the others.
       readersMax: Math.min(step.isolates.readersMax, Math.max(2, cores + 1)),
       heapMiB: Math.min(usualMemory.heapMiB, half),
       dataMiB: Math.min(usualMemory.dataMiB, Math.max(half + step.isolates.writerSemiSpaceMiB * 3, 256)),

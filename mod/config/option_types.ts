@@ -1,11 +1,11 @@
-/** The kinds of values options take: each turns the text of a flag or an environment variable into a value. */
+/** Parsers for option values. Each turns the text of a flag or environment variable into a value. */
 
-/** A value that an option cannot take. The message completes "Invalid value for --flag: ". */
+/** An invalid option value. The message completes "Invalid value for --flag: ". */
 export class OptionValueError extends Error {
   override readonly name = "OptionValueError";
 }
 
-/** A switch given by environment: `--dev` on the command line has no value. */
+/** Parses a switch set by an environment variable. */
 export function parseSwitch(text: string): boolean {
   switch (text.trim().toLowerCase()) {
     case "1":
@@ -24,7 +24,7 @@ export function parseSwitch(text: string): boolean {
   }
 }
 
-/** One of some words. */
+/** Returns a parser that accepts one of the given words. */
 export function parseChoice<const Choice extends string>(
   choices: readonly Choice[],
 ): (text: string) => Choice {
@@ -37,7 +37,7 @@ export function parseChoice<const Choice extends string>(
   };
 }
 
-/** A TCP port; 0 is any free one. */
+/** Parses a TCP port; 0 means any free port. */
 export function parsePort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) {
     throw new OptionValueError(`expected a port from 0 to 65535, received "${text}"`);
@@ -45,7 +45,7 @@ export function parsePort(text: string): number {
   return Number(text);
 }
 
-/** An exit code that tells a supervisor to start the process again, so not 0: 1 to 255. */
+/** Parses an exit code from 1 to 255. A supervisor would not restart after 0. */
 export function parseExitCode(text: string): number {
   if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 255) {
     throw new OptionValueError(`expected an exit code from 1 to 255, received "${text}"`);
@@ -53,7 +53,7 @@ export function parseExitCode(text: string): number {
   return Number(text);
 }
 
-/** More than there are cores is no use, but no fault. */
+/** Upper bound of `--workers`. More workers than cores only causes a warning. */
 const WORKERS_MAX = 64;
 
 export function parseWorkers(text: string): number {
@@ -63,7 +63,7 @@ export function parseWorkers(text: string): number {
   return Number(text);
 }
 
-/** An address to listen on: a host name or an IP address, without scheme, port or path. */
+/** Parses an address to listen on: a host name or IP address without scheme, port or path. */
 export function parseHost(text: string): string {
   const host = text.replace(/^\[(.*)\]$/, "$1");
   if (!/^[A-Za-z0-9.:_%-]+$/.test(host) || /^[^:]*:\d+$/.test(host)) {
@@ -76,17 +76,17 @@ export function parseHost(text: string): string {
 
 const durationUnits = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const;
 
-/** A length of time: a number with `ms`, `s`, `m`, `h` or `d`. Gives milliseconds. */
+/** Parses a duration with the unit `ms`, `s`, `m`, `h` or `d` into milliseconds. */
 export function parseDuration(text: string): number {
   const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,9})(ms|s|m|h|d)$/) ?? [];
   const unitMs = durationUnits[unit as keyof typeof durationUnits];
   if (unitMs === undefined || Number(amount) === 0) {
-    throw new OptionValueError(`expected a length of time such as 30s, 15m, 12h or 7d, received "${text}"`);
+    throw new OptionValueError(`expected a duration such as 30s, 15m, 12h or 7d, received "${text}"`);
   }
   return Number(amount) * unitMs;
 }
 
-/** A length of time between two, in milliseconds. */
+/** Returns a parser for durations between two bounds, in milliseconds. */
 export function parseDurationWithin(
   { least, most }: { readonly least: number; readonly most: number },
 ): (text: string) => number {
@@ -94,11 +94,11 @@ export function parseDurationWithin(
     const ms = parseDuration(text);
     if (ms >= least && ms <= most) return ms;
     const bounds = `${shownDuration(least)} to ${shownDuration(most)}`;
-    throw new OptionValueError(`expected a length of time from ${bounds}, received "${text}"`);
+    throw new OptionValueError(`expected a duration from ${bounds}, received "${text}"`);
   };
 }
 
-/** As it is written in an option, in the largest unit that needs no fraction. */
+/** Formats a duration as an option value, in the largest unit without a fraction. */
 export function shownDuration(ms: number): string {
   const [unit, unitMs] = Object.entries(durationUnits).find(([, unitMs]) => ms % unitMs === 0) ?? ["ms", 1];
   return `${ms / unitMs}${unit}`;
@@ -114,7 +114,7 @@ const sizeUnits: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 };
 
-/** A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`, or with `KB`, `MB` or `GB`. */
+/** Parses a size in bytes, optionally with a unit: `KiB`, `MiB`, `GiB`, `KB`, `MB` or `GB`. */
 export function parseBytes(text: string): number {
   const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,12})(|[KMG]i?B)$/) ?? [];
   const bytes = Number(amount) * (sizeUnits[unit] ?? 0);
@@ -124,60 +124,60 @@ export function parseBytes(text: string): number {
   return bytes;
 }
 
-/** A place in a bucket: `s3://bucket/prefix`. Gives the prefix with a slash at its end, or empty. */
+/** Parses `s3://bucket/prefix`. The returned prefix is empty or ends with a slash. */
 export function parseBucket(text: string): { readonly bucket: string; readonly prefix: string } {
   const [, bucket, path = ""] = text.trim().match(/^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/) ??
     [];
   const parts = path.replace(/\/$/, "").split("/");
   if (bucket === undefined || (path !== "" && parts.some((part) => !/^[A-Za-z0-9!_.*'()-]+$/.test(part)))) {
-    throw new OptionValueError(`expected a place such as s3://bucket/prefix, received "${text}"`);
+    throw new OptionValueError(`expected a location such as s3://bucket/prefix, received "${text}"`);
   }
   return { bucket, prefix: path === "" ? "" : `${parts.join("/")}/` };
 }
 
-/** The address of a service: http or https, without a path. */
+/** Parses an http or https URL without a path into its origin. */
 export function parseServiceUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search || url.hash) {
-    throw new OptionValueError(`expected an address such as https://s3.example.com, received "${text}"`);
+    throw new OptionValueError(`expected a URL such as https://s3.example.com, received "${text}"`);
   }
   return url.origin;
 }
 
-/** Any http or https address. */
+/** Parses any http or https URL without credentials. */
 export function parseWebUrl(text: string): string {
   const url = URL.parse(text.trim());
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    throw new OptionValueError(`expected an address such as https://example.com/ping, received "${text}"`);
+    throw new OptionValueError(`expected a URL such as https://example.com/ping, received "${text}"`);
   }
   return url.href;
 }
 
-/** Any text that is not blank. */
+/** Parses a non-blank string. */
 export function parseText(text: string): string {
-  if (text.trim() === "") throw new OptionValueError("expected a text, received none");
+  if (text.trim() === "") throw new OptionValueError("expected a non-empty value");
   return text.trim();
 }
 
-/** A token that can stand in an `Authorization` header (RFC 6750). The message does not repeat it. */
+/** Parses a bearer token (RFC 6750). The error does not repeat it. */
 export function parseBearerToken(text: string): string {
   const token = text.trim();
   if (!/^[A-Za-z0-9._~+/-]+=*$/.test(token)) {
-    throw new OptionValueError("expected a token of letters, digits and . _ ~ + / - only");
+    throw new OptionValueError("expected a token that contains only letters, digits and . _ ~ + / -");
   }
   return token;
 }
 
-/** The address of this server for browsers: an http or https origin, without path. */
+/** Parses the public URL of a server: an http or https origin without a path. */
 export function parsePublicUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search || url.hash) {
-    throw new OptionValueError(`expected an address such as https://api.example.com, received "${text}"`);
+    throw new OptionValueError(`expected a URL such as https://api.example.com, received "${text}"`);
   }
   return url.origin;
 }
 
-/** Values separated by commas, each checked by `check`, which throws what is wrong with one. */
+/** Returns a parser for comma-separated values; `check` throws an error for an invalid one. */
 export function parseCheckedList(check: (value: string) => unknown): (text: string) => readonly string[] {
   return (text) => {
     const values = text.split(",").map((value) => value.trim()).filter((value) => value !== "");
@@ -192,7 +192,7 @@ export function parseCheckedList(check: (value: string) => unknown): (text: stri
   };
 }
 
-/** The path of a folder or file, relative to the working directory or absolute. */
+/** Parses an absolute or relative path of a file or folder. */
 export function parsePath(text: string): string {
   if (text.trim() === "" || text.includes("\0")) {
     throw new OptionValueError(`expected a path, received "${text}"`);
@@ -200,7 +200,7 @@ export function parsePath(text: string): string {
   return text;
 }
 
-/** Hosts separated by commas, each with an optional port, as Deno's `--allow-net` takes them. */
+/** Parses comma-separated hosts with optional ports, in the format of Deno's `--allow-net`. */
 export function parseNetList(text: string): readonly string[] {
   const hosts = text.split(",").map((host) => host.trim()).filter((host) => host !== "");
   for (const host of hosts) {

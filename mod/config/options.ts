@@ -1,6 +1,6 @@
 /**
- * Every option of the command line, once. Flags, environment names, defaults, checks, `--help` and the table in the
- * README are made from this table; nothing else in the program reads arguments or its own environment variables.
+ * The table of all command-line options. Flags, environment variable names, defaults, validation, `--help` and the
+ * options reference are generated from it. No other module reads arguments or `SYNCLINE_*` variables.
  */
 import { type AuthConfigPlace, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
@@ -66,8 +66,8 @@ export type CommandName =
   | "migrate"
   | "service";
 
-/** Commands that look after a data folder. */
-const everywhere = [
+/** Commands that operate on a data folder. */
+const dataFolderCommands = [
   "serve",
   "restore",
   "import",
@@ -96,46 +96,46 @@ const everywhere = [
 ] as const;
 
 export interface OptionSpec<Value = unknown, Default = unknown> {
-  /** Long form, with two dashes. */
+  /** Long flag, including the two dashes. */
   readonly flag: `--${string}`;
-  /** Name of the value in `--help`; `null` for a switch, which has none. */
+  /** Placeholder for the value in `--help`; `null` for a switch. */
   readonly placeholder: string | null;
-  /** Environment variable that gives the value when the flag does not. */
+  /** Environment variable used when the flag is absent. */
   readonly env: `SYNCLINE_${string}`;
-  /** Makes the value from text. Throws `OptionValueError`. */
+  /** Parses the value. Throws `OptionValueError`. */
   readonly parse: (text: string) => Value;
   readonly default: Default;
-  /** How `--help` tells the default; `null` when there is nothing to tell. */
+  /** The default as shown by `--help`; `null` to show none. */
   readonly defaultText: string | null;
   readonly description: string;
   readonly commands: readonly CommandName[];
-  /** The name that the flag makes, where another command's option of the same flag has it in this table. */
+  /** The attribute commander derives from the flag, if another option in this table has the same flag. */
   readonly attribute?: string;
-  /** Whether the flag may be given several times: its values are then joined by commas. */
+  /** Whether the flag can be repeated. Its values are joined with commas. */
   readonly repeatable?: true;
-  /** Set when administrators may also set it while the server runs. */
-  readonly setting?: SettingOf<Value>;
+  /** Present if administrators can also change the option while the server runs. */
+  readonly setting?: SettingOptions<Value>;
 }
 
-/** How an option is set while the server runs. It counts at once; what the flag or the variable says counts more. */
-export interface SettingOf<Value> {
-  /** Stored encrypted and shown to nobody. */
+/** How an option is changed at run time. Changes apply immediately; flags and environment variables take precedence. */
+export interface SettingOptions<Value> {
+  /** The value is stored encrypted and never shown. */
   readonly secret?: true;
-  /** It is JSON in which every `{"secret": "..."}` is stored encrypted and shown to nobody. */
-  readonly sealsWithin?: true;
-  /** It has many lines. */
+  /** The value is JSON; each `{"secret": "..."}` in it is stored encrypted and never shown. */
+  readonly encryptsSecrets?: true;
+  /** The value has several lines. */
   readonly long?: true;
-  /** Makes the value from the text of the setting, where that is not what the flag takes. */
+  /** Parses the setting, if its format differs from the flag's. */
   readonly parse?: (text: string) => Value;
-  /** Another option whose flag or variable counts more, too. */
-  readonly under?: string;
+  /** Another option whose flag or variable also takes precedence over this setting. */
+  readonly overriddenBy?: string;
 }
 
 function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
   return spec;
 }
 
-/** Sizes of thumbnails, each as `WxH`. */
+/** Parses thumbnail sizes into `WxH` strings. */
 function parseThumbSizes(text: string): readonly string[] {
   return text.split(",").map((size) => size.trim()).filter((size) => size !== "").map((size) => {
     const parsed = parseSize(size);
@@ -147,7 +147,7 @@ function parseThumbSizes(text: string): readonly string[] {
   });
 }
 
-/** Variables, each as NAME=value. A comma before the next name ends a value. */
+/** Parses `NAME=value` pairs. A comma followed by another name ends a value. */
 function parseVariables(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     text.split(/,(?=[A-Za-z_][A-Za-z0-9_]*=)/).map((part) => {
@@ -158,14 +158,14 @@ function parseVariables(text: string): Readonly<Record<string, string>> {
   );
 }
 
-/** Names of tables; which there are is for the database to say. */
+/** Parses table names. Whether they exist is checked against the database later. */
 function parseTables(text: string): readonly string[] {
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
-  if (names.length === 0) throw new OptionValueError(`expected names of tables, received "${text}"`);
+  if (names.length === 0) throw new OptionValueError(`expected table names, received "${text}"`);
   return names;
 }
 
-/** Origins of pages, as `https://app.example.com`; `none` is an empty list. */
+/** Parses page origins such as `https://app.example.com`; `none` is an empty list. */
 function parseOrigins(text: string): readonly string[] {
   const origins = text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "");
   if (origins.length === 1 && origins[0] === "none") return [];
@@ -180,7 +180,7 @@ function parseOrigins(text: string): readonly string[] {
   });
 }
 
-/** Rate limits that are to be others than by default: `mailsPerAddress=10/2` is ten at once, then two a minute. */
+/** Parses rate limit overrides: `mailsPerAddress=10/2` allows a burst of ten, then two a minute. */
 function parseRateLimits(text: string): RateLimits {
   const limits: Record<string, RateLimits[keyof RateLimits]> = {};
   for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
@@ -195,19 +195,19 @@ function parseRateLimits(text: string): RateLimits {
   return limits as RateLimits;
 }
 
-/** How often a scheduled backup is made, in milliseconds. */
+/** Parses the interval of scheduled backups, in milliseconds. */
 const parseBackupEvery = parseDurationWithin({
   least: opsLimits.backupEveryMsMin,
   most: opsLimits.backupEveryMsMax,
 });
 
-/** How long a query or a mutation may run, in milliseconds. */
+/** Parses the timeout of queries or mutations, in milliseconds. */
 const parseTimeout = parseDurationWithin({
   least: functionLimits.timeoutMsMin,
   most: functionLimits.timeoutMsMax,
 });
 
-/** How many scheduled backups are kept. */
+/** Parses the number of scheduled backups to keep. */
 function parseBackupKeep(text: string): number {
   const count = /^\d{1,9}$/.test(text.trim()) ? Number(text) : 0;
   if (count < 1 || count > opsLimits.backupsKeptMax) {
@@ -216,19 +216,19 @@ function parseBackupKeep(text: string): number {
   return count;
 }
 
-/** How long the execution log keeps runs, in milliseconds; `null`: there is none. */
+/** Parses the retention of the execution log, in milliseconds; `null` turns the log off. */
 function parseLogKeep(text: string): number | null {
   if (text.trim() === "off") return null;
   const keepMs = parseDuration(text);
   const { keepMsMin, keepMsMax } = logLimits;
   if (keepMs < keepMsMin || keepMs > keepMsMax) {
     const bounds = `${shownDuration(keepMsMin)} to ${shownDuration(keepMsMax)}`;
-    throw new OptionValueError(`expected off, or a length of time from ${bounds}, received "${text}"`);
+    throw new OptionValueError(`expected off, or a duration from ${bounds}, received "${text}"`);
   }
   return keepMs;
 }
 
-/** How many runs of the log are shown first. */
+/** Parses the number of runs to print first. */
 function parseLast(text: string): number {
   const count = /^\d{1,4}$/.test(text.trim()) ? Number(text) : 0;
   if (count < 1 || count > logLimits.pageRunsMax) {
@@ -237,7 +237,7 @@ function parseLast(text: string): number {
   return count;
 }
 
-/** How large the execution log may become, in bytes. */
+/** Parses the maximum size of the execution log, in bytes. */
 function parseLogSize(text: string): number {
   const bytes = parseBytes(text);
   if (bytes < logLimits.bytesMin) {
@@ -246,7 +246,7 @@ function parseLogSize(text: string): number {
   return bytes;
 }
 
-/** Memory that a server shares out. */
+/** Parses the memory budget, in bytes. */
 function parseMemory(text: string): number {
   const bytes = parseBytes(text);
   if (bytes < MEMORY_BYTES_MIN) {
@@ -255,7 +255,7 @@ function parseMemory(text: string): number {
   return bytes;
 }
 
-/** How much journal may wait. */
+/** Parses the maximum size of the pending journal, in bytes. */
 function parseMaxPending(text: string): number {
   const bytes = parseBytes(text);
   const least = replicationLimits.maxPendingBytesMin;
@@ -280,7 +280,7 @@ function parseClusterSecret(text: string): string {
 }
 
 export interface HostAndPort {
-  /** Without brackets. */
+  /** IPv6 addresses have no brackets. */
   readonly host: string;
   readonly port: number;
 }
@@ -296,7 +296,7 @@ function parseHostAndPort(text: string): HostAndPort {
   return { host, port };
 }
 
-/** A point in time, with its offset from UTC. Gives milliseconds since the epoch. */
+/** Parses an ISO 8601 time with its UTC offset into milliseconds since the epoch. */
 function parseTime(text: string): number {
   const iso = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/.test(text.trim());
   const time = iso ? Date.parse(text.trim()) : NaN;
@@ -306,36 +306,36 @@ function parseTime(text: string): number {
   return time;
 }
 
-/** The ts of a commit. */
+/** Parses the `ts` of a commit. */
 function parseTs(text: string): number {
   const ts = /^\d{1,15}$/.test(text.trim()) ? Number(text) : -1;
-  if (ts < 0) throw new OptionValueError(`expected the ts of a commit, received "${text}"`);
+  if (ts < 0) throw new OptionValueError(`expected a commit ts, received "${text}"`);
   return ts;
 }
 
-/** How long the execution log keeps runs, as a setting: whether there is a log is decided at the start. */
+/** Parses the log retention as a setting. The log can only be turned off at the start. */
 function parseLogKeepSetting(text: string): number | null {
   if (text.trim() !== "off") return parseLogKeep(text);
-  throw new OptionValueError("whether there is a log is decided when the server starts: --log-keep off");
+  throw new OptionValueError("the log can only be turned off when the server starts, with --log-keep off");
 }
 
-/** Where providers and issuers are said: the flag names a file, the setting is its text. */
+/** The flag names a file of providers and issuers; the setting holds its content. */
 function parseAuthConfigFile(text: string): AuthConfigPlace {
   return { kind: "file", path: parsePath(text) };
 }
 
-/** The text itself is looked at by whoever uses it: what it says depends on what can be reached. */
+/** Checks only that the content is a JSON object; the auth package validates the rest. */
 function parseAuthConfigText(text: string): AuthConfigPlace {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { kind: "text", text };
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new OptionValueError('expected JSON such as {"providers": {...}, "issuers": [...]}');
 }
 
-/** The text of a mail of one kind. */
+/** Returns a parser that validates a mail template of one kind. */
 function parseMailText(kind: MailKind): (text: string) => string {
   return (text) => {
     try {
@@ -347,7 +347,7 @@ function parseMailText(kind: MailKind): (text: string) => string {
   };
 }
 
-/** The option of the text of a mail. */
+/** Returns the option for the mail template of one kind. */
 function mailText(
   kind: MailKind,
   { flag, env, sent }: Pick<OptionSpec, "flag" | "env"> & { readonly sent: string },
@@ -358,43 +358,43 @@ function mailText(
     env,
     parse: parseMailText(kind),
     default: null,
-    defaultText: "built in, or of --mail-templates",
+    defaultText: "built in, or from --mail-templates",
     description:
-      `Mail sent ${sent}: "Subject: ...", an empty line and the text, with {{link}}, {{code}} and the like`,
+      `Mail sent ${sent}: "Subject: ...", an empty line, and the body with {{link}}, {{code}} and other placeholders`,
     commands: ["serve"],
-    setting: { long: true, under: "mailTemplates" },
+    setting: { long: true, overriddenBy: "mailTemplates" },
   });
 }
 
-/** A place for backups: in a bucket, or a folder. */
-export type BackupPlace =
+/** Where backups are written: a bucket or a folder. */
+export type BackupTarget =
   | { readonly kind: "bucket"; readonly bucket: string; readonly prefix: string }
   | { readonly kind: "folder"; readonly path: string };
 
-export function parseBackupPlace(text: string): BackupPlace {
+export function parseBackupTarget(text: string): BackupTarget {
   if (text.trim().startsWith("s3:")) return { kind: "bucket", ...parseBucket(text) };
   return { kind: "folder", path: parsePath(text) };
 }
 
-/** What a point in time is restored from: a replica, or a cluster. */
-export type RestorePlace = BackupPlace | { readonly kind: "postgres"; readonly place: PostgresPlace };
+/** The source of a restore to a point in time: a replica, or a cluster's log. */
+export type RestoreSource = BackupTarget | { readonly kind: "postgres"; readonly place: PostgresPlace };
 
-function parseRestorePlace(text: string): RestorePlace {
+function parseRestoreSource(text: string): RestoreSource {
   if (/^postgres(?:ql)?:/.test(text.trim())) return { kind: "postgres", place: parseCluster(text.trim()) };
-  // The rest may hold a password.
+  // Show only the scheme: the rest may contain a password.
   const [, scheme] = /^(?!s3:)([a-z][a-z0-9+.-]*):\/\//i.exec(text.trim()) ?? [];
   if (scheme !== undefined) {
     throw new OptionValueError(
-      `expected a folder, s3:// or postgres://, received one that begins with ${scheme}://`,
+      `expected a folder, s3:// or postgres://, received ${scheme}://`,
     );
   }
-  return parseBackupPlace(text);
+  return parseBackupTarget(text);
 }
 
-/** The port taken when none is asked for; when it is in use, the next free one above it. */
+/** The default port. If it is in use, the server takes the next free port above it. */
 export const DEFAULT_PORT = 3210;
 
-/** With less nothing can be served. */
+/** The smallest memory budget a server can start with. */
 const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
 
 export const options = {
@@ -404,10 +404,10 @@ export const options = {
     env: "SYNCLINE_MEMORY",
     parse: parseMemory,
     default: null,
-    defaultText: "what the machine or its control group has",
+    defaultText: "the memory of the machine or its control group",
     description:
-      "Memory that the server shares out, such as 512MiB, at least 128MiB: heaps, caches, readers, sign-ins at once, " +
-      "and the bounds of what clients can fill",
+      "Memory budget of the server, such as 512MiB (at least 128MiB): bounds heaps, caches, readers, concurrent sign-ins " +
+      "and client buffers",
     commands: ["serve"],
   }),
   workers: option({
@@ -417,7 +417,7 @@ export const options = {
     parse: parseWorkers,
     default: 1,
     defaultText: "1",
-    description: "Processes that share the port and answer sockets, queries and static files side by side",
+    description: "Number of processes that share the port and serve sockets, queries and static files",
     commands: ["serve"],
   }),
   host: option({
@@ -427,7 +427,7 @@ export const options = {
     parse: parseHost,
     default: "127.0.0.1",
     defaultText: "127.0.0.1",
-    description: "Address to listen on; 0.0.0.0 lets other machines connect",
+    description: "Address to listen on; 0.0.0.0 accepts connections from other machines",
     commands: ["serve"],
   }),
   port: option({
@@ -436,8 +436,8 @@ export const options = {
     env: "SYNCLINE_PORT",
     parse: parsePort,
     default: null,
-    defaultText: `${DEFAULT_PORT}, or the next free one`,
-    description: "Port to listen on; 0 takes any free one",
+    defaultText: `${DEFAULT_PORT}, or the next free port`,
+    description: "Port to listen on; 0 selects any free port",
     commands: ["serve"],
   }),
   data: option({
@@ -447,8 +447,8 @@ export const options = {
     parse: parsePath,
     default: "./data",
     defaultText: "./data",
-    description: "Folder of the database and everything else that is kept; created when missing",
-    commands: everywhere,
+    description: "Data folder: the database and all other stored data; created if missing",
+    commands: dataFolderCommands,
   }),
   functions: option({
     flag: "--functions",
@@ -456,8 +456,8 @@ export const options = {
     env: "SYNCLINE_FUNCTIONS",
     parse: parsePath,
     default: null,
-    defaultText: "what was deployed, ./functions, the chat",
-    description: "Folder of the app's queries, mutations and actions",
+    defaultText: "the deployed version, ./functions, or the chat example",
+    description: "Folder with the app's queries, mutations and actions",
     commands: ["serve", "import", "deploy"],
   }),
   static: option({
@@ -466,8 +466,8 @@ export const options = {
     env: "SYNCLINE_STATIC",
     parse: parsePath,
     default: null,
-    defaultText: "none; the example brings its own",
-    description: "Folder of the app's static frontend",
+    defaultText: "none; the example has its own",
+    description: "Folder with the app's static frontend",
     commands: ["serve", "deploy"],
   }),
   dev: option({
@@ -477,7 +477,8 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Reload functions when they are edited, show clients real error messages and log lines",
+    description:
+      "Development mode: reload edited functions, send real error messages and log lines to clients",
     commands: ["serve"],
   }),
   takeover: option({
@@ -487,7 +488,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Take over from the server that runs on the data folder, without refusing a request",
+    description: "Take over from the server that runs on this data folder, without downtime",
     commands: ["serve"],
   }),
   devFrontend: option({
@@ -498,7 +499,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description:
-      "With --dev: a server of the frontend, such as Vite, that is asked what the app does not answer",
+      "With --dev: frontend server, such as Vite, that receives all requests the app does not handle",
     commands: ["serve"],
   }),
   skipTypeCheck: option({
@@ -508,7 +509,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "With --dev: leave checking types to somebody else",
+    description: "With --dev: do not type-check the functions",
     commands: ["serve"],
   }),
   queryTimeout: option({
@@ -518,7 +519,7 @@ export const options = {
     parse: parseTimeout,
     default: functionLimits.queryTimeoutMs,
     defaultText: `${functionLimits.queryTimeoutMs / 1000}s`,
-    description: "How long a query may run; one that takes longer fails",
+    description: "Maximum run time of a query; a longer one fails",
     commands: ["serve"],
   }),
   mutationTimeout: option({
@@ -529,7 +530,7 @@ export const options = {
     default: functionLimits.mutationTimeoutMs,
     defaultText: `${functionLimits.mutationTimeoutMs / 1000}s`,
     description:
-      "How long a mutation may run; one that takes longer is rolled back, and nobody else writes meanwhile",
+      "Maximum run time of a mutation; a longer one is rolled back. Other mutations wait while one runs",
     commands: ["serve"],
   }),
   actionNet: option({
@@ -539,7 +540,7 @@ export const options = {
     parse: parseNetList,
     default: null,
     defaultText: "any host",
-    description: "Hosts that actions may reach, separated by commas",
+    description: "Hosts that actions may connect to, separated by commas",
     commands: ["serve"],
   }),
   envFile: option({
@@ -549,7 +550,7 @@ export const options = {
     parse: parsePath,
     default: null,
     defaultText: "none",
-    description: "File of NAME=value lines that actions see as ctx.env",
+    description: "File with NAME=value lines, available to actions as ctx.env",
     commands: ["serve", "deploy"],
   }),
   publicUrl: option({
@@ -558,8 +559,8 @@ export const options = {
     env: "SYNCLINE_PUBLIC_URL",
     parse: parsePublicUrl,
     default: null,
-    defaultText: "none: URLs of files are relative",
-    description: "Address of this server for browsers: links and URLs of files begin with it",
+    defaultText: "none: file URLs are relative",
+    description: "URL of this server for browsers; the base of links and file URLs",
     commands: ["serve", "service"],
   }),
   trustedProxy: option({
@@ -569,7 +570,7 @@ export const options = {
     parse: parseCheckedList((range) => new ClientAddresses([range])),
     default: [],
     defaultText: "none",
-    description: "Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed; repeatable",
+    description: "Addresses or CIDR ranges of reverse proxies whose X-Forwarded-For is trusted; repeatable",
     commands: ["serve"],
     repeatable: true,
   }),
@@ -579,8 +580,8 @@ export const options = {
     env: "SYNCLINE_ALLOW_ORIGIN",
     parse: parseOrigins,
     default: null,
-    defaultText: "pages of any origin",
-    description: "Origins of pages that may use the API beside the server's own, or none; repeatable",
+    defaultText: "any origin",
+    description: "Page origins that may use the API in addition to the server's own, or none; repeatable",
     commands: ["serve"],
     repeatable: true,
   }),
@@ -590,9 +591,9 @@ export const options = {
     env: "SYNCLINE_AUTH_REDIRECT_URL",
     parse: parseCheckedList(parseEntry),
     default: [],
-    defaultText: "the server's own page",
+    defaultText: "the server's own origin",
     description:
-      "App URL that links in mails may lead to, with everything below it; repeatable, the first is used by default",
+      "App URL that mail links and sign-in redirects may use, including paths below it; repeatable, the first is the default",
     commands: ["serve"],
     repeatable: true,
     setting: {},
@@ -604,7 +605,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Users confirm their email address before they can sign in",
+    description: "Require users to verify their email address before they can sign in",
     commands: ["serve"],
     setting: {},
   }),
@@ -615,7 +616,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Nobody can create an account",
+    description: "Turn off sign-up",
     commands: ["serve"],
     setting: {},
   }),
@@ -626,7 +627,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Nobody can sign in by mail",
+    description: "Turn off sign-in by magic link",
     commands: ["serve"],
     setting: {},
   }),
@@ -646,8 +647,8 @@ export const options = {
     env: "SYNCLINE_SMTP_URL",
     parse: parseText,
     default: null,
-    defaultText: "none: no mail, with --dev it is printed",
-    description: "Mail server, as smtp://user:password@host:587 or smtps://…",
+    defaultText: "none: no mail is sent; with --dev it is printed",
+    description: "Mail server, such as smtp://user:password@host:587 or smtps://…",
     commands: ["serve"],
     setting: { secret: true },
   }),
@@ -658,7 +659,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "none",
-    description: "Sender of mails, as App <no-reply@example.com>",
+    description: "Sender address of mails, such as App <no-reply@example.com>",
     commands: ["serve"],
     setting: {},
   }),
@@ -669,19 +670,19 @@ export const options = {
     parse: parseAuthConfigFile,
     default: null,
     defaultText: "none",
-    description: "JSON file of the providers to sign in with and of the issuers whose tokens are accepted",
+    description: "JSON file with sign-in providers and trusted token issuers",
     commands: ["serve"],
-    setting: { parse: parseAuthConfigText, sealsWithin: true, long: true },
+    setting: { parse: parseAuthConfigText, encryptsSecrets: true, long: true },
   }),
   mailVerify: mailText("verify", {
     flag: "--mail-verify",
     env: "SYNCLINE_MAIL_VERIFY",
-    sent: "to confirm an address",
+    sent: "to verify an address",
   }),
   mailReset: mailText("reset", {
     flag: "--mail-reset",
     env: "SYNCLINE_MAIL_RESET",
-    sent: "to set a new password",
+    sent: "to reset a password",
   }),
   mailMagic: mailText("magic", {
     flag: "--mail-magic",
@@ -691,7 +692,7 @@ export const options = {
   mailChange: mailText("change", {
     flag: "--mail-change",
     env: "SYNCLINE_MAIL_CHANGE",
-    sent: "to a new address",
+    sent: "to confirm a new address",
   }),
   mailTemplates: option({
     flag: "--mail-templates",
@@ -700,7 +701,7 @@ export const options = {
     parse: parsePath,
     default: null,
     defaultText: "built in",
-    description: "Folder of mail templates: verify, reset, magic and change, each as .txt and .html",
+    description: "Folder with mail templates: verify, reset, magic and change, each as .txt and .html",
     commands: ["serve"],
     setting: {},
   }),
@@ -711,7 +712,7 @@ export const options = {
     parse: parseRateLimits,
     default: {},
     defaultText: "see docs/limits.md",
-    description: "Rate limits of accounts, as name=burst/perMinute separated by commas; repeatable",
+    description: "Rate limits of the auth endpoints, as name=burst/perMinute separated by commas; repeatable",
     commands: ["serve"],
     repeatable: true,
     setting: {},
@@ -722,19 +723,19 @@ export const options = {
     env: "SYNCLINE_APP_NAME",
     parse: parseText,
     default: null,
-    defaultText: "the host of the public address",
-    description: "Name of the app in mails",
+    defaultText: "the host name of the public URL",
+    description: "App name shown in mails",
     commands: ["serve"],
     setting: {},
   }),
   storage: option({
     flag: "--storage",
-    placeholder: "place",
+    placeholder: "location",
     env: "SYNCLINE_STORAGE",
     parse: parseBucket,
     default: null,
     defaultText: "storage/ in the data folder",
-    description: "Where uploaded files lie, as s3://bucket/prefix",
+    description: "Location of uploaded files, as s3://bucket/prefix",
     commands: ["serve", "doctor"],
   }),
   s3Endpoint: option({
@@ -744,7 +745,7 @@ export const options = {
     parse: parseServiceUrl,
     default: null,
     defaultText: "AWS",
-    description: "Address of an S3-compatible service",
+    description: "URL of an S3-compatible service",
     commands: ["serve", "restore", "replica verify"],
     setting: {},
   }),
@@ -766,7 +767,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "none",
-    description: "Access key of the bucket",
+    description: "Access key ID for the bucket",
     commands: ["serve", "restore", "replica verify"],
     setting: {},
   }),
@@ -777,7 +778,8 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "none",
-    description: "Its secret; give it by the variable, flags can be seen by other users of the machine",
+    description:
+      "Secret access key; prefer the environment variable, other users of the machine can see flags",
     commands: ["serve", "restore", "replica verify"],
     setting: { secret: true },
   }),
@@ -788,7 +790,7 @@ export const options = {
     parse: parseBytes,
     default: storageLimits.uploadBytesMax,
     defaultText: "100MiB",
-    description: "Largest file that can be uploaded",
+    description: "Maximum size of an uploaded file",
     commands: ["serve"],
   }),
   storagePrivate: option({
@@ -798,7 +800,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Files can be read with signed URLs only",
+    description: "Require signed URLs for reading files",
     commands: ["serve"],
   }),
   storageKeepDeleted: option({
@@ -807,8 +809,8 @@ export const options = {
     env: "SYNCLINE_STORAGE_KEEP_DELETED",
     parse: parseDuration,
     default: 0,
-    defaultText: "not at all",
-    description: "How long the contents of deleted files are kept, for restores to an earlier time",
+    defaultText: "not kept",
+    description: "How long to keep the contents of deleted files, for restores to an earlier time",
     commands: ["serve"],
   }),
   thumbSizes: option({
@@ -818,7 +820,7 @@ export const options = {
     parse: parseThumbSizes,
     default: null,
     defaultText: "any up to 1024x1024",
-    description: "Sizes that thumbnails may have, as 100x100,400; repeatable",
+    description: "Allowed thumbnail sizes, such as 100x100,400; repeatable",
     commands: ["serve"],
     repeatable: true,
   }),
@@ -828,8 +830,8 @@ export const options = {
     env: "SYNCLINE_BACKUP_EVERY",
     parse: parseBackupEvery,
     default: null,
-    defaultText: "none are made",
-    description: "Time between two scheduled backups, 1s or more",
+    defaultText: "no scheduled backups",
+    description: "Interval of scheduled backups, at least 1s",
     commands: ["serve"],
     setting: {},
   }),
@@ -840,29 +842,29 @@ export const options = {
     parse: parseBackupKeep,
     default: opsLimits.backupsKeptDefault,
     defaultText: String(opsLimits.backupsKeptDefault),
-    description: "Scheduled backups that are kept; older ones are deleted, those made by hand never",
+    description: "Number of scheduled backups to keep; older ones are deleted, manual backups never are",
     commands: ["serve"],
     setting: {},
   }),
   backupTo: option({
     flag: "--backup-to",
-    placeholder: "place",
+    placeholder: "location",
     env: "SYNCLINE_BACKUP_TO",
-    parse: parseBackupPlace,
+    parse: parseBackupTarget,
     default: null,
     defaultText: "backups/ in the data folder",
-    description: "Where scheduled backups go: a folder, or s3://bucket/prefix",
+    description: "Target of scheduled backups: a folder, or s3://bucket/prefix",
     commands: ["serve"],
     setting: {},
   }),
   replicateTo: option({
     flag: "--replicate-to",
-    placeholder: "place",
+    placeholder: "location",
     env: "SYNCLINE_REPLICATE_TO",
-    parse: parseBackupPlace,
+    parse: parseBackupTarget,
     default: null,
-    defaultText: "nothing is replicated",
-    description: "Where every commit goes soon after it was made: a folder, or s3://bucket/prefix",
+    defaultText: "no replication",
+    description: "Replication target for all commits: a folder, or s3://bucket/prefix",
     commands: ["serve"],
   }),
   replicateEvery: option({
@@ -873,7 +875,7 @@ export const options = {
     default: replicationLimits.everyMs,
     defaultText: "1s",
     description:
-      "Time between a commit and its shipping, up to 1h; nothing is asked of the place when nothing changes",
+      "Maximum delay before a commit is shipped, up to 1h; the target is not contacted while nothing changes",
     commands: ["serve"],
   }),
   snapshotEvery: option({
@@ -886,7 +888,7 @@ export const options = {
     }),
     default: replicationLimits.snapshotEveryMs,
     defaultText: "1d",
-    description: "Time between two snapshots of the replica, 1s to 30d; restores begin with one",
+    description: "Interval of replica snapshots, 1s to 30d; a restore starts from one",
     commands: ["serve"],
   }),
   replicateKeep: option({
@@ -896,7 +898,7 @@ export const options = {
     parse: parseDuration,
     default: replicationLimits.keepMs,
     defaultText: "7d",
-    description: "How far back restores from the replica reach; contents of deleted files are kept as long",
+    description: "How far back the replica can be restored; contents of deleted files are kept equally long",
     commands: ["serve"],
   }),
   replicateMaxPending: option({
@@ -907,7 +909,7 @@ export const options = {
     default: replicationLimits.maxPendingBytes,
     defaultText: "1GiB",
     description:
-      "Commits that may wait for a place that is away; beyond it they are dropped and a snapshot is taken",
+      "Maximum size of commits waiting for an unreachable target; beyond it they are dropped and a snapshot is taken",
     commands: ["serve"],
   }),
   followed: option({
@@ -915,10 +917,10 @@ export const options = {
     attribute: "follow",
     placeholder: "replica",
     env: "SYNCLINE_FOLLOW_REPLICA",
-    parse: parseBackupPlace,
+    parse: parseBackupTarget,
     default: null,
-    defaultText: "the server has commits of its own",
-    description: "Serve what another server ships to this place, read only: a folder, or s3://bucket/prefix",
+    defaultText: "the server accepts writes",
+    description: "Serve another server's replica, read-only: a folder, or s3://bucket/prefix",
     commands: ["serve"],
   }),
   promote: option({
@@ -928,8 +930,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description:
-      "With --follow: take what the place has once more, then go on as a server with commits of its own",
+    description: "With --follow: catch up with the replica once, then accept writes",
     commands: ["serve"],
   }),
   cluster: option({
@@ -938,9 +939,9 @@ export const options = {
     env: "SYNCLINE_CLUSTER",
     parse: parseCluster,
     default: null,
-    defaultText: "the server is alone",
+    defaultText: "a single server",
     description:
-      "Be one of several servers on this PostgreSQL, postgres://user:password@host/database; give it by the variable",
+      "Join the cluster on this PostgreSQL, postgres://user:password@host/database; prefer the environment variable",
     commands: ["serve"],
   }),
   clusterSecret: option({
@@ -950,18 +951,18 @@ export const options = {
     parse: parseClusterSecret,
     default: null,
     defaultText: "none",
-    description: "What all servers of a cluster know and nobody else; give it by the variable",
+    description: "Secret shared by all servers of the cluster; prefer the environment variable",
     commands: ["serve"],
   }),
   clusterSnapshots: option({
     flag: "--cluster-snapshots",
-    placeholder: "place",
+    placeholder: "location",
     env: "SYNCLINE_CLUSTER_SNAPSHOTS",
-    parse: parseBackupPlace,
+    parse: parseBackupTarget,
     default: null,
     defaultText: "none",
     description:
-      "Where all servers of a cluster find snapshots to begin with: s3://bucket/prefix, or a folder they share",
+      "Location of the snapshots that new cluster servers start from: s3://bucket/prefix, or a shared folder",
     commands: ["serve", "restore"],
   }),
   clusterAddress: option({
@@ -970,9 +971,8 @@ export const options = {
     env: "SYNCLINE_CLUSTER_ADDRESS",
     parse: parseHostAndPort,
     default: null,
-    defaultText: "the address that reaches the database, any free port",
-    description:
-      "Where the other servers of the cluster reach this one, to send it what only the leader does",
+    defaultText: "the address used to reach the database, any free port",
+    description: "Address at which the other cluster servers reach this one",
     commands: ["serve"],
   }),
   clusterListen: option({
@@ -981,8 +981,8 @@ export const options = {
     env: "SYNCLINE_CLUSTER_LISTEN",
     parse: parseHostAndPort,
     default: null,
-    defaultText: "the address of --cluster-address",
-    description: "Where this server listens for the others, when that is another address than theirs for it",
+    defaultText: "the value of --cluster-address",
+    description: "Address to listen on for the other cluster servers, if it differs from --cluster-address",
     commands: ["serve"],
   }),
   heartbeatUrl: option({
@@ -992,17 +992,17 @@ export const options = {
     parse: parseWebUrl,
     default: null,
     defaultText: "none",
-    description: "Address asked when commits have reached the replica, at most once a minute",
+    description: "URL requested after commits reach the replica, at most once a minute",
     commands: ["serve"],
   }),
   from: option({
     flag: "--from",
     placeholder: "replica",
     env: "SYNCLINE_FROM",
-    parse: parseRestorePlace,
+    parse: parseRestoreSource,
     default: null,
-    defaultText: "an archive is restored",
-    description: "Replica to restore from: a folder, or s3://bucket/prefix; or a cluster's PostgreSQL",
+    defaultText: "restore an archive",
+    description: "Replica to restore from: a folder, s3://bucket/prefix, or the PostgreSQL URL of a cluster",
     commands: ["restore"],
   }),
   list: option({
@@ -1012,7 +1012,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Tell what can be restored from the replica instead",
+    description: "List the restorable points of the replica instead",
     commands: ["restore"],
   }),
   toTime: option({
@@ -1022,7 +1022,7 @@ export const options = {
     parse: parseTime,
     default: null,
     defaultText: "the newest state",
-    description: "Restore the state of this time, ISO 8601 with its offset, as 2030-01-02T14:02:00Z",
+    description: "Restore the state at this ISO 8601 time with UTC offset, such as 2030-01-02T14:02:00Z",
     commands: ["restore"],
   }),
   toTs: option({
@@ -1032,7 +1032,7 @@ export const options = {
     parse: parseTs,
     default: null,
     defaultText: "the newest state",
-    description: "Restore the state after this commit",
+    description: "Restore the state after the commit with this ts",
     commands: ["restore"],
   }),
   generation: option({
@@ -1041,7 +1041,7 @@ export const options = {
     env: "SYNCLINE_GENERATION",
     parse: parseText,
     default: null,
-    defaultText: "the newest that has the point",
+    defaultText: "the newest that contains the point",
     description: "Generation of the replica to restore from",
     commands: ["restore"],
   }),
@@ -1052,7 +1052,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Tell what would be done, and change nothing",
+    description: "Show what would be done without changing anything",
     commands: ["restore", "deploy", "rollback", "migrate"],
   }),
   json: option({
@@ -1071,8 +1071,8 @@ export const options = {
     env: "SYNCLINE_URL",
     parse: parsePublicUrl,
     default: null,
-    defaultText: "none: it has to be given",
-    description: "Address of the server, such as https://app.example.com",
+    defaultText: "none: required",
+    description: "URL of the server, such as https://app.example.com",
     commands: ["deploy", "rollback"],
   }),
   deployKey: option({
@@ -1081,8 +1081,8 @@ export const options = {
     env: "SYNCLINE_DEPLOY_KEY",
     parse: parseBearerToken,
     default: null,
-    defaultText: "none: it has to be given, best by the variable",
-    description: "Deploy key, which deploy-key create prints",
+    defaultText: "none: required; prefer the environment variable",
+    description: "Deploy key, as printed by deploy-key create",
     commands: ["deploy", "rollback"],
   }),
   env: option({
@@ -1092,7 +1092,7 @@ export const options = {
     parse: parseVariables,
     default: {},
     defaultText: "none",
-    description: "Variable of ctx.env that the server is to keep; repeatable",
+    description: "Variable to store on the server for ctx.env; repeatable",
     commands: ["deploy"],
     repeatable: true,
   }),
@@ -1102,8 +1102,8 @@ export const options = {
     env: "SYNCLINE_TABLE",
     parse: parseText,
     default: null,
-    defaultText: "none: it has to be given",
-    description: "Table whose documents are migrated",
+    defaultText: "none: required",
+    description: "Table to migrate",
     commands: ["migrate"],
   }),
   anew: option({
@@ -1112,8 +1112,8 @@ export const options = {
     env: "SYNCLINE_ANEW",
     parse: parseSwitch,
     default: false,
-    defaultText: "off: a migration that was left is gone on with",
-    description: "Begin with the first document again",
+    defaultText: "off: an interrupted migration is continued",
+    description: "Restart from the first document",
     commands: ["migrate"],
   }),
   restartExitCode: option({
@@ -1123,7 +1123,7 @@ export const options = {
     parse: parseExitCode,
     default: null,
     defaultText: "none: administrators cannot restart it",
-    description: "Exit code with which the server ends when an administrator restarts it",
+    description: "Exit code used when an administrator restarts the server",
     commands: ["serve"],
   }),
   logKeep: option({
@@ -1133,7 +1133,7 @@ export const options = {
     parse: parseLogKeep,
     default: logLimits.keepMsDefault,
     defaultText: "7d",
-    description: "How long the execution log keeps runs of functions; off keeps no log",
+    description: "Retention of the execution log; off turns it off",
     commands: ["serve"],
     setting: { parse: parseLogKeepSetting },
   }),
@@ -1144,7 +1144,7 @@ export const options = {
     parse: parseLogSize,
     default: logLimits.bytesDefault,
     defaultText: "1GiB",
-    description: "Size of the execution log beyond which its oldest runs go, however new they are",
+    description: "Maximum size of the execution log; the oldest runs are deleted first",
     commands: ["serve"],
     setting: {},
   }),
@@ -1155,7 +1155,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Go on with the runs that come, until a signal",
+    description: "Keep printing new runs until interrupted",
     commands: ["logs"],
   }),
   last: option({
@@ -1165,7 +1165,7 @@ export const options = {
     parse: parseLast,
     default: logLimits.pageRunsDefault,
     defaultText: String(logLimits.pageRunsDefault),
-    description: `Newest runs to begin with, up to ${logLimits.pageRunsMax}`,
+    description: `Number of newest runs to print first, up to ${logLimits.pageRunsMax}`,
     commands: ["logs"],
   }),
   only: option({
@@ -1175,7 +1175,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "Functions whose runs are shown, separated by commas; orders:* stands for all that begin so",
+    description: "Functions to show, separated by commas; orders:* matches a prefix",
     commands: ["logs"],
   }),
   outcome: option({
@@ -1185,7 +1185,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "How they ended: success, user_error, error, timeout, refused",
+    description: "Outcomes to show: success, user_error, error, timeout, refused",
     commands: ["logs"],
   }),
   level: option({
@@ -1195,7 +1195,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "Only runs with a line of at least this level: DEBUG, INFO, WARN or ERROR",
+    description: "Show runs with a log line of at least this level: DEBUG, INFO, WARN or ERROR",
     commands: ["logs"],
   }),
   text: option({
@@ -1205,7 +1205,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "A text in an error or a line",
+    description: "Show runs whose error or log lines contain this text",
     commands: ["logs"],
   }),
   request: option({
@@ -1215,7 +1215,7 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "Only the runs of one request",
+    description: "Show the runs of one request",
     commands: ["logs"],
   }),
   metrics: option({
@@ -1225,7 +1225,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Answer GET /metrics for Prometheus",
+    description: "Serve Prometheus metrics at GET /metrics",
     commands: ["serve"],
   }),
   metricsToken: option({
@@ -1234,8 +1234,8 @@ export const options = {
     env: "SYNCLINE_METRICS_TOKEN",
     parse: parseBearerToken,
     default: null,
-    defaultText: "none: anyone who reaches the server",
-    description: "Bearer token that readers of /metrics have to show; refused without --metrics",
+    defaultText: "none: anyone who can reach the server",
+    description: "Bearer token required for /metrics; only valid with --metrics",
     commands: ["serve"],
   }),
   format: option({
@@ -1244,9 +1244,9 @@ export const options = {
     env: "SYNCLINE_FORMAT",
     parse: parseChoice(tableFormats),
     default: null,
-    defaultText: "by the file's ending; jsonl for exports",
+    defaultText: "from the file extension; jsonl for exports",
     description:
-      "Whether files hold one JSON object a line or CSV with a header; of a folder, the files to take",
+      "File format: one JSON object a line, or CSV with a header row; in a folder, the files to import",
     commands: ["import", "export"],
   }),
   tables: option({
@@ -1256,7 +1256,8 @@ export const options = {
     parse: parseTables,
     default: null,
     defaultText: "all tables of the app",
-    description: "Tables to export, separated by commas; _users and _scheduled_functions only when named",
+    description:
+      "Tables to export, separated by commas; _users and _scheduled_functions must be named explicitly",
     commands: ["export"],
     repeatable: true,
   }),
@@ -1267,7 +1268,8 @@ export const options = {
     parse: parseChoice(importModes),
     default: "insert" as const,
     defaultText: "insert",
-    description: "Whether documents that are there are refused, replaced, or all deleted first",
+    description:
+      "How to treat existing documents: fail, replace them, or delete all documents of the table first",
     commands: ["import"],
   }),
   out: option({
@@ -1276,8 +1278,8 @@ export const options = {
     env: "SYNCLINE_OUT",
     parse: parsePath,
     default: null,
-    defaultText: "a new name with the present time",
-    description: "What is made: the folder of an export, which has to be new or empty; the file of a backup",
+    defaultText: "a new name with the current time",
+    description: "Output: a new or empty folder for an export, a file for a backup",
     commands: ["export", "backup"],
   }),
   withAux: option({
@@ -1287,7 +1289,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Put the execution log into the backup as well",
+    description: "Include the execution log in the backup",
     commands: ["backup"],
   }),
   withFiles: option({
@@ -1298,7 +1300,7 @@ export const options = {
     default: false,
     defaultText: "off",
     description:
-      "Put the uploaded files of the data folder into the backup, or the export, as well; files in a bucket stay there",
+      "Include the uploaded files of the data folder in the backup or export; files in a bucket are never included",
     commands: ["backup", "export"],
   }),
   includeSecret: option({
@@ -1308,7 +1310,7 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Put the secret key into the backup as well: whoever has it can sign in as anybody",
+    description: "Include the secret key in the backup; anyone who has it can sign in as any user",
     commands: ["backup"],
   }),
   cancel: option({
@@ -1327,7 +1329,7 @@ export const options = {
     env: "SYNCLINE_PASSWORD_STDIN",
     parse: parseSwitch,
     default: false,
-    defaultText: "off: one is generated and printed",
+    defaultText: "off: a password is generated and printed",
     description: "Read the password from the first line of standard input",
     commands: ["users create", "users set-password", "admin create", "admin reset-password"],
   }),
@@ -1338,7 +1340,7 @@ export type OptionName = keyof typeof options;
 type ValueOf<Spec> = Spec extends OptionSpec<infer Value, infer Default> ? Value | Widened<Default> : never;
 type Widened<Value> = Value extends boolean ? boolean : Value;
 
-/** What a command was asked to do, checked but not yet looked up on the disk. Only the command's own options are there. */
+/** The parsed option values of a command. Only the command's own options are present. */
 export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
 
 /** The options of `serve`. */
@@ -1367,10 +1369,10 @@ export type ServeOptions = Omit<
   | "anew"
 >;
 
-/** The text of each option that was given, and by what. */
-export type GivenTexts = ReadonlyMap<OptionName, { readonly by: "flag" | "env"; readonly text: string }>;
+/** The raw text of each option set explicitly, and its origin. */
+export type ExplicitValues = ReadonlyMap<OptionName, { readonly by: "flag" | "env"; readonly text: string }>;
 
-/** The options of one command, by name, in the order of the table. */
+/** Returns the options of a command in table order. */
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {
   return (Object.entries(options) as [OptionName, OptionSpec][])
     .filter(([, spec]) => spec.commands.includes(command));

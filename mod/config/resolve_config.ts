@@ -1,4 +1,4 @@
-/** From checked options to what a server is started with: folders looked up, files read, defaults chosen. */
+/** Turns parsed options into a server configuration: resolves folders, reads files, checks combinations. */
 import { join, relative, resolve } from "node:path";
 import { readDeployed } from "../functions/versions/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
@@ -17,14 +17,14 @@ import {
 import { readEnvFile } from "./env_file.ts";
 import { EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
-import type { GivenTexts, ServeOptions } from "./options.ts";
-import { placeConfig, s3Config } from "./places.ts";
+import type { ExplicitValues, ServeOptions } from "./options.ts";
+import { bucketLocation, locationConfig } from "./locations.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
-/** Throws a `StartError` for a folder or file that was named and is not there. */
+/** Resolves the configuration. Throws a `StartError` for missing files and options that cannot be combined. */
 export async function resolveConfig(
   options: ServeOptions,
-  given: GivenTexts = new Map(),
+  given: ExplicitValues = new Map(),
 ): Promise<ServeConfig> {
   const pinned = options.functions !== null || options.dev;
   const dataDir = resolve(options.data);
@@ -51,12 +51,12 @@ export async function resolveConfig(
     typeCheck: !options.skipTypeCheck,
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
-    env: envFile?.values ?? {},
-    hints: [...envFile?.hints ?? [], ...workerHints(options)],
+    actionEnv: envFile?.values ?? {},
+    warnings: [...envFile?.warnings ?? [], ...workerWarnings(options)],
     publicUrl: options.publicUrl,
     allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,
-    given: { values: options, texts: given },
+    explicitOptions: { values: options, explicit: given },
     accounts: accountsConfig(options),
     storage: storageConfig(options),
     backups: backupsConfig(options),
@@ -72,7 +72,7 @@ export async function resolveConfig(
   };
 }
 
-/** What cannot go together with several processes is refused. */
+/** Returns the number of worker processes. Throws a `StartError` for options that need a single process. */
 function workersOf({ workers, takeover, followed, cluster, devFrontend }: ServeOptions): number {
   if (workers === 1) return workers;
   const alone = takeover
@@ -84,47 +84,47 @@ function workersOf({ workers, takeover, followed, cluster, devFrontend }: ServeO
     : devFrontend !== null
     ? "--dev-frontend"
     : null;
-  if (alone !== null) throw new StartError(`One process is needed with ${alone}: leave out --workers`);
+  if (alone !== null) throw new StartError(`--workers and ${alone} cannot be combined`);
   if (Deno.build.os !== "linux") {
-    throw new StartError("Several processes share a port on Linux only: leave out --workers");
+    throw new StartError("--workers is supported on Linux only");
   }
   return workers;
 }
 
-/** It is no fault: the machine may get more of them later. */
-function workerHints({ workers }: ServeOptions): string[] {
+/** Warns about more workers than cores. */
+function workerWarnings({ workers }: ServeOptions): string[] {
   const { hardwareConcurrency: processors } = navigator;
   if (workers <= processors) return [];
   return [
-    `--workers ${workers} are more processes than this machine has processors (${processors}): each costs memory, and ` +
-    "nothing gets quicker",
+    `--workers ${workers} exceeds the number of cores (${processors}): each worker costs memory without making ` +
+    "the server faster",
   ];
 }
 
 function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {
   if (devFrontend === null) return null;
   if (!dev) {
-    throw new StartError("A frontend is asked for while it is edited: give --dev with --dev-frontend");
+    throw new StartError("--dev-frontend needs --dev");
   }
-  if (staticDir !== null) throw new StartError("There is one frontend: give --static or --dev-frontend");
+  if (staticDir !== null) throw new StartError("--static and --dev-frontend cannot be combined");
   return devFrontend;
 }
 
-/** A token alone switches nothing on, and an operator who gave one believes that something is guarded by it. */
+/** Refuses a token without `--metrics`: the operator would believe that it protects something. */
 function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig | null {
   if (metrics) return { token: metricsToken };
   if (metricsToken === null) return null;
-  throw new StartError("There are no metrics to guard: give --metrics with --metrics-token, or neither");
+  throw new StartError("--metrics-token needs --metrics");
 }
 
 export function accountsConfig(options: ServeOptions): AccountsConfig {
   const { smtpUrl, mailFrom } = options;
   if (smtpUrl !== null && mailFrom === null) {
-    throw new StartError("A mail server needs a sender: give --mail-from with --smtp-url");
+    throw new StartError("--smtp-url needs a sender address: pass --mail-from");
   }
   if (smtpUrl === null && options.requireVerification && !options.dev) {
     throw new StartError(
-      "Nobody could confirm an address without mail: give --smtp-url with --require-verification",
+      "--require-verification needs a mail server: pass --smtp-url",
     );
   }
   return {
@@ -163,10 +163,10 @@ export function executionLogConfig({ logKeep, logMaxSize }: ServeOptions): Execu
 
 function storageConfig(options: ServeOptions): StorageConfig {
   return {
-    s3: options.storage === null ? null : s3Config(options, options.storage, "Files"),
+    s3: options.storage === null ? null : bucketLocation(options, options.storage, "Files"),
     uploadBytesMax: options.uploadMaxBytes,
     privateReads: options.storagePrivate,
-    // A restore to a point of the past finds its files.
+    // A restore to an earlier point needs the files of that time.
     keepDeletedMs: Math.max(
       options.storageKeepDeleted,
       options.replicateTo === null ? 0 : options.replicateKeep,
@@ -179,18 +179,18 @@ export function backupsConfig(options: ServeOptions): BackupsConfig | null {
   const { data, backupEvery, backupKeep, backupTo } = options;
   if (backupEvery === null) {
     if (backupTo === null) return null;
-    throw new StartError("Nothing says how often backups are made: give --backup-every with --backup-to");
+    throw new StartError("--backup-to needs a schedule: pass --backup-every");
   }
   const schedule = { everyMs: backupEvery, keep: backupKeep };
   if (backupTo?.kind === "bucket") {
-    return { ...schedule, to: { kind: "bucket", place: s3Config(options, backupTo, "Backups") } };
+    return { ...schedule, to: { kind: "bucket", place: bucketLocation(options, backupTo, "Backups") } };
   }
   const path = resolve(backupTo?.path ?? join(data, BACKUPS_DIR));
   const [first = ""] = relative(resolve(data), path).split("/");
   if (first !== ".." && first !== BACKUPS_DIR) {
     throw new StartError(
-      `Backups cannot be put into "${path}": that is among the server's own files. Choose a folder outside of the data ` +
-        "folder, best on another disk",
+      `Cannot store backups in "${path}": it is inside the data folder. Choose a folder outside of it, preferably on ` +
+        "another disk",
     );
   }
   return { ...schedule, to: { kind: "folder", path } };
@@ -199,10 +199,10 @@ export function backupsConfig(options: ServeOptions): BackupsConfig | null {
 function replicationConfig(options: ServeOptions): ReplicationConfig | null {
   const { data, replicateTo, replicateEvery, snapshotEvery, replicateKeep, replicateMaxPending } = options;
   if (replicateTo === null) return null;
-  const to = placeConfig(options, replicateTo);
+  const to = locationConfig(options, replicateTo);
   if (to.kind === "folder" && !relative(resolve(data), to.path).startsWith("..")) {
     throw new StartError(
-      `The replica cannot be put into "${to.path}": it would be lost with the data folder. Choose a folder on another disk`,
+      `Cannot store the replica in "${to.path}": it would be lost with the data folder. Choose a folder on another disk`,
     );
   }
   return {
@@ -219,59 +219,63 @@ function followConfig(options: ServeOptions): FollowConfig | null {
   const { followed, promote, replicateTo, replicateEvery, backupEvery } = options;
   if (followed === null) {
     if (!promote) return null;
-    throw new StartError("Nothing says what the server has followed: give --follow with --promote");
+    throw new StartError("--promote needs --follow");
   }
   if (!promote && replicateTo !== null) {
     throw new StartError(
-      "A server that follows has no commits to ship: give --follow or --replicate-to, or --promote with both",
+      "--follow and --replicate-to cannot be combined without --promote: a follower makes no commits",
     );
   }
   if (!promote && backupEvery !== null) {
     throw new StartError(
-      "A server that follows makes no backups by itself: leave --backup-every to the one it follows",
+      "--follow and --backup-every cannot be combined without --promote: the followed server makes the backups",
     );
   }
-  return { from: placeConfig(options, followed), everyMs: replicateEvery, promote };
+  return { from: locationConfig(options, followed), everyMs: replicateEvery, promote };
 }
 
 function clusterConfig(options: ServeOptions): ClusterConfig | null {
   const { cluster, clusterSecret, clusterSnapshots, clusterAddress, clusterListen, storage } = options;
   if (cluster === null) {
-    const said = [clusterSecret, clusterSnapshots, clusterAddress, clusterListen];
-    if (said.every((value) => value === null)) return null;
-    throw new StartError("Nothing says where the cluster is: give --cluster with what else is said of it");
+    const dependent = [clusterSecret, clusterSnapshots, clusterAddress, clusterListen];
+    if (dependent.every((value) => value === null)) return null;
+    throw new StartError(
+      "--cluster-secret, --cluster-snapshots, --cluster-address and --cluster-listen need --cluster",
+    );
   }
   if (clusterSecret === null) {
-    throw new StartError("Servers of a cluster share a secret: set SYNCLINE_CLUSTER_SECRET");
+    throw new StartError("--cluster needs a shared secret: set SYNCLINE_CLUSTER_SECRET");
   }
   if (clusterSnapshots === null) {
     throw new StartError(
-      "Servers of a cluster begin with snapshots: say with --cluster-snapshots where these are",
+      "--cluster needs a location for snapshots: pass --cluster-snapshots",
     );
   }
   if (storage === null) {
     throw new StartError(
-      "Files in a data folder would be on one server of the cluster only: give --storage s3://bucket with --cluster",
+      "--cluster needs file storage that all servers can reach: pass --storage s3://bucket",
     );
   }
   for (
     const [given, flag] of [[options.followed, "--follow"], [options.replicateTo, "--replicate-to"]] as const
   ) {
     if (given !== null) {
-      throw new StartError(`The cluster keeps the log of commits: give --cluster or ${flag}, not both`);
+      throw new StartError(`--cluster and ${flag} cannot be combined`);
     }
   }
   if (options.takeover) {
-    throw new StartError("Another server of the cluster takes over: --takeover is for one that is alone");
+    throw new StartError(
+      "--cluster and --takeover cannot be combined: another server of the cluster takes over",
+    );
   }
   if (options.dev) {
-    throw new StartError("While an app is made one server is enough: give --dev or --cluster, not both");
+    throw new StartError("--dev and --cluster cannot be combined");
   }
-  const snapshots = placeConfig(options, clusterSnapshots);
+  const snapshots = locationConfig(options, clusterSnapshots);
   return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress, listen: clusterListen };
 }
 
-/** What was deployed to a data folder. Throws a `StartError` when that cannot be told. */
+/** Returns the deployed version of a data folder, or `null`. Throws a `StartError` if it cannot be read. */
 async function deployedVersion(dataDir: string): Promise<string | null> {
   try {
     return (await readDeployed(dataDir))?.current ?? null;

@@ -1,41 +1,47 @@
-/** Options that administrators set while the server runs: which there are, and what comes of them under flags and variables. */
-import type { AccountsConfig, BackupsConfig, ExecutionLogConfig, GivenOptions } from "./config.ts";
+/** Settings: options that administrators can change while the server runs. */
+import type { AccountsConfig, BackupsConfig, ExecutionLogConfig, ExplicitOptions } from "./config.ts";
 import { parseSwitch } from "./option_types.ts";
-import { type GivenTexts, type OptionName, options, type OptionSpec, type ServeOptions } from "./options.ts";
+import {
+  type ExplicitValues,
+  type OptionName,
+  options,
+  type OptionSpec,
+  type ServeOptions,
+} from "./options.ts";
 import { accountsConfig, backupsConfig, executionLogConfig } from "./resolve_config.ts";
 
-/** What is known of a setting without its value. JSON. */
+/** Describes a setting, without its value. JSON. */
 export interface SettingSpec {
   readonly name: string;
   readonly flag: string;
   readonly env: string;
-  /** How it is entered: `switch` takes `true` or `false`, `long` many lines, the others what the flag takes. */
+  /** The input type: `switch` takes `true` or `false`, `long` several lines, the others the syntax of the flag. */
   readonly kind: "switch" | "text" | "list" | "long";
   readonly description: string;
-  /** How the default is told; `null` when there is nothing to tell. */
+  /** The default as shown to users; `null` to show none. */
   readonly defaultText: string | null;
   readonly secret: boolean;
-  /** Whether it is JSON in which every `{"secret": "..."}` is stored encrypted. */
-  readonly sealsWithin: boolean;
-  /** What the flag or the variable says, which counts more; `text` is left out for secrets. */
+  /** Whether the value is JSON in which each `{"secret": "..."}` is stored encrypted. */
+  readonly encryptsSecrets: boolean;
+  /** The flag or variable that takes precedence over the setting; `text` is `null` for secrets. */
   readonly given: { readonly by: "flag" | "env"; readonly text: string | null } | null;
 }
 
-/** What settings change while the server runs. */
+/** The part of the configuration that settings can change at run time. */
 export interface LiveConfig {
   readonly accounts: AccountsConfig;
   readonly backups: BackupsConfig | null;
-  /** `null`: there is no execution log. */
+  /** `null` if the execution log is off. */
   readonly executionLog: ExecutionLogConfig | null;
 }
 
 const names = (Object.keys(options) as OptionName[]).filter((name) => specOf(name).setting !== undefined);
 
-/** All settings, in the order of the options table. */
-export function settingSpecs({ texts }: GivenOptions): SettingSpec[] {
+/** Returns all settings in the order of the options table. */
+export function settingSpecs({ explicit }: ExplicitOptions): SettingSpec[] {
   return names.map((name) => {
     const { flag, env, placeholder, description, defaultText, repeatable, setting } = specOf(name);
-    const given = givenText(texts, name);
+    const given = givenText(explicit, name);
     const secret = setting?.secret === true;
     return {
       name,
@@ -45,13 +51,13 @@ export function settingSpecs({ texts }: GivenOptions): SettingSpec[] {
       description,
       defaultText,
       secret,
-      sealsWithin: setting?.sealsWithin === true,
+      encryptsSecrets: setting?.encryptsSecrets === true,
       given: given === undefined ? null : { by: given.by, text: secret ? null : given.text },
     };
   });
 }
 
-/** Throws an error that says what is wrong with the text of a setting. */
+/** Throws an `OptionValueError` if the text is not valid for the setting. */
 export function checkSetting(name: string, text: string): void {
   const spec = specOf(name as OptionName);
   if (spec.placeholder === null) parseSwitch(text);
@@ -59,14 +65,14 @@ export function checkSetting(name: string, text: string): void {
 }
 
 /**
- * What the server does with these settings: a flag or a variable counts more than a setting, a setting more than a default.
- * Throws an error that says what does not fit together.
+ * Returns the configuration with the settings applied. Flags and variables take precedence over settings.
+ * Throws a `StartError` for values that cannot be combined.
  */
-export function liveConfig(given: GivenOptions, settings: ReadonlyMap<string, string>): LiveConfig {
+export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string, string>): LiveConfig {
   const values: Record<string, unknown> = { ...given.values };
   for (const name of names) {
     const text = settings.get(name);
-    if (text !== undefined && givenText(given.texts, name) === undefined) {
+    if (text !== undefined && givenText(given.explicit, name) === undefined) {
       values[name] = parseSetting(specOf(name), text);
     }
   }
@@ -78,11 +84,11 @@ export function liveConfig(given: GivenOptions, settings: ReadonlyMap<string, st
   };
 }
 
-/** What a flag or a variable says of an option, or of the one that counts more than it. */
-function givenText(texts: GivenTexts, name: OptionName): ReturnType<GivenTexts["get"]> {
+/** Returns the explicit value of an option, or of the option that overrides it. */
+function givenText(texts: ExplicitValues, name: OptionName): ReturnType<ExplicitValues["get"]> {
   const { setting } = specOf(name);
   return texts.get(name) ??
-    (setting?.under === undefined ? undefined : texts.get(setting.under as OptionName));
+    (setting?.overriddenBy === undefined ? undefined : texts.get(setting.overriddenBy as OptionName));
 }
 
 function parseSetting({ setting, parse }: OptionSpec, text: string): unknown {

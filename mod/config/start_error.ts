@@ -1,4 +1,4 @@
-/** Why a server cannot start, told to the operator as one line without a stack trace. */
+/** Errors that prevent a server from starting. They are shown as one line without a stack trace. */
 
 export class StartError extends Error {
   override readonly name: string = "StartError";
@@ -6,7 +6,7 @@ export class StartError extends Error {
 
 export { reasonOf } from "../kit/file_reason.ts";
 
-/** The app's code cannot be loaded, or its schema does not fit the data: an edit may change that. */
+/** The app's code cannot be loaded, or its schema does not match the data. Editing the app may fix it. */
 export class AppError extends StartError {
   override readonly name = "AppError";
 }

@@ -1,4 +1,4 @@
-/** The program's version, kept in deno.json alone. */
+/** The program's version, read from deno.json. */
 import project from "../../deno.json" with { type: "json" };
 
 export const VERSION: string = project.version;

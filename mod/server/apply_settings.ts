@@ -1,5 +1,5 @@
 /** Puts settings to use, part by part. */
-import type { BackupsConfig, GivenOptions } from "../config/config.ts";
+import type { BackupsConfig, ExplicitOptions } from "../config/config.ts";
 import { type LiveConfig, liveConfig } from "../config/settings.ts";
 import type { Log } from "../kit/log.ts";
 import type { AccountsFeature } from "./features/accounts.ts";
@@ -16,7 +16,7 @@ export interface SettableParts {
 /** What cannot be used is logged, and leaves that part as it is. */
 export async function applySettings(
   settings: ReadonlyMap<string, string>,
-  given: GivenOptions,
+  given: ExplicitOptions,
   { accounts, backups, executionLog, log }: SettableParts,
 ): Promise<void> {
   const live = liveConfig(given, settings);

@@ -63,7 +63,7 @@ export async function openIsolates(
       dataDir,
       code: version === null ? { functionsDir } : { version },
       ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
-      env: config.env,
+      env: config.actionEnv,
       actionNet: config.actionNet,
       timeouts: config.timeouts,
       memory: config.memory.isolates,

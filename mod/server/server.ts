@@ -212,7 +212,9 @@ export class Server implements AsyncDisposable {
     const { config, log } = this.#parts;
     if (config.workers <= 1 || leading === undefined) return;
     if (!this.#port.share()) {
-      throw new StartError("This system does not let several processes share a port: leave out --workers");
+      throw new StartError(
+        "--workers is not supported: this system does not allow several processes to share a port",
+      );
     }
     const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respond(request, info);
     const { Workers } = await import("./workers/workers.ts");

@@ -35,21 +35,27 @@ Deno.test("[PG11] options that do not fit a cluster are refused with the reason"
   const wrong: readonly (readonly [Partial<ServeOptions>, string])[] = [
     [
       { storage: null },
-      "Files in a data folder would be on one server of the cluster only: give --storage s3://bucket with --cluster",
+      "--cluster needs file storage that all servers can reach: pass --storage s3://bucket",
     ],
-    [{ clusterSecret: null }, "Servers of a cluster share a secret: set SYNCLINE_CLUSTER_SECRET"],
+    [{ clusterSecret: null }, "--cluster needs a shared secret: set SYNCLINE_CLUSTER_SECRET"],
     [
       { clusterSnapshots: null },
-      "Servers of a cluster begin with snapshots: say with --cluster-snapshots where these are",
+      "--cluster needs a location for snapshots: pass --cluster-snapshots",
     ],
-    [{ cluster: null }, "Nothing says where the cluster is: give --cluster with what else is said of it"],
-    [{ dev: true }, "While an app is made one server is enough: give --dev or --cluster, not both"],
-    [{ takeover: true }, "Another server of the cluster takes over: --takeover is for one that is alone"],
+    [
+      { cluster: null },
+      "--cluster-secret, --cluster-snapshots, --cluster-address and --cluster-listen need --cluster",
+    ],
+    [{ dev: true }, "--dev and --cluster cannot be combined"],
+    [
+      { takeover: true },
+      "--cluster and --takeover cannot be combined: another server of the cluster takes over",
+    ],
     [
       { replicateTo: folder },
-      "The cluster keeps the log of commits: give --cluster or --replicate-to, not both",
+      "--cluster and --replicate-to cannot be combined",
     ],
-    [{ followed: folder }, "The cluster keeps the log of commits: give --cluster or --follow, not both"],
+    [{ followed: folder }, "--cluster and --follow cannot be combined"],
   ];
   for (const [changes, line] of wrong) {
     await assert.rejects(given(changes), (error) => {

@@ -409,10 +409,13 @@ Deno.test("[WK8] what cannot go with several processes is refused in a line", as
   await using folder = await TempFolder.with(APP);
   for (
     const [flags, reason] of [
-      [["--takeover"], /ERROR One process is needed with --takeover: leave out --workers/],
-      [["--follow", folder.at("replica")], /ERROR One process is needed with --follow/],
-      [["--dev", "--dev-frontend", "http://localhost:1"], /ERROR One process is needed with --dev-frontend/],
-      [["--cluster", "postgres://app@127.0.0.1/app"], /ERROR One process is needed with --cluster/],
+      [["--takeover"], /ERROR --workers and --takeover cannot be combined/],
+      [["--follow", folder.at("replica")], /ERROR --workers and --follow cannot be combined/],
+      [
+        ["--dev", "--dev-frontend", "http://localhost:1"],
+        /ERROR --workers and --dev-frontend cannot be combined/,
+      ],
+      [["--cluster", "postgres://app@127.0.0.1/app"], /ERROR --workers and --cluster cannot be combined/],
     ] as const
   ) {
     await using server = new Server(folder, "--workers", "2", ...flags);

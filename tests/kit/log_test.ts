@@ -64,8 +64,8 @@ Deno.test("DO3 messages that are met often lead to their page", () => {
       ],
       ['The app in "/a" cannot be served: /a/x.ts:3:37: SyntaxError: Expected a comma', "first_app"],
       ["Port 3210 of 127.0.0.1 is in use", "operating"],
-      ["SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is", "options"],
-      ["A mail server needs a sender: give --mail-from with --smtp-url", "accounts"],
+      ["Unknown variable SYNCLINE_PROT: did you mean SYNCLINE_PORT?", "options"],
+      ["--smtp-url needs a sender address: pass --mail-from", "accounts"],
       ["Give a deploy key in SYNCLINE_DEPLOY_KEY", "deploying"],
       ["Documents do not fit the schema", "migrations"],
     ] as const

@@ -7,15 +7,15 @@ import { findProject } from "../../mod/npm/node/project.ts";
 import { renamePatiently } from "../../mod/npm/node/rename.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
 import { bringToDisk } from "../../mod/npm/node/whole_folder.ts";
-import { misspelt } from "../../mod/config/misspelt.ts";
+import { environmentSuggestions } from "../../mod/config/environment_suggestions.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test("NP10 a variable that is nearly one of the server's gets a hint, one of the app's own does not", () => {
   const known = ["SYNCLINE_PORT", "SYNCLINE_PUBLIC_URL"];
   const names = ["SYNCLINE_PROT", "SYNCLINE_PORT", "syncline_public_url", "SYNCLINE_GITHUB_SECRET", "PORT"];
-  assert.deepEqual(misspelt(names, known), [
-    "SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is",
-    "syncline_public_url is no variable of the server: SYNCLINE_PUBLIC_URL is",
+  assert.deepEqual(environmentSuggestions(names, known), [
+    "Unknown variable SYNCLINE_PROT: did you mean SYNCLINE_PORT?",
+    "Unknown variable syncline_public_url: did you mean SYNCLINE_PUBLIC_URL?",
   ]);
 });
 

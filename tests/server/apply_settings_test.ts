@@ -30,7 +30,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
     ["logKeep", "2d"],
     ["logMaxSize", "64MiB"],
   ]);
-  await applySettings(settings, { values, texts: new Map() }, parts);
+  await applySettings(settings, { values, explicit: new Map() }, parts);
   assert.deepEqual(told, [
     ["others", { kind: "text", text: "{}" }],
     ["backups", 3_600_000],
@@ -43,7 +43,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
   // What a flag says counts more, and a server without a log has none to change.
   const given = {
     values: { ...values, logKeep: null },
-    texts: new Map([["logKeep", { by: "flag", text: "off" }] as const]),
+    explicit: new Map([["logKeep", { by: "flag", text: "off" }] as const]),
   };
   await applySettings(settings, given, parts);
   assert.deepEqual(told.map(([part]) => part), ["others", "backups"]);

@@ -40,17 +40,17 @@ Deno.test("without an app the bundled example is served, page included", async (
 Deno.test("[WK8] more processes than processors are no fault, and are told of", async () => {
   await inFolder(async () => {
     const processors = navigator.hardwareConcurrency;
-    assert.deepEqual((await resolveConfig(serveOptions())).hints, []);
+    assert.deepEqual((await resolveConfig(serveOptions())).warnings, []);
     if (processors > 1) {
-      assert.deepEqual((await resolveConfig(serveOptions({ workers: processors }))).hints, []);
+      assert.deepEqual((await resolveConfig(serveOptions({ workers: processors }))).warnings, []);
     }
-    const { workers, hints } = await resolveConfig(serveOptions({ workers: processors + 1 }));
+    const { workers, warnings } = await resolveConfig(serveOptions({ workers: processors + 1 }));
     assert.equal(workers, processors + 1);
-    assert.deepEqual(hints, [
+    assert.deepEqual(warnings, [
       `--workers ${
         processors + 1
-      } are more processes than this machine has processors (${processors}): each costs ` +
-      "memory, and nothing gets quicker",
+      } exceeds the number of cores (${processors}): each worker costs memory without ` +
+      "making the server faster",
     ]);
   });
 });
@@ -90,7 +90,7 @@ Deno.test("[ME3] a token of the metrics is refused without the metrics", async (
     assert.deepEqual(await metricsOf({ metrics: true, metricsToken: "t" }), { token: "t" });
     await assert.rejects(metricsOf({ metricsToken: "t" }), (error) => {
       assert.ok(error instanceof StartError);
-      assert.match(error.message, /give --metrics with --metrics-token/);
+      assert.match(error.message, /--metrics-token needs --metrics/);
       return true;
     });
   });
@@ -99,8 +99,8 @@ Deno.test("[ME3] a token of the metrics is refused without the metrics", async (
 Deno.test("the environment file is read by name, with quotes and comments", async () => {
   await inFolder(async () => {
     await Deno.writeTextFile("app.env", "# comment\nA=1\nexport B=\"two words\"\nC='x#y'\n\nEMPTY=\n");
-    const { env } = await resolveConfig(serveOptions({ envFile: "app.env" }));
-    assert.deepEqual(env, { A: "1", B: "two words", C: "x#y", EMPTY: "" });
+    const { actionEnv } = await resolveConfig(serveOptions({ envFile: "app.env" }));
+    assert.deepEqual(actionEnv, { A: "1", B: "two words", C: "x#y", EMPTY: "" });
     await assert.rejects(resolveConfig(serveOptions({ envFile: "missing.env" })), StartError);
   });
 });
@@ -118,16 +118,18 @@ Deno.test("[SB9] backups are off without an interval, and go to the data folder 
     const to = (path: string) => backups({ backupEvery: 3_600_000, backupTo: { kind: "folder", path } });
     assert.deepEqual((await to("../elsewhere"))?.to, { kind: "folder", path: join(folder, "../elsewhere") });
     for (const among of ["data", "data/storage", "data/outgoing/x"]) {
-      await assert.rejects(to(among), /among the server's own files/, among);
+      await assert.rejects(to(among), /it is inside the data folder/, among);
     }
     await assert.rejects(
       backups({ backupTo: { kind: "folder", path: "x" } }),
-      (error) => error instanceof StartError && /give --backup-every with --backup-to/.test(error.message),
+      (error) =>
+        error instanceof StartError &&
+        /--backup-to needs a schedule: pass --backup-every/.test(error.message),
     );
     const bucket = { kind: "bucket", bucket: "backups", prefix: "" } as const;
     await assert.rejects(
       backups({ backupEvery: 3_600_000, backupTo: bucket }),
-      /Backups in a bucket need its keys/,
+      /Backups in a bucket need access keys/,
     );
     const keys = { s3AccessKeyId: "id", s3SecretAccessKey: "key" };
     const remote = await backups({ backupEvery: 3_600_000, backupTo: bucket, ...keys });

@@ -1,7 +1,7 @@
 /** What the start says of the environment and of `--env-file`. */
 import assert from "node:assert/strict";
 import { environmentHints } from "../../mod/cli/environment_hints.ts";
-import { envFileHints, readEnvFile } from "../../mod/config/env_file.ts";
+import { envFileWarnings, readEnvFile } from "../../mod/config/env_file.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test("DV6 lines of --env-file that are no variables are named by number, without their values", () => {
@@ -18,20 +18,20 @@ last"
 = nothing
 EMPTY=
 `;
-  assert.deepEqual(envFileHints(text, "/app/.env"), [
-    "/app/.env, line 5 is left out, as it is no variable: write it as STRIPE_KEY=value",
-    "/app/.env, line 6 is left out, as it is no variable: write it as API=value",
-    "/app/.env, line 7 sets SYNCLINE_PORT in ctx.env: an option of the server is set in its own environment, or by its flag",
-    "/app/.env, line 11 is left out, as it is no variable: write it as NAME=value",
+  assert.deepEqual(envFileWarnings(text, "/app/.env"), [
+    "/app/.env, line 5 is not a variable and is ignored: write it as STRIPE_KEY=value",
+    "/app/.env, line 6 is not a variable and is ignored: write it as API=value",
+    "/app/.env, line 7 sets SYNCLINE_PORT in ctx.env only: set server options by flag or in the server's own environment",
+    "/app/.env, line 11 is not a variable and is ignored: write it as NAME=value",
   ]);
-  const many = envFileHints("what?\n".repeat(100), "/app/.env");
-  assert.deepEqual([many.length, many.at(-1)], [6, "/app/.env: 95 more lines are like that"]);
+  const many = envFileWarnings("what?\n".repeat(100), "/app/.env");
+  assert.deepEqual([many.length, many.at(-1)], [6, "/app/.env: 95 more such lines"]);
 });
 
 Deno.test("DV6 a file of variables is read as before, and named with its whole path", async () => {
   await using folder = await TempFolder.with({ ".env": 'A=1\nB-C=2\nD="x\ny"\n' });
-  const { values, hints } = await readEnvFile(folder.at(".env"));
-  assert.deepEqual([values["A"], values["D"], hints.length], ["1", "x\ny", 1]);
+  const { values, warnings } = await readEnvFile(folder.at(".env"));
+  assert.deepEqual([values["A"], values["D"], warnings.length], ["1", "x\ny", 1]);
   await assert.rejects(
     readEnvFile("nowhere.env"),
     (error: Error) => error.message.includes(`"${Deno.cwd()}/`),
@@ -44,7 +44,7 @@ Deno.test("DV6 a variable that is nearly one of the server's is named, with the 
   try {
     const hints = await environmentHints();
     assert.ok(
-      hints.includes("SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is"),
+      hints.includes("Unknown variable SYNCLINE_PROT: did you mean SYNCLINE_PORT?"),
       hints.join("\n"),
     );
     assert.deepEqual(hints.filter((hint) => hint.includes("GITHUB")), []);

@@ -177,7 +177,7 @@ Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason
         1,
         /There is no table "_passwords" to export; the tables are kinds, left, right, _scheduled_functions, _users/,
       ],
-      [["--tables", ","], 2, /expected names of tables/],
+      [["--tables", ","], 2, /expected table names/],
       [["--format", "xml"], 2, /expected one of jsonl, csv/],
       [["--out", "/dev/full"], 1, /Cannot write "\/dev\/full": this process has no permission to use it/],
       [["--out", "/proc/x"], 1, /Cannot write "\/proc\/x": this process has no permission to use it/],

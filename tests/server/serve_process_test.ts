@@ -166,7 +166,7 @@ Deno.test("options that are not understood end with exit code 2, what cannot be 
       [
         ["--functions", join(a.functionsDir, "notes.ts")],
         1,
-        /notes\.ts" is a file: --functions takes the folder/,
+        /--functions needs a folder, but ".*notes\.ts" is a file/,
       ],
       [["--static", join(a.dir, "nowhere")], 1, /Cannot serve the static folder/],
       [["--env-file", join(a.dir, "nowhere")], 1, /Cannot read the environment file/],

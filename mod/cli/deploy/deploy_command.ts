@@ -44,7 +44,7 @@ async function deploy(options: DeployOptions): Promise<string> {
     );
   }
   const file = envFile === null ? null : await readEnvFile(envFile);
-  for (const hint of file?.hints ?? []) stderrLog({ debug: false })("warn", hint);
+  for (const hint of file?.warnings ?? []) stderrLog({ debug: false })("warn", hint);
   const variables = { ...file?.values, ...env };
   const { hash } = bundle.manifest;
   if (versions.some((version) => version.hash === hash && version.current)) {

@@ -25,7 +25,7 @@ export interface SettingFacts {
   readonly name: string;
   readonly secret: boolean;
   /** Whether it is JSON in which secrets are sealed one by one. */
-  readonly sealsWithin: boolean;
+  readonly encryptsSecrets: boolean;
   /** Set when a flag or a variable says it, which counts more. */
   readonly given: unknown;
 }
@@ -143,7 +143,7 @@ export class Settings {
       throw invalid(name, error);
     }
     const { key } = this.#options;
-    if (spec.sealsWithin) {
+    if (spec.encryptsSecrets) {
       return { name, value: { text: sealWithin(text, { key, name }), key: this.keyName } };
     }
     return {

@@ -173,7 +173,7 @@ async function openTarget(
     try {
       return await openFolder(to.path, { signal });
     } catch (error) {
-      throw new StartError(`Backups cannot be put into "${to.path}": ${reasonOf(error)}`, { cause: error });
+      throw new StartError(`Cannot store backups in "${to.path}": ${reasonOf(error)}`, { cause: error });
     }
   }
   const { BucketTarget } = await import("../../ops/backups/scheduled/bucket_target.ts");

@@ -30,13 +30,13 @@ export function startDeploy(
     readonly serveFrontend: (folder: string | null) => Promise<void>;
   },
 ): DeployFeature {
-  const { dataDir, env, pinned } = config;
+  const { dataDir, actionEnv, pinned } = config;
   const calls = new SystemCalls(port);
   const deployKeys = new DeployKeys({ calls, key: keys.tokenHashes, now: Date.now, log });
   const variables = new Variables({
     calls,
     key: keys.settings,
-    given: env,
+    given: actionEnv,
     use: (values) => host.useEnv(values),
     log,
   });

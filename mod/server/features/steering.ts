@@ -37,24 +37,26 @@ export function startSteering(
     readonly backups: { tryOut(config: BackupsConfig | null): Promise<void> };
   },
 ): SteeringFeature {
-  const { given } = config;
+  const { explicitOptions } = config;
   const calls = new SystemCalls(port);
   const audit = new AuditLog({ calls, log });
   const work = new AdminWork({ calls, now: Date.now, log });
   const sizes = new TableSizes({ calls, now: Date.now });
-  const settings = given === null ? null : new Settings({
+  const settings = explicitOptions === null ? null : new Settings({
     calls,
     key: keys.settings,
-    specs: settingSpecs(given),
+    specs: settingSpecs(explicitOptions),
     checkOne: checkSetting,
     checkAll: async (settings) => {
-      const live = liveConfig(given, settings);
+      const live = liveConfig(explicitOptions, settings);
       await parts.accounts.tryOut(live.accounts);
       await parts.backups.tryOut(live.backups);
     },
     log,
   });
-  if (given !== null) settings?.onChange((settings) => applySettings(settings, given, { ...parts, log }));
+  if (explicitOptions !== null) {
+    settings?.onChange((settings) => applySettings(settings, explicitOptions, { ...parts, log }));
+  }
   const { sendTestMail, previewMail } = parts.accounts;
   return {
     leads: true,
@@ -88,7 +90,7 @@ export function startSteering(
 }
 
 /** What isolates are told of settings, by the name of the feature. */
-export function settingsOf({ given }: ServeConfig, keys: SecretKeys): Record<string, unknown> {
-  if (given === null) return {};
-  return { [settingsFeature]: { specs: settingSpecs(given), key: keyName(keys.settings) } };
+export function settingsOf({ explicitOptions }: ServeConfig, keys: SecretKeys): Record<string, unknown> {
+  if (explicitOptions === null) return {};
+  return { [settingsFeature]: { specs: settingSpecs(explicitOptions), key: keyName(keys.settings) } };
 }

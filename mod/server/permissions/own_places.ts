@@ -1,7 +1,7 @@
 /** The files that a server needs, as its configuration says: what it may read and write once it has started. */
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { PlaceConfig, ServeConfig } from "../../config/config.ts";
+import type { LocationConfig, ServeConfig } from "../../config/config.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 
 /** Paths are absolute: as they were named, and as they are without links. */
@@ -40,7 +40,7 @@ export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
   return { read: [...new Set([...written, ...await withReal(read)])], write: written };
 }
 
-function folderOf(place: PlaceConfig | undefined): string[] {
+function folderOf(place: LocationConfig | undefined): string[] {
   return place?.kind === "folder" ? [place.path] : [];
 }
 

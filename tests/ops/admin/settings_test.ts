@@ -41,11 +41,11 @@ Deno.test("settings", async (t) => {
   ) as unknown as ServeOptions;
   const given = {
     values: { ...values, appName: "From a flag" },
-    texts: new Map([["appName", { by: "flag", text: "From a flag" }] as const]),
+    explicit: new Map([["appName", { by: "flag", text: "From a flag" }] as const]),
   };
   const folder = await Deno.makeTempDir();
   await using mail = await startMailServer();
-  await using world = await startWorld({ config: { given } });
+  await using world = await startWorld({ config: { explicitOptions: given } });
   const { ok, call, server } = world;
   const set = (changes: Record<string, string | null>) => ok("action", "_admin/settings:set", { changes });
   const setting = async (wanted: string) =>
@@ -382,7 +382,7 @@ Deno.test("[SE2] the file of providers and the folder of mails count more than t
   ) as unknown as ServeOptions;
   const given = {
     values: { ...values, authConfig: { kind: "file", path: "auth.json" } as const, mailTemplates: "mails" },
-    texts: new Map(
+    explicit: new Map(
       [
         ["authConfig", { by: "flag", text: "auth.json" }] as const,
         ["mailTemplates", { by: "env", text: "mails" }] as const,
@@ -398,7 +398,10 @@ Deno.test("[SE2] the file of providers and the folder of mails count more than t
     "env",
     null,
   ]);
-  const free = liveConfig({ values, texts: new Map() }, new Map([["authConfig", "{}"], ["logKeep", "2d"]]));
+  const free = liveConfig(
+    { values, explicit: new Map() },
+    new Map([["authConfig", "{}"], ["logKeep", "2d"]]),
+  );
   assert.deepEqual(free.accounts.authConfig, { kind: "text", text: "{}" });
   assert.deepEqual(free.executionLog, { keepMs: 2 * 86_400_000, bytesMax: values.logMaxSize });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { startDeployWorld } from "./support.ts";
 
 Deno.test("variables of ctx.env are kept in the server", async (t) => {
-  await using world = await startDeployWorld({ config: { env: { GIVEN: "by the operator" } } });
+  await using world = await startDeployWorld({ config: { actionEnv: { GIVEN: "by the operator" } } });
   const { server, admin, admin_, call } = world;
   const env = () => call("action", "notes:env");
   assert.deepEqual(await env(), { GIVEN: "by the operator" });

@@ -15,7 +15,7 @@ Deno.test("[PG7] a place of backups that was used before is not waited for, and 
   await assert.rejects(openBackupPlace({ config: config(to), log }), StartError);
   await using place = await openBackupPlace({ config: config(to), later: true, log }) ?? assert.fail();
   assert.equal(place.target.place, to.path);
-  await assert.rejects(place.target.check(), /cannot be put into/);
+  await assert.rejects(place.target.check(), /Cannot store backups in/);
   await Deno.remove(folder.at("file"));
   await Deno.mkdir(folder.at("file"));
   await place.target.check();

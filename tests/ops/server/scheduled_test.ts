@@ -78,7 +78,7 @@ Deno.test("[SB6] a folder that cannot be written to ends the start with the reas
     });
   await assert.rejects(start(join(folder, "file")), (error) => {
     assert.ok(error instanceof StartError);
-    assert.match(error.message, /^Backups cannot be put into ".*file": /);
+    assert.match(error.message, /^Cannot store backups in ".*file": /);
     return true;
   });
 });

@@ -77,11 +77,11 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     typeCheck: true,
     actionNet: null,
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
-    env: {},
+    actionEnv: {},
     publicUrl: null,
     allowedOrigins: null,
     trustedProxies: [],
-    given: { values: defaultOptions(), texts: new Map() },
+    explicitOptions: { values: defaultOptions(), explicit: new Map() },
     accounts: {
       policy: { signups: true, magicLink: true, requireVerification: false },
       accessTokenMs: 900_000,

@@ -168,7 +168,7 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
     given,
     defaultText,
     unreadable,
-    sealsWithin,
+    encryptsSecrets,
   } = setting;
   const id = `setting-${name}`;
   const mail = mailOf(name);
@@ -266,7 +266,7 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
             )
             : null}
           {kind === "list" && <span>Several are separated by commas.</span>}
-          {sealsWithin && (
+          {encryptsSecrets && (
             <span>
               What stands as <code>{'{"secret": "…"}'}</code> is stored encrypted.
             </span>

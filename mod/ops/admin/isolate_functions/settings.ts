@@ -12,7 +12,7 @@ const specSchema = z.object({
   description: z.string(),
   defaultText: z.string().nullable(),
   secret: z.boolean(),
-  sealsWithin: z.boolean(),
+  encryptsSecrets: z.boolean(),
   given: z.object({ by: z.enum(["flag", "env"]), text: z.string().nullable() }).nullable(),
 });
 

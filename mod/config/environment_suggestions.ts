@@ -1,17 +1,17 @@
-/** Variables of the environment that are nearly one of the server's: most likely they are meant to be. */
+/** Suggests corrections for misspelled `SYNCLINE_*` environment variables. */
 
-/** So many letters may be wrong. */
+/** Maximum edit distance of a suggestion. */
 const LETTERS_MAX = 2;
 
-/** What is to be said of names. Those that are like no other may be of the app's own file of providers. */
-export function misspelt(names: readonly string[], known: readonly string[]): string[] {
+/** Returns a sentence for each unknown name that resembles a known one. Others may be used by the app itself. */
+export function environmentSuggestions(names: readonly string[], known: readonly string[]): string[] {
   return names.filter((name) => /^SYNCLINE_/i.test(name) && !known.includes(name)).flatMap((name) => {
     const meant = nearest(name.toUpperCase(), known);
-    return meant === null ? [] : [`${name} is no variable of the server: ${meant} is`];
+    return meant === null ? [] : [`Unknown variable ${name}: did you mean ${meant}?`];
   });
 }
 
-/** The known name with the fewest letters to change; `null` when all have too many. */
+/** Returns the known name with the smallest edit distance, or `null` if none is close enough. */
 function nearest(name: string, known: readonly string[]): string | null {
   let found: string | null = null;
   let fewest = LETTERS_MAX + 1;
@@ -22,7 +22,7 @@ function nearest(name: string, known: readonly string[]): string | null {
   return found;
 }
 
-/** Letters to add, remove or replace. */
+/** Levenshtein distance. */
 function distance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let row = 1; row <= from.length; row++) {
