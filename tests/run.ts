@@ -136,9 +136,11 @@ function say(text: string): void {
 /** Test files of the suite, below the repository. */
 function testFiles(): string[] {
   const isTest = (name: string) => /(^|[._])test\.tsx?$/.test(name);
-  return readdirSync(join(repository, "tests"), { recursive: true, encoding: "utf8" })
-    .filter((path) => isTest(basename(path)))
-    .map((path) => join("tests", path));
+  return ["bench", "tests"].flatMap((top) =>
+    readdirSync(join(repository, top), { recursive: true, encoding: "utf8" })
+      .filter((path) => isTest(basename(path)))
+      .map((path) => join(top, path))
+  );
 }
 
 interface Run {

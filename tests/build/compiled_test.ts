@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/compiled.ts";
-import { childrenOf, commandLine, processTree } from "../bench/support/process_tree.ts";
+import { childrenOf, commandLine, processTree } from "../support/processes/process_tree.ts";
 import { until } from "../support/waiting.ts";
 import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
 import { archiveOf, singleFile } from "./support/one_file.ts";

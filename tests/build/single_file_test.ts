@@ -1,7 +1,7 @@
 /** The server as one file: built once, then run as on a machine that has no Deno. */
 import assert from "node:assert/strict";
 import { productionConfig } from "../../mod/build/production_config.ts";
-import { commandLine, processTree } from "../bench/support/process_tree.ts";
+import { commandLine, processTree } from "../support/processes/process_tree.ts";
 import { makeImages, measure } from "../storage/support/images.ts";
 import { call, Machine, untilEnded } from "./support/machine.ts";
 import { singleFile } from "./support/one_file.ts";

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import type { Clock } from "../../mod/client/mod.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy, FAULTS } from "./support/fault_proxy.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";

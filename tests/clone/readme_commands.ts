@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { lines } from "../bench/support/lines.ts";
+import { lines } from "../support/processes/lines.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 /** Downloads included. */

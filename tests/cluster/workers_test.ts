@@ -1,7 +1,7 @@
 /** Several processes that share a port, as their clients see them: real processes, some of which are killed. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { areAlive, connectionsOf, workersOf } from "./support/processes.ts";

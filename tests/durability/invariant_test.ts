@@ -1,6 +1,6 @@
 /** Two queries over one invariant, under concurrent writers: no Transition ever shows them at different moments. */
 import assert from "node:assert/strict";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { random, rounds, seed, until } from "./support/rounds.ts";
 import { SyncClient } from "./support/sync_client.ts";
 

@@ -1,7 +1,7 @@
 /** `kill -9` of the whole server at random moments: nothing acknowledged is lost, nothing is halved or repeated. */
 import assert from "node:assert/strict";
-import { killNow, processTree, runs } from "../bench/support/process_tree.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { killNow, processTree, runs } from "../support/processes/process_tree.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { pause } from "../support/waiting.ts";
 import { random, rounds, seed, until } from "./support/rounds.ts";

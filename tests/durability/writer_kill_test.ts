@@ -1,7 +1,7 @@
 /** `kill -9` of the writer alone at random moments: clients notice nothing but a pause. */
 import assert from "node:assert/strict";
-import { killNow, resume, suspend, writerOf } from "../bench/support/process_tree.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { killNow, resume, suspend, writerOf } from "../support/processes/process_tree.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { NewestCommit } from "./support/newest_commit.ts";
 import { pause } from "../support/waiting.ts";

@@ -1,7 +1,7 @@
 /** The chat in two real browser tabs against a real server: what is typed in one appears in the other. */
 import assert from "node:assert/strict";
 import type { Browser } from "playwright-core";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { ChatTab as Tab } from "../support/chat_tab.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";

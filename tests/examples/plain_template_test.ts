@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer } from "../auth/server/test_server.ts";
-import { projectDir } from "../bench/support/child.ts";
+import { projectDir } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 
 const template = join(projectDir, "templates/plain");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 import type { BrowserContext, Page } from "playwright-core";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { makeImages } from "../storage/support/images.ts";
 import { launchChromium } from "../support/chromium.ts";

@@ -1,7 +1,7 @@
 /** The page of examples/todo in a real browser: signing up, lists, items, pages, search, and a second tab that follows. */
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 

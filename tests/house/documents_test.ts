@@ -100,7 +100,7 @@ Deno.test("every link and every path that a page names is there, and every page 
       await assert.doesNotReject(Deno.stat(`${repository}/${path}`), `${page} links to ${target}`);
       if (page === "README.md") linked.add(path);
     }
-    for (const [, path = ""] of text.matchAll(/`((?:mod|docs|tests|examples|dashboard)\/[\w./-]+)`/g)) {
+    for (const [, path = ""] of text.matchAll(/`((?:mod|docs|tests|bench|examples|dashboard)\/[\w./-]+)`/g)) {
       await assert.doesNotReject(Deno.stat(`${repository}/${path}`), `${page} names ${path}`);
     }
   }
@@ -118,7 +118,7 @@ Deno.test("every file that a room's README names is there", async () => {
         : files.filter((file) => file.endsWith(`/${name}`));
       const isOfAnApp = ["schema.ts", "crons.ts", "http.ts"].includes(name);
       assert.ok(
-        places.length > 0 || isOfAnApp || /^(main|cli)\.ts$|^tests\//.test(name),
+        places.length > 0 || isOfAnApp || /^(main|cli)\.ts$|^(tests|bench)\//.test(name),
         `${page} names ${name}`,
       );
     }

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
-import { projectDir } from "../bench/support/child.ts";
+import { projectDir } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { until } from "../support/waiting.ts";
 import {

@@ -1,7 +1,7 @@
 /** `kill -9` of the server and of the writer: scheduled mutations run exactly once, scheduled actions at most once. */
 import assert from "node:assert/strict";
-import { killNow, processTree, writerOf } from "../bench/support/process_tree.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { killNow, processTree, writerOf } from "../support/processes/process_tree.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { random, rounds as roundsWanted, seed } from "../durability/support/rounds.ts";
 import { pause, until } from "../support/waiting.ts";
 import { TempFolder } from "../support/temp_folder.ts";

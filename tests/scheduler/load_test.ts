@@ -1,7 +1,7 @@
 /** 10,000 jobs due at once: all run, and calls of clients go on meanwhile. */
 import assert from "node:assert/strict";
-import { RawHttp } from "../bench/support/raw_http.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { RawHttp } from "../support/processes/raw_http.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const JOBS = 10_000;

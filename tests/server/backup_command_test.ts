@@ -1,7 +1,7 @@
 /** The command `backup` as an operator meets it: a process, what it prints, its exit code, the file it leaves. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { projectDir } from "../bench/support/child.ts";
+import { projectDir } from "../support/processes/child.ts";
 import { extractArchive, readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";

@@ -1,8 +1,8 @@
 /** The command `export` as an operator meets it: real processes, their output and exit codes, the files they leave. */
 import assert from "node:assert/strict";
 import { join, relative } from "node:path";
-import { projectDir } from "../bench/support/child.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { projectDir } from "../support/processes/child.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { Commands, type Ran } from "../support/commands.ts";
 
 const ACCOUNTS = 20;

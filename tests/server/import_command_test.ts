@@ -8,8 +8,8 @@ import { openExport } from "../../mod/engine/mod.ts";
 import { createBackup } from "../../mod/ops/backups/backup.ts";
 import { stageRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
-import { Child, projectDir } from "../bench/support/child.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { Child, projectDir } from "../support/processes/child.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { textOf } from "../ops/export/support.ts";
 import { Commands, type Ran } from "../support/commands.ts";
 

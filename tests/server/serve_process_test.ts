@@ -1,8 +1,8 @@
 /** The server as an operator meets it: a real process, its output, its answers, its exit code. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Child, projectDir } from "../bench/support/child.ts";
-import { childrenOf } from "../bench/support/process_tree.ts";
+import { Child, projectDir } from "../support/processes/child.ts";
+import { childrenOf } from "../support/processes/process_tree.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;

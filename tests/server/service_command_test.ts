@@ -5,7 +5,7 @@ import { dockerfileText } from "../../mod/cli/service/docker_texts.ts";
 import { installedProgram } from "../../mod/cli/service/program.ts";
 import { writeService } from "../../mod/cli/service/service_command.ts";
 import { unitText } from "../../mod/cli/service/unit_text.ts";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const NPM = "/opt/node\n/opt/app/node_modules/syncline/bin/syncline.mjs";

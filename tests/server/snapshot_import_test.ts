@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
-import { projectDir } from "../bench/support/child.ts";
+import { projectDir } from "../support/processes/child.ts";
 import { Commands, type Ran } from "../support/commands.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";

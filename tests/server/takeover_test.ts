@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { connectLocal, readLines, writeLine } from "../../mod/kit/local_socket.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
-import { Child } from "../bench/support/child.ts";
+import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { RawHttp } from "./support/raw_http.ts";

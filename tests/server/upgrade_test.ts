@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
 import { upgradeSocket } from "../../mod/server/http/upgrade.ts";
-import { RawWebSocket } from "../bench/support/raw_websocket.ts";
+import { RawWebSocket } from "../support/processes/raw_websocket.ts";
 import { pause } from "../support/waiting.ts";
 
 /** A server whose sockets say nothing, with the ends of its sockets as they come. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type BlobStore, LocalBlobs } from "../../mod/storage/mod.ts";
 import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { TusClient } from "./support/tus.ts";
 import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
 import { TempFolder } from "../support/temp_folder.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { childrenOf, commandLine } from "../bench/support/process_tree.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { childrenOf, commandLine } from "../support/processes/process_tree.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause } from "../support/waiting.ts";

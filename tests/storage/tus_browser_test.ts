@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 // So that the package is there, whose build for browsers the page loads.
 import "tus-js-client";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { resumable } from "./support/tus.ts";

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type DetailedError, type HttpResponse, Upload, type UploadOptions } from "tus-js-client";
 import { resumableLimits } from "../../mod/storage/limits.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
+import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { resumable } from "./support/tus.ts";
 import { TempFolder } from "../support/temp_folder.ts";

@@ -1,6 +1,6 @@
 /** A machine that has no Deno, as far as a program can see, and an app on it. */
 import { fileURLToPath } from "node:url";
-import { commandLine } from "../../bench/support/process_tree.ts";
+import { commandLine } from "../../support/processes/process_tree.ts";
 import { pause, until } from "../../support/waiting.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));

@@ -1,8 +1,8 @@
 /** The npm package as it is built: its sizes, in plain Node, and in a Vite project with React in two real browser tabs. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { ServerProcess } from "../../bench/support/server_process.ts";
-import { projectDir } from "../../bench/support/child.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
+import { projectDir } from "../../support/processes/child.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { NodeProject } from "./support/node_project.ts";
 import { nodeScript } from "./support/node_script.ts";

@@ -1,6 +1,6 @@
 /** A real server with the functions of these tests, and what tests against it need. */
 import type { TokenStorage } from "../../../mod/client/mod.ts";
-import { ServerProcess } from "../../bench/support/server_process.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
 /** Runs a test against a server on an empty database. */

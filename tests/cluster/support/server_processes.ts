@@ -1,6 +1,6 @@
 /** Servers of one cluster in processes of their own, to be killed, frozen and started again. */
 import { join } from "node:path";
-import { Child } from "../../bench/support/child.ts";
+import { Child } from "../../support/processes/child.ts";
 import { FakeBucket } from "../../ops/scheduled/fake_bucket.ts";
 import { bankApp } from "./bank_app.ts";
 import { Gate } from "./gate.ts";

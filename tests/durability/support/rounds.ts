@@ -1,7 +1,7 @@
 /** How long the durability tests run, and the seed of their random moments. */
-import { mulberry32 } from "../../bench/support/random.ts";
+import { mulberry32 } from "../../support/processes/random.ts";
 import { until as waitUntil } from "../../support/waiting.ts";
-import type { ServerProcess } from "../../bench/support/server_process.ts";
+import type { ServerProcess } from "../../support/processes/server_process.ts";
 
 /** Rounds of each test: few by default, `SYNCLINE_DURABILITY_ROUNDS` for more. */
 export const rounds = Number(Deno.env.get("SYNCLINE_DURABILITY_ROUNDS") ?? 5);

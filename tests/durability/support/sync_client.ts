@@ -2,7 +2,7 @@
  * A client of `/api/sync` that trusts nothing: it applies every Transition as the contract says and notes each break of the
  * contract. It has no reconnection of its own, because the tests decide what is sent again.
  */
-import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
+import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { initialVersion, sameVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
 import type { MutationResponse, ServerMessage, Transition } from "../../../mod/protocol/server_messages.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { steadyClock } from "../../../mod/kit/clock.ts";
 import { endingOf, type RunEnd, type RunKind } from "../../../mod/functions/host/run_observer.ts";
-import { writerOf } from "../../bench/support/process_tree.ts";
+import { writerOf } from "../../support/processes/process_tree.ts";
 import { RealHost } from "./support/real_host.ts";
 import { call } from "./support/writer_world.ts";
 

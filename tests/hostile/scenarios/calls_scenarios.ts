@@ -1,7 +1,7 @@
 /** Calls that take long, many or growing, and who waits behind them. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../../mod/functions/limits.ts";
-import { RawHttp } from "../../bench/support/raw_http.ts";
+import { RawHttp } from "../../support/processes/raw_http.ts";
 import { callOf } from "../support/calls.ts";
 import type { Scenario } from "../support/scenario.ts";
 

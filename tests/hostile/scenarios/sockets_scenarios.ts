@@ -1,6 +1,6 @@
 /** Sockets that take and do not read, send and do not wait, or send nothing but frames. */
 import assert from "node:assert/strict";
-import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
+import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import { MemoryWatch } from "../support/memory.ts";
 import type { MayWait, Scenario } from "../support/scenario.ts";
 

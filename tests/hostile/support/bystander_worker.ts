@@ -1,7 +1,7 @@
 /** The bystander's thread: a query and a mutation at a time, each followed by a short pause. */
 /// <reference lib="deno.worker" />
-import { RawHttp } from "../../bench/support/raw_http.ts";
-import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
+import { RawHttp } from "../../support/processes/raw_http.ts";
+import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import type { ServerMessage } from "../../../mod/protocol/server_messages.ts";
 import type { Waits } from "./bystander.ts";
 import { Stopwatch } from "./stopwatch.ts";

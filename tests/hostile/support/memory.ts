@@ -1,5 +1,5 @@
 /** How much memory the server's main process uses. */
-import { lines } from "../../bench/support/lines.ts";
+import { lines } from "../../support/processes/lines.ts";
 
 /** Watches the resident memory of a process, from now until it is disposed. */
 export class MemoryWatch implements AsyncDisposable {

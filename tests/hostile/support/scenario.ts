@@ -1,5 +1,5 @@
 /** What one row of the hostile suite is: an attack, and what it may cost one ordinary user. */
-import type { ServerProcess } from "../../bench/support/server_process.ts";
+import type { ServerProcess } from "../../support/processes/server_process.ts";
 import type { Waits } from "./bystander.ts";
 
 /** Waits of the bystander in milliseconds. */

@@ -1,6 +1,6 @@
 /** Runs scenarios, each beside the bystander, and prints their table. */
 import assert from "node:assert/strict";
-import { ServerProcess } from "../../bench/support/server_process.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
 import { Bystander, type Waits } from "./bystander.ts";
 import { elsewhere } from "./elsewhere.ts";
 import type { MayWait, Result, Scenario, World } from "./scenario.ts";

@@ -1,5 +1,5 @@
 /** TypeScript's own server for editors, asked as an editor asks it. */
-import { lines } from "../../bench/support/lines.ts";
+import { lines } from "../../support/processes/lines.ts";
 
 export class LanguageServer implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;

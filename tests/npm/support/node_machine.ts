@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { lines } from "../../bench/support/lines.ts";
+import { lines } from "../../support/processes/lines.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found } from "../../support/waiting.ts";
 

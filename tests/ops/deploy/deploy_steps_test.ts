@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../../mod/kit/processes/runtime_environment.ts";
-import { Child } from "../../bench/support/child.ts";
-import { killNow, processTree } from "../../bench/support/process_tree.ts";
+import { Child } from "../../support/processes/child.ts";
+import { killNow, processTree } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import type { Step } from "./stopping_server.ts";
 import { bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";

@@ -5,8 +5,8 @@ import { randomFillSync } from "node:crypto";
 import { join } from "node:path";
 import { readBundle } from "../../../mod/ops/deploy/mod.ts";
 import { deployLimits } from "../../../mod/ops/limits.ts";
-import { Child } from "../../bench/support/child.ts";
-import { peakMemory } from "../../bench/support/process_tree.ts";
+import { Child } from "../../support/processes/child.ts";
+import { peakMemory } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { firstApp, password } from "./support.ts";
 

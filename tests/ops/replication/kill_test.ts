@@ -21,8 +21,8 @@ import {
 } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
-import { killNow, processTree } from "../../bench/support/process_tree.ts";
-import { ServerProcess } from "../../bench/support/server_process.ts";
+import { killNow, processTree } from "../../support/processes/process_tree.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
 import { random, seed } from "../../durability/support/rounds.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { pause, until } from "../../support/waiting.ts";

@@ -3,7 +3,7 @@
  * comes, and how long the disk takes.
  */
 import { fileURLToPath } from "node:url";
-import { Child } from "../../bench/support/child.ts";
+import { Child } from "../../support/processes/child.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 

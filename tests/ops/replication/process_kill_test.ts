@@ -10,7 +10,7 @@ import {
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
-import { childrenOf, commandLine, killNow } from "../../bench/support/process_tree.ts";
+import { childrenOf, commandLine, killNow } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found, until } from "../../support/waiting.ts";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";

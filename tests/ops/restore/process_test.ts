@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
 import { stagedRestore, stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
-import { Child, projectDir } from "../../bench/support/child.ts";
+import { Child, projectDir } from "../../support/processes/child.ts";
 import { Commands } from "../../support/commands.ts";
 import { filesOf, TemporaryFolder } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** A restart as a supervisor sees it: a real process and its exit code. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Child } from "../../bench/support/child.ts";
+import { Child } from "../../support/processes/child.ts";
 import { TestSocket } from "../../auth/server/test_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 

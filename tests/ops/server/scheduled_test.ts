@@ -5,7 +5,7 @@ import { extractArchive } from "../../../mod/ops/backups/archive/mod.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
-import { ServerProcess } from "../../bench/support/server_process.ts";
+import { ServerProcess } from "../../support/processes/server_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 

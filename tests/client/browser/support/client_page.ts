@@ -1,7 +1,7 @@
 /** A blank page of a real server, for tests that run the client in a real browser. */
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { ServerProcess } from "../../../bench/support/server_process.ts";
+import { ServerProcess } from "../../../support/processes/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
 import { TempFolder } from "../../../support/temp_folder.ts";
 

@@ -3,7 +3,7 @@ import { build, stop } from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { packageAliases } from "../../../../examples/chat/build/npm_packages.ts";
-import { ServerProcess } from "../../../bench/support/server_process.ts";
+import { ServerProcess } from "../../../support/processes/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
 import type { Scenarios } from "../page/main.tsx";
 import { TempFolder } from "../../../support/temp_folder.ts";

@@ -1,0 +1,237 @@
+/**
+ * Reading through `ctx.db` in a query, beside the same straight on `node:sqlite` in the same run: a document by id, a range
+ * of 100, a walk over everything in pages, full-text search, vector search. Rounds of both take turns.
+ */
+import { join } from "node:path";
+import {
+  createApi,
+  createFunctions,
+  type DataModelOf,
+  defineSchema,
+  defineTable,
+  type QueryCtx,
+  type ResultOf,
+} from "syncline/server";
+import { createTestServer, type TestServer } from "syncline/test";
+import { z } from "zod";
+import type { BenchContext } from "../context.ts";
+import { type Account, BareData } from "../support/bare_data.ts";
+import { mulberry32, WORKLOAD_SEED } from "../../tests/support/processes/random.ts";
+import { median } from "../support/statistics.ts";
+import type { Row } from "../table.ts";
+
+// Taken before functions run: inside them the clock stands still.
+const now = performance.now.bind(performance);
+
+const NOTES = 100_000;
+const WORDS = 5_000;
+const DIMENSIONS = 384;
+const PAGE = 1_000;
+const ROUNDS = 9;
+
+const schema = defineSchema({
+  accounts: defineTable({ number: z.number(), name: z.string(), balance: z.number() })
+    .index("by_number", ["number"]),
+  notes: defineTable({ body: z.string() }).searchIndex("by_body", { searchField: "body" }),
+  things: defineTable({ at: z.array(z.number()) })
+    .vectorIndex("by_at", { vectorField: "at", dimensions: DIMENSIONS }),
+});
+type Model = DataModelOf<typeof schema>;
+type Ctx = QueryCtx<Model>;
+const { query } = createFunctions(schema);
+
+/** What the query of this round does. */
+let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
+
+const functions = {
+  // A new argument each time: results of rounds before do not answer it.
+  measure: query({
+    args: { round: z.number() },
+    handler: async (ctx) => {
+      const start = now();
+      await work(ctx);
+      return now() - start;
+    },
+  }),
+  page: query({
+    args: { cursor: z.string().nullable() },
+    handler: async (ctx, { cursor }) => {
+      const { page, continueCursor, isDone } = await ctx.db.query("accounts").withIndex("by_number")
+        .paginate({ cursor, numItems: PAGE });
+      return { rows: page.length, continueCursor, isDone };
+    },
+  }),
+};
+
+const { api } = createApi<{ bench: typeof functions }>();
+
+const random = mulberry32(WORKLOAD_SEED);
+const below = (end: number) => Math.floor(random() * end);
+const word = () => `w${(Math.min(below(WORDS), below(WORDS)) * 7_919 % WORDS).toString(36)}`;
+const vector = () => Array.from({ length: DIMENSIONS }, () => below(2_000_001) / 1e6 - 1);
+
+interface Data {
+  readonly server: TestServer<Model>;
+  readonly bare: BareData;
+  readonly accounts: readonly Account[];
+}
+
+/** Milliseconds an operation takes, ours and the control's: medians of rounds that take turns. */
+async function compare(
+  { server }: Data,
+  { count, ours, bare }: {
+    readonly count: number;
+    readonly ours: (ctx: Ctx) => Promise<unknown>;
+    readonly bare: () => unknown;
+  },
+): Promise<{ ours: number; bare: number }> {
+  const times = { ours: [] as number[], bare: [] as number[] };
+  work = async (ctx) => {
+    for (let n = 0; n < count; n++) await ours(ctx);
+  };
+  // The first rounds warm up.
+  for (let round = -2; round < ROUNDS; round++) {
+    const took = await server.query(api.bench.measure, { round: now() });
+    const start = now();
+    for (let n = 0; n < count; n++) bare();
+    const bareTook = now() - start;
+    if (round >= 0) times.ours.push(took / count), times.bare.push(bareTook / count);
+  }
+  return { ours: median(times.ours), bare: median(times.bare) };
+}
+
+const us = (ms: number) => `${(ms * 1000).toFixed(1)} us`;
+
+function row(name: string, times: { ours: number; bare: number }, control = "bare node:sqlite"): Row {
+  return {
+    name,
+    measured: us(times.ours),
+    control: `${us(times.bare)} ${control}`,
+    ratio: times.ours / times.bare,
+    target: null,
+    details: { oursMs: times.ours, bareMs: times.bare },
+  };
+}
+
+export async function dataRows(context: BenchContext): Promise<Row[]> {
+  await using server = await createTestServer({ modules: { schema: { default: schema }, bench: functions } });
+  using bare = new BareData(join(context.folder(), "control.db"));
+  const data: Data = { server, bare, accounts: await fillAccounts(server, bare, context.full ? 1e6 : 1e5) };
+  const rows = [...await pointAndRange(data), ...await walk(data)];
+  await fillNotes(data);
+  rows.push(row(
+    `search for two words in ${NOTES} documents, first 10`,
+    await compare(data, {
+      count: 20,
+      ours: (ctx) =>
+        ctx.db.query("notes").withSearchIndex("by_body", (q) => q.search("body", `${word()} ${word()}`)).take(
+          10,
+        ),
+      bare: () => bare.search([word(), word()]),
+    }),
+    "bare FTS5",
+  ));
+  rows.push(await nearest(data, context.full ? 100_000 : 10_000));
+  return rows;
+}
+
+async function pointAndRange(data: Data): Promise<Row[]> {
+  const { bare, accounts } = data;
+  const anId = () => accounts[below(accounts.length)]?._id ?? "";
+  const point = await compare(data, {
+    count: 2_000,
+    ours: (ctx) => ctx.db.get(anId() as never),
+    bare: () => bare.point(anId()),
+  });
+  const from = () => below(accounts.length - 100);
+  const range = await compare(data, {
+    count: 100,
+    ours: (ctx) => {
+      const first = from();
+      return ctx.db.query("accounts")
+        .withIndex("by_number", (q) => q.gte("number", first).lt("number", first + 100)).collect();
+    },
+    bare: () => {
+      const first = from();
+      return bare.range(first, first + 100);
+    },
+  });
+  return [row("document by id", point), row("range of 100 documents", range)];
+}
+
+/** Walks over all accounts, a page a query; memory is looked at after a tenth and at the end. */
+async function walk({ server, bare, accounts }: Data): Promise<Row[]> {
+  const start = now();
+  let rows = 0;
+  let early = 0;
+  for (let cursor: string | null = null, isDone = false; !isDone;) {
+    const page: ResultOf<typeof api.bench.page> = await server.query(api.bench.page, { cursor });
+    rows += page.rows;
+    cursor = page.continueCursor;
+    isDone = page.isDone;
+    if (early === 0 && rows >= accounts.length / 10) early = Deno.memoryUsage().rss;
+  }
+  const took = now() - start;
+  const grownMiB = (Deno.memoryUsage().rss - early) / 2 ** 20;
+  if (rows !== accounts.length) throw new Error(`The walk met ${rows} of ${accounts.length} documents`);
+  const bareStart = now();
+  for (let after = -1, page = bare.page(after, PAGE); page.length > 0; page = bare.page(after, PAGE)) {
+    after = page.at(-1)?.number ?? Infinity;
+  }
+  const times = { ours: took / rows, bare: (now() - bareStart) / rows };
+  return [row(`walk over ${rows} documents in pages of ${PAGE}, each`, times), {
+    name: `memory gained by the last nine tenths of that walk`,
+    measured: `${grownMiB.toFixed(0)} MiB`,
+    control: "64 MiB",
+    ratio: grownMiB / 64,
+    target: { atMost: 1 },
+    details: { grownMiB },
+  }];
+}
+
+async function nearest(data: Data, count: number): Promise<Row> {
+  const { server, bare } = data;
+  for (let from = 0; from < count; from += 2_000) {
+    const vectors = Array.from({ length: 2_000 }, vector);
+    bare.addVectors(vectors);
+    await server.run(async ({ db }) => {
+      for (const at of vectors) await db.insert("things", { at });
+    });
+  }
+  const times = await compare(data, {
+    count: 2,
+    ours: (ctx) => ctx.db.vectorSearch("things", "by_at", { vector: vector(), limit: 10 }),
+    bare: () => bare.nearest(vector()),
+  });
+  return { ...row(`10 nearest of ${count} vectors of ${DIMENSIONS}`, times), target: { atMost: 1 } };
+}
+
+async function fillAccounts(
+  server: TestServer<Model>,
+  bare: BareData,
+  count: number,
+): Promise<Account[]> {
+  const all: Account[] = [];
+  for (let from = 0; from < count; from += 10_000) {
+    const accounts: Account[] = [];
+    await server.run(async ({ db }) => {
+      for (let number = from; number < from + 10_000; number++) {
+        const fields = { number, name: `account ${number}`, balance: 1e9 };
+        accounts.push({ _id: await db.insert("accounts", fields), ...fields });
+      }
+    });
+    bare.addAccounts(accounts);
+    all.push(...accounts.map(({ _id, number }) => ({ _id, number })));
+  }
+  return all;
+}
+
+async function fillNotes({ server, bare }: Data): Promise<void> {
+  for (let from = 0; from < NOTES; from += 5_000) {
+    const bodies = Array.from({ length: 5_000 }, () => Array.from({ length: 12 }, word).join(" "));
+    bare.addNotes(bodies);
+    await server.run(async ({ db }) => {
+      for (const body of bodies) await db.insert("notes", { body });
+    });
+  }
+}
