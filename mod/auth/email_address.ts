@@ -1,5 +1,5 @@
 /** Email addresses in the one form in which they are stored, compared and written to. */
-import { domainToASCII } from "node:url";
+import { domainToASCII, domainToUnicode } from "node:url";
 import { authLimits } from "./limits.ts";
 
 const LOCAL_CHARS_MAX = 64;
@@ -21,4 +21,18 @@ export function normalizedEmail(text: string): string | null {
   if (!DOMAIN.test(domain)) return null;
   const email = `${local}@${domain}`;
   return email.length > authLimits.emailCharsMax ? null : email;
+}
+
+/**
+ * Returns the stored form of an address that an issuer has verified, or `null` if storing it would change more than ASCII
+ * case. Such an address is another mailbox than its stored form, and who owns one has not shown to own the other (OL5). A
+ * domain may be in Unicode if converting it to ASCII and back changes nothing.
+ */
+export function emailAsGiven(text: string): string | null {
+  const stored = normalizedEmail(text);
+  if (stored === null) return null;
+  const given = text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+  const at = stored.lastIndexOf("@") + 1;
+  const inUnicode = `${stored.slice(0, at)}${domainToUnicode(stored.slice(at))}`;
+  return given === stored || given === inUnicode ? stored : null;
 }

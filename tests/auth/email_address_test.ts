@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { normalizedEmail } from "../../mod/auth/email_address.ts";
+import { emailAsGiven, normalizedEmail } from "../../mod/auth/email_address.ts";
 
 const cases: [text: string, stored: string | null][] = [
   ["a@example.com", "a@example.com"],
@@ -42,5 +42,31 @@ for (const [text, stored] of cases) {
   Deno.test(`email ${JSON.stringify(text.slice(0, 60))} is ${stored === null ? "refused" : "stored as its normal form"}`, () => {
     assert.equal(normalizedEmail(text), stored);
     if (stored !== null) assert.equal(normalizedEmail(stored), stored);
+  });
+}
+
+for (
+  const [text, stored] of [
+    ["kim@example.com", "kim@example.com"],
+    ["Kim@Example.COM", "kim@example.com"],
+    ["jöhn@example.com", "jöhn@example.com"],
+    ["user@münchen.de", "user@xn--mnchen-3ya.de"],
+    ["user@xn--mnchen-3ya.de", "user@xn--mnchen-3ya.de"],
+    ["user@faß.de", "user@xn--fa-hia.de"],
+    ["\u212aim@example.com", null],
+    ["mi\u212ae@example.com", null],
+    ["kim@\u212aelvin.example", null],
+    ["\uff4bim@example.com", null],
+    ["J\u00d6HN@example.com", null],
+    ["jo\u0308hn@example.com", null],
+    ["user@mu\u0308nchen.de", null],
+    ["user@M\u00dcNCHEN.de", null],
+    [" kim@example.com", null],
+    ["kim@example.com\u00a0", null],
+    ["plain", null],
+  ] as const
+) {
+  Deno.test(`OL5 an issuer's address ${JSON.stringify(text)} ${stored === null ? "counts for nothing" : "is as given"}`, () => {
+    assert.equal(emailAsGiven(text), stored);
   });
 }

@@ -2,7 +2,7 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
-import { normalizedEmail } from "../email_address.ts";
+import { emailAsGiven } from "../email_address.ts";
 import { KnownRows } from "../../kit/known_rows.ts";
 import { authLimits, othersLimits } from "../limits.ts";
 import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts";
@@ -197,7 +197,7 @@ export function broughtBy(
   const { email: address, email_verified: verified, name } = claims;
   // Some providers write booleans as texts.
   const counts = typeof address === "string" && (verified === true || verified === "true");
-  const email = counts ? normalizedEmail(address) : null;
+  const email = counts ? emailAsGiven(address) : null;
   const shown = typeof name === "string" ? name.trim().slice(0, authLimits.nameCharsMax).toWellFormed() : "";
   return { issuer, subject, ...(email !== null && { email }), ...(shown !== "" && { name: shown }) };
 }

@@ -59,7 +59,7 @@ Deno.test("OA2 OA3 OA7 OA14 answers that are not the provider's, not for us or n
   }
 });
 
-Deno.test("OL1 OL2 OL3 nobody comes into an account by an address that is not proven theirs", async (t) => {
+Deno.test("OL1 OL2 OL3 OL5 nobody comes into an account by an address that is not proven theirs", async (t) => {
   for (const { name, arrange, by, person, error } of addressVectors) {
     await t.step(name, async () => {
       await using signIns = await startTestSignIns();

@@ -428,6 +428,20 @@ export async function verifiedUser({ accounts }: TestSignIns): Promise<string> {
   return (await accounts.post("/magic/verify", { token: mail?.token })).body.userId;
 }
 
+/** Other mailboxes than ann@example.com, which Unicode normalization would make equal to it. */
+export const foldedAddresses: readonly string[] = [
+  "\uff41nn@example.com", // fullwidth a
+  "\u1d43nn@example.com", // modifier letter a
+  "\uff21NN@EXAMPLE.COM",
+  "ann@\uff45xample.com",
+  "ann@exam\u24dfle.com", // circled p
+  "ann@exa\u00admple.com", // soft hyphen
+  "ann@example\u3002com", // ideographic full stop
+  "ann\uff20example.com",
+  "\u00a0ann@example.com",
+  " ann@example.com",
+];
+
 export const addressVectors: readonly AddressVector[] = [
   {
     name: "OL2 an address the provider has not verified",
@@ -497,6 +511,12 @@ export const addressVectors: readonly AddressVector[] = [
     by: "work",
     person: { ...ann, email: "ann@example.com,mallory@example.com" },
   },
+  ...foldedAddresses.map((email): AddressVector => ({
+    name: `OL5 ${JSON.stringify(email)} becomes another address by Unicode rules`,
+    arrange: verifiedUser,
+    by: "work",
+    person: { ...ann, email },
+  })),
 ];
 
 /** Where a sign-in might be made to end. */
