@@ -1,4 +1,4 @@
-/** The command line: a table of commands, no logic. */
+/** Entry point of the command line: the table of all commands. */
 import { adminCommands } from "./mod/cli/admin_commands.ts";
 import { backupCommand } from "./mod/cli/backup_command.ts";
 import { deployCommands } from "./mod/cli/deploy/deploy_command.ts";

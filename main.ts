@@ -1,4 +1,4 @@
-/** The server's entry: `serve` with the options given. */
+/** Entry point of the server: runs `serve` with the given options. */
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
 import { serveCommand } from "./mod/cli/serve_command.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The commands `admin ...`: administrators are looked after while the server runs, through its local socket, and while it
- * does not, with the database in hand. So nobody is locked out for ever.
+ * The commands `admin ...`: manage administrators through the local socket of a running server, or directly in the
+ * database while no server runs. An operator can therefore always regain access.
  */
 import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
@@ -25,7 +25,7 @@ const PASSWORD_BYTES_MAX = 4096;
 export const adminCommands: readonly CommandSpec[] = [
   {
     name: "admin create",
-    description: "Create an administrator; prints a generated password unless one is given",
+    description: "Create an administrator; prints a generated password unless one is provided",
     argument: EMAIL,
     run: (options, email) => withPassword(options, (password) => ({ command: "create", email, password })),
   },
@@ -36,7 +36,7 @@ export const adminCommands: readonly CommandSpec[] = [
   },
   {
     name: "admin reset-password",
-    description: "Give an administrator a new password and end their sessions",
+    description: "Set a new password for an administrator and end their sessions",
     argument: EMAIL,
     run: (options, email) =>
       withPassword(options, (password) => ({ command: "reset-password", email, password })),
@@ -49,7 +49,7 @@ export const adminCommands: readonly CommandSpec[] = [
   },
 ];
 
-/** A password nobody guesses. */
+/** Returns a random password (120 bits). */
 export function generatedPassword(): string {
   return randomBytes(15).toString("base64url");
 }
@@ -63,7 +63,7 @@ async function withPassword(
   return await run(options, make(generated), generated);
 }
 
-/** Runs a command and prints its answer. `generated`: the password to show when it was set. */
+/** Runs a command and prints its result. `generated` is the password to print after it was set. */
 async function run({ data }: OptionValues, command: AdminCommand, generated: string | null): Promise<number> {
   const log = stderrLog({ debug: false });
   try {
@@ -78,7 +78,7 @@ async function run({ data }: OptionValues, command: AdminCommand, generated: str
   }
 }
 
-/** The folder's lock tells whether a server runs: whoever gets it may open the database. */
+/** Takes the lock of the data folder and opens the database, or asks the server that holds the lock. */
 async function answerTo(
   command: AdminCommand,
   { dataDir, log }: { readonly dataDir: string; readonly log: Log },
@@ -90,14 +90,17 @@ async function answerTo(
   } catch (error) {
     if (error instanceof DataLockedError && error.byServer) return await askServer(dataDir, command);
     if (error instanceof Deno.errors.NotFound) {
-      throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`, {
-        cause: error,
-      });
+      throw new StartError(
+        `Data folder "${resolve(dataDir)}" does not exist: pass the server's data folder with --data`,
+        {
+          cause: error,
+        },
+      );
     }
     throw error;
   }
   using _lock = lock;
-  if (command.command !== "list") await refuseStaged(dataDir, "what this changes");
+  if (command.command !== "list") await refuseStaged(dataDir, "this change");
   await using accounts = await openAccountsOffline(dataDir, log);
   return await runAdminCommand(accounts.admins, command);
 }
@@ -125,7 +128,7 @@ function describe(
     case "created":
       return { text: `Created the administrator ${email}.${password}`, ok: true };
     case "ended":
-      if (answer.ended === null) return { text: `There is no account of ${email}.`, ok: false };
+      if (answer.ended === null) return { text: `No account has the address ${email}.`, ok: false };
       return {
         text:
           `${command.command === "reset-password" ? "Set the password, ended" : "Ended"} ${answer.ended} ` +
@@ -133,7 +136,7 @@ function describe(
         ok: true,
       };
     case "list":
-      if (answer.admins.length === 0) return { text: "There is no administrator.", ok: true };
+      if (answer.admins.length === 0) return { text: "There are no administrators.", ok: true };
       return {
         text: answer.admins.map(({ email, createdAt, sessions }) =>
           `${email}  created ${new Date(createdAt).toISOString()}  sessions ${sessions}`
@@ -149,7 +152,7 @@ function describe(
   }
 }
 
-/** The first line of standard input. */
+/** Reads the first line of standard input. */
 export async function readPassword(): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

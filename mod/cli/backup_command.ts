@@ -1,4 +1,4 @@
-/** The command `backup`: one state of a data folder as an archive, while a server uses it or not. */
+/** The command `backup`: writes a consistent snapshot of a data folder to an archive, whether or not a server runs. */
 import { EngineError } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -13,7 +13,7 @@ import { StartError } from "../config/start_error.ts";
 
 export const backupCommand: CommandSpec = {
   name: "backup",
-  description: "Back up the data into one archive, while the server runs or not",
+  description: "Back up the data to an archive; the server can keep running",
   run,
 };
 
@@ -26,13 +26,12 @@ async function run(options: BackupCommandOptions): Promise<number> {
   const stopping = new AbortController();
   using signals = new StopSignals();
   void signals.first.then((signal) =>
-    stopping.abort(new StartError(`Stopped by ${signal}: there is no backup`))
+    stopping.abort(new StartError(`Stopped by ${signal}: no backup was made`))
   );
   try {
     await finishRestore(dataDir);
     const { signal } = stopping;
-    const onWait = () =>
-      log("info", `Another backup of "${dataDir}" is being made: this one begins when that is done`);
+    const onWait = () => log("info", `Waiting for another backup of "${dataDir}" to finish`);
     using progress = new ConsoleProgress();
     const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
       ...{ signal, onWait },
@@ -43,14 +42,16 @@ async function run(options: BackupCommandOptions): Promise<number> {
     await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));
     return exitCodes.ok;
   } catch (error) {
-    const isTold = [StartError, BackupError, ArchiveError, EngineError].some((kind) => error instanceof kind);
-    if (!isTold || !(error instanceof Error)) throw error;
+    const isExpected = [StartError, BackupError, ArchiveError, EngineError].some((kind) =>
+      error instanceof kind
+    );
+    if (!isExpected || !(error instanceof Error)) throw error;
     log("error", error.message);
     return exitCodes.failed;
   }
 }
 
-/** A restore that was interrupted leaves the folder in two halves: whoever takes its lock finishes it. */
+/** Finishes an interrupted restore, which acquiring the lock does. */
 async function finishRestore(dataDir: string): Promise<void> {
   if (await statIfThere(dataDir) !== null) {
     (await DataLock.acquireIfFree(dataDir, { by: "backup" }))?.[Symbol.dispose]();
@@ -70,18 +71,18 @@ function report(summary: BackupSummary, { withAux, includeSecret }: BackupComman
     `Backed up ${parts.map((part) => NAMES[part]).join(", ")} as of ts ${ts}, ${createdAt}`,
     `${path}, ${bytes} bytes`,
   ];
-  if (withAux && !parts.includes("log")) lines.push("There is no execution log in this data folder.");
+  if (withAux && !parts.includes("log")) lines.push("This data folder has no execution log.");
   if (missingFiles > 0) {
     lines.push(
-      `Not in it: ${missingFiles} uploaded file${
+      `Not included: ${missingFiles} uploaded file${
         missingFiles === 1 ? "" : "s"
       } whose contents are not in the data ` +
-        "folder. Files in a bucket stay there, and need a backup of their own.",
+        "folder. Files in a bucket need a separate backup.",
     );
   }
   if (includeSecret) {
     lines.push(
-      "It holds the secret key: whoever gets this file can sign in as anybody. Keep it where only you can read it.",
+      "It contains the secret key: anyone who has this file can sign in as any user. Restrict access to it.",
     );
   }
   return `${lines.join("\n")}\n`;

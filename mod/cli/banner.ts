@@ -1,17 +1,17 @@
-/** What a person reads after the server has started: where to look, and what is being served. */
+/** The banner printed after the server has started: its addresses and what it serves. */
 import { relative } from "node:path";
 import type { ServeConfig } from "../config/config.ts";
 import { VERSION } from "../config/version.ts";
 
 export interface BannerFacts {
   readonly config: ServeConfig;
-  /** Address without a slash at its end. */
+  /** Origin of the server. */
   readonly url: string;
-  /** Addresses without a slash at their ends under which other machines find it; empty where none do. */
+  /** Origins at which other machines can reach the server. */
   readonly reachedAt?: readonly string[];
   /** Folder that paths are shown relative to. */
   readonly cwd: string;
-  /** Where the first administrator is created; `null` when there is one. */
+  /** Link to create the first administrator; `null` if one exists. */
   readonly setupLink: string | null;
 }
 
@@ -20,7 +20,7 @@ export function banner({ config, url, cwd, setupLink, reachedAt = [] }: BannerFa
   const rows: [string, string][] = [
     [
       config.staticDir === null && config.devFrontendUrl === null ? "server" : "app",
-      `${url}/${everywhere ? "  (and every address of this machine)" : ""}`,
+      `${url}/${everywhere ? "  (and all addresses of this machine)" : ""}`,
     ],
     ...reachedAt.map((address): [string, string] => ["network", `${address}/`]),
     ["dashboard", `${url}/_/`],
@@ -28,20 +28,20 @@ export function banner({ config, url, cwd, setupLink, reachedAt = [] }: BannerFa
     ["data", shown(config.dataDir, cwd)],
   ];
   if (config.dev) {
-    rows.push(["dev", "functions are reloaded when they are edited"], ["docs", `${url}/_/docs/`]);
+    rows.push(["dev", "functions reload when edited"], ["docs", `${url}/_/docs/`]);
   }
-  if (setupLink !== null) rows.push(["setup", `${setupLink}  (creates the first administrator, once)`]);
+  if (setupLink !== null) rows.push(["setup", `${setupLink}  (creates the first administrator; valid once)`]);
   const hint = config.example
-    ? "Open the app in two browser windows: what is typed in one appears in the other.\n"
+    ? "Open the app in two browser windows: what you type in one appears in the other.\n"
     : "";
   const table = rows.map(([name, value]) => `  ${name.padEnd(10)} ${value}\n`).join("");
   return `\nSyncline ${VERSION}\n\n${table}\n${hint}Press Ctrl+C to stop.\n\n`;
 }
 
-/** How many addresses are named: a machine of containers has one for each. */
+/** Maximum number of network addresses shown; a container host has many. */
 const REACHED_MAX = 4;
 
-/** Where other machines find a server that listens on this host: a phone in the same network, for example. */
+/** Returns the origins at which other machines in the network, such as a phone, can reach the server. */
 export function reachedAt(
   { host, url, interfaces }: {
     readonly host: string;
@@ -63,7 +63,7 @@ function functionsText({ deployed, functionsDir, example }: ServeConfig, cwd: st
   return shown(functionsDir, cwd) + (example ? "  (the bundled example)" : "");
 }
 
-/** A path as short as it stays clear. */
+/** Returns the path relative to `cwd` if it is inside it. */
 function shown(path: string, cwd: string): string {
   const short = relative(cwd, path);
   return short === "" ? "." : short.startsWith("..") ? path : `./${short}`;

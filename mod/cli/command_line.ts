@@ -1,4 +1,4 @@
-/** From arguments and environment to a command that runs: flags, `--help` and errors are made from the options table. */
+/** Parses arguments and environment and runs a command. Flags, `--help` and errors come from the options table. */
 import { Command, CommanderError, Option } from "commander";
 import { OptionValueError } from "../config/option_types.ts";
 import {
@@ -12,27 +12,27 @@ import {
 import { VERSION } from "../config/version.ts";
 
 /**
- * How the program ends: 0 when it did what it was asked to, 1 when that failed, 2 when it was asked for something it does
- * not understand, 3 when documents do not fit what was to be deployed. A second signal while it drains ends it with 128 plus the signal's number.
+ * Exit codes: 0 for success, 1 for failure, 2 for invalid usage, 3 if documents do not match the schema of a deploy.
+ * A second signal during a graceful stop ends the process with 128 plus the signal number.
  */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unfit: 3 } as const;
 
-/** One command of the program. `run` gives the exit code. */
+/** A command. `run` returns the exit code. */
 export interface CommandSpec {
-  /** Two words for a command of a group. */
+  /** Two words for a command in a group. */
   readonly name: CommandName;
   readonly description: string;
-  /** The one argument of a command that has one. */
+  /** The positional argument, if the command takes one. */
   readonly argument?: {
     readonly name: string;
     readonly description: string;
     readonly optional?: true;
   };
-  /** A second one, behind it. */
+  /** The second positional argument. */
   readonly second?: { readonly name: string; readonly description: string; readonly optional?: true };
   /**
-   * `argument` is empty for a command without one, and when an optional one is not given; `given` has the texts of those
-   * options that were given.
+   * `argument` is empty if the command has none or an optional one is absent. `explicit` holds the raw text of the
+   * options that were set.
    */
   readonly run: (
     options: OptionValues,
@@ -50,7 +50,7 @@ export interface Surroundings {
   readonly err: (text: string) => void;
 }
 
-/** Runs the command that the arguments name and gives the exit code. Rejects only with what a command rejects with. */
+/** Runs the command named by the arguments and returns the exit code. Rejects only if the command does. */
 export async function runCommandLine(
   commands: readonly CommandSpec[],
   around: Surroundings,
@@ -63,7 +63,7 @@ export async function runCommandLine(
   const output = {
     writeOut: around.out,
     writeErr: around.err,
-    // Told, not asked: the library would read variables that are none of the server's.
+    // Set explicitly, otherwise commander would detect it from unrelated environment variables.
     getOutHasColors: plain,
     getErrHasColors: plain,
   };
@@ -99,22 +99,22 @@ export async function runCommandLine(
   return exitCode;
 }
 
-/** What the commands of a group are for. */
+/** Descriptions of the command groups. */
 const GROUPS: Readonly<Record<string, string>> = {
-  admin: "Look after administrators, while the server runs or not",
-  replica: "Look after replicas, wherever they are",
-  users: "Look after users of a running server",
-  "deploy-key": "Look after the keys that may deploy to a running server",
-  env: "Look after the variables of ctx.env that a running server keeps",
+  admin: "Manage administrators; works with and without a running server",
+  replica: "Manage replicas",
+  users: "Manage users of a running server",
+  "deploy-key": "Manage deploy keys of a running server",
+  env: "Manage the ctx.env variables stored by a running server",
 };
 
-/** The command under which those of a group stand. */
+/** Returns the parent command of a group. */
 function group(program: Command, name: string): Command {
   return program.commands.find((command) => command.name() === name) ??
     program.command(name).description(GROUPS[name] ?? "").exitOverride();
 }
 
-/** The long form, the description with default and environment name, and the check of one option. */
+/** Builds the commander option: flag, description with default and environment variable, and parser. */
 function commanderOption(name: OptionName, spec: OptionSpec): Option {
   const flags = spec.placeholder === null ? spec.flag : `${spec.flag} <${spec.placeholder}>`;
   const facts = [spec.defaultText === null ? [] : [`default: ${spec.defaultText}`], `env: ${spec.env}`]
@@ -122,10 +122,10 @@ function commanderOption(name: OptionName, spec: OptionSpec): Option {
   const option = new Option(flags, `${spec.description} (${facts.join("; ")})`);
   if (option.attributeName() !== (spec.attribute ?? name)) {
     throw new TypeError(
-      `Cannot use the option ${spec.flag}: its name in the table has to be ${option.attributeName()}`,
+      `Cannot use option ${spec.flag}: its name in the table must be ${option.attributeName()}`,
     );
   }
-  // Commander calls this for values only; a switch is true when it is there.
+  // Commander calls the parser for values only; a switch is true if present.
   if (spec.placeholder === null) return option;
   return option.argParser((text: string, before?: string) =>
     spec.repeatable && before !== undefined ? `${before},${text}` : text
@@ -146,7 +146,7 @@ function givenTexts(
     const fromEnv = env(spec.env);
     if (flagged === true) texts.set(name, { by: "flag", text: "true" });
     else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });
-    // An empty variable is one that was not filled in.
+    // Treat an empty variable as unset.
     else if (fromEnv) texts.set(name, { by: "env", text: fromEnv });
   }
   return texts;

@@ -1,12 +1,12 @@
 /**
- * Tells on standard error how far work is, with rate and time left: by a bar on a terminal, elsewhere by a line at the
- * beginning of each step and then every now and then.
+ * Shows progress on standard error with rate and remaining time: as a bar on a terminal, otherwise as a line at the start
+ * of each step and at intervals.
  */
 import cliProgress from "cli-progress";
 import process from "node:process";
 import type { Progress } from "../ops/mod.ts";
 
-/** What of the package, which brings no types, is used. */
+/** The part of the untyped package that is used. */
 interface Bars {
   readonly SingleBar: new (options: object, preset: unknown) => Bar;
   readonly Presets: { readonly legacy: unknown };
@@ -20,10 +20,10 @@ interface Bar {
 
 const { SingleBar, Presets } = cliProgress as unknown as Bars;
 
-/** Time between two lines about the same step. */
+/** Interval between two lines about the same step. */
 const EVERY_MS = 2_000;
 
-/** A terminal, as far as it is used. */
+/** The part of a terminal stream that is used. */
 export interface Terminal {
   readonly isTTY?: boolean;
   write(text: string): unknown;
@@ -40,7 +40,7 @@ export class ConsoleProgress implements Disposable {
   readonly #now: () => number;
   #what = "";
   #begun = 0;
-  #told = 0;
+  #shownAt = 0;
   #bar: Bar | null = null;
 
   constructor(
@@ -50,7 +50,7 @@ export class ConsoleProgress implements Disposable {
     this.#now = now;
   }
 
-  /** Shows how far a step is. Another `what` begins another step. */
+  /** Shows the progress of a step. A new `what` starts a new step. */
   show(progress: Progress): void {
     const now = this.#now();
     if (progress.what !== this.#what) this.#begin(progress, now);
@@ -60,19 +60,19 @@ export class ConsoleProgress implements Disposable {
       this.#bar.update(Math.min(done, of ?? done), parts);
       return;
     }
-    if (now - this.#told < EVERY_MS) return;
-    this.#told = now;
+    if (now - this.#shownAt < EVERY_MS) return;
+    this.#shownAt = now;
     this.#line(
       `${progress.what}: ${parts.amount}, ${parts.rate}${parts.left === "" ? "" : `, ${parts.left}`}`,
     );
   }
 
-  /** Tells of a step of which nobody knows how far it is. */
-  tell(what: string): void {
+  /** Shows a step without measurable progress. */
+  showStep(what: string): void {
     if (what !== this.#what) this.#begin({ what, done: 0, of: null, unit: "bytes" }, this.#now());
   }
 
-  /** Ends the step that is shown. */
+  /** Ends the current step. */
   [Symbol.dispose](): void {
     this.#bar?.stop();
     this.#bar = null;
@@ -83,7 +83,7 @@ export class ConsoleProgress implements Disposable {
     this[Symbol.dispose]();
     this.#what = what;
     this.#begun = now;
-    this.#told = now;
+    this.#shownAt = now;
     if (of === null || of <= 0 || this.#terminal.isTTY !== true) {
       this.#line(of === null || of <= 0 ? what : `${what}, ${amountText(of, unit)}`);
       return;
@@ -102,7 +102,7 @@ export class ConsoleProgress implements Disposable {
   }
 }
 
-/** What was done of how much, how fast, and how long the rest takes at that rate. */
+/** Formats the amount done, the rate and the remaining time. */
 function figures(
   { done, of, unit }: Progress,
   elapsedMs: number,

@@ -1,4 +1,4 @@
-/** The command `export`: tables of a data folder as files, all of one moment, while a server uses it or not. */
+/** The command `export`: writes tables of a data folder to files from one snapshot, whether or not a server runs. */
 import { join, resolve } from "node:path";
 import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
@@ -21,7 +21,7 @@ import { StartError } from "../config/start_error.ts";
 
 export const exportCommand: CommandSpec = {
   name: "export",
-  description: "Export tables to files, all of one moment, while the server runs or not",
+  description: "Export tables to files from one snapshot; the server can keep running",
   run,
 };
 
@@ -54,18 +54,20 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
     await Deno.stdout.write(new TextEncoder().encode(report(summary, folder)));
     return exitCodes.ok;
   } catch (error) {
-    const isTold = error instanceof StartError || error instanceof ExportError ||
+    const isExpected = error instanceof StartError || error instanceof ExportError ||
       error instanceof EngineError;
-    if (!isTold) throw error;
+    if (!isExpected) throw error;
     log("error", error.message);
     return exitCodes.failed;
   }
 }
 
-/** Before anything is made in the folder. */
+/** Checks the data folder before anything is created. */
 async function checkData(dataDir: string): Promise<void> {
   if (await statIfThere(dataDir) === null) {
-    throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`);
+    throw new StartError(
+      `Data folder "${resolve(dataDir)}" does not exist: pass the server's data folder with --data`,
+    );
   }
   await checkDatabase(dataDir);
 }
@@ -73,7 +75,7 @@ async function checkData(dataDir: string): Promise<void> {
 async function checkDatabase(dataDir: string): Promise<void> {
   if (await statIfThere(databaseIn(dataDir)) !== null) return;
   throw new StartError(
-    `There is no database in "${resolve(dataDir)}": name the server's data folder with --data`,
+    `Folder "${resolve(dataDir)}" contains no database: pass the server's data folder with --data`,
   );
 }
 
@@ -82,8 +84,8 @@ function databaseIn(dataDir: string): string {
 }
 
 /**
- * A snapshot of the folder's database. While no server runs the folder is taken until the files are open, so that a restore
- * neither is half done nor begins in between; a server that starts after that is not kept waiting for the export.
+ * Opens a snapshot of the database. If no server runs, the folder is locked until the files are open, so that no restore
+ * can start or be half done in between. A server can start while the export continues.
  */
 async function openData(dataDir: string): Promise<ExportSnapshot> {
   using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
@@ -91,15 +93,15 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
   return openExport(databaseIn(dataDir));
 }
 
-/** Contents that stay while they are exported, or, where nothing can be linked, those that are there when they are read. */
+/** Holds the file contents with hard links during the export. Without hard links, files may vanish before they are read. */
 async function contentsIn(
   dataDir: string,
   { signal, log }: { readonly signal: AbortSignal; readonly log: Log },
 ): Promise<FileContents & AsyncDisposable> {
-  const onWait = () => log("info", "Another export takes files along: waiting until it has ended");
+  const onWait = () => log("info", "Waiting for another export with files to finish");
   const held = await holdContents(dataDir, { signal, onWait });
   if (held !== null) return held;
-  // A server may be writing there.
+  // A server may write to it at the same time.
   const blobs = await LocalBlobs.open(join(dataDir, "storage"), { shared: true });
   return { read: (blob) => blobs.read(blob, null), [Symbol.asyncDispose]: () => Promise.resolve() };
 }

@@ -1,4 +1,4 @@
-/** The command `logs`: the execution log of a data folder, while a server uses it or not. It reads the file and no more. */
+/** The command `logs`: prints the execution log of a data folder, whether or not a server runs. It only reads the file. */
 import { join, resolve } from "node:path";
 import { ServiceError } from "../errors.ts";
 import { statIfThere } from "../kit/durable_files.ts";
@@ -12,7 +12,7 @@ import { runText } from "./run_text.ts";
 
 export const logsCommand: CommandSpec = {
   name: "logs",
-  description: "Show the newest runs of functions in the execution log, while the server runs or not",
+  description: "Print the newest function runs from the execution log; the server can keep running",
   run,
 };
 
@@ -21,8 +21,8 @@ type LogsCommandOptions = Pick<
   "data" | "follow" | "last" | "only" | "outcome" | "level" | "text" | "request"
 >;
 
-/** Time between two looks for new runs. */
-const LOOK_MS = 500;
+/** Poll interval for new runs. */
+const POLL_MS = 500;
 
 async function run(options: LogsCommandOptions): Promise<number> {
   const log = stderrLog({ debug: false });
@@ -30,7 +30,9 @@ async function run(options: LogsCommandOptions): Promise<number> {
   if (await statIfThere(path) === null) {
     log(
       "error",
-      `There is no execution log in "${resolve(options.data)}": name the server's data folder with --data`,
+      `Folder "${
+        resolve(options.data)
+      }" contains no execution log: pass the server's data folder with --data`,
     );
     return exitCodes.failed;
   }
@@ -50,7 +52,7 @@ async function run(options: LogsCommandOptions): Promise<number> {
   }
 }
 
-/** The filter, as the log's endpoint takes it. */
+/** Builds the filter in the format of the log endpoint. */
 function parametersOf({ only, outcome, level, text, request }: LogsCommandOptions): URLSearchParams {
   const given = { function: only, outcome, level, text, request };
   return new URLSearchParams(
@@ -58,7 +60,7 @@ function parametersOf({ only, outcome, level, text, request }: LogsCommandOption
   );
 }
 
-/** Shows what comes, until a signal. */
+/** Prints new runs until a signal arrives. */
 async function follow(file: LogFile): Promise<void> {
   using signals = new StopSignals();
   let stopped = false;
@@ -66,8 +68,8 @@ async function follow(file: LogFile): Promise<void> {
   while (!stopped) {
     const { runs, missed } = file.more();
     await print(runs.map(runText));
-    if (missed) await print(["… more runs came at once than are shown here"]);
-    await Promise.race([signals.first, new Promise((resolve) => setTimeout(resolve, LOOK_MS))]);
+    if (missed) await print(["… some runs are omitted: too many at once"]);
+    await Promise.race([signals.first, new Promise((resolve) => setTimeout(resolve, POLL_MS))]);
   }
 }
 

@@ -1,17 +1,17 @@
-/** Accounts while no server runs: the same functions on the same database, without the app. */
+/** Access to accounts while no server runs. Uses the same functions and database, without the app. */
 import { type AccountService, createAccounts, loadSecretKeys } from "../auth/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { Hub, noAccounts } from "../sync/mod.ts";
 import { startOfflineHost } from "../server/offline_host.ts";
 
-/** Disposing of it ends the isolates. */
+/** Disposing it ends the isolates. */
 export interface OfflineAccounts extends AsyncDisposable {
   readonly admins: AccountService["admins"];
 }
 
-/** Opens the accounts of a data folder whose lock the caller holds. Throws a `StartError` when that cannot be done. */
+/** Opens the accounts of a data folder whose lock the caller holds. Throws a `StartError` on failure. */
 export async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAccounts> {
-  // Without the app's modules its tables stay as they are, and an app that is broken is no hindrance.
+  // An empty functions folder: the app's tables stay untouched, and a broken app does not matter.
   const functionsDir = await Deno.makeTempDir();
   try {
     const host = await startOfflineHost({ dataDir, functionsDir, log });

@@ -1,15 +1,15 @@
-/** What the two entries share: the surroundings of the process, and how a bug ends it. */
+/** Shared by both entry points: the process environment and the handling of uncaught errors. */
 import { stderrLog } from "../kit/log.ts";
 import { type CommandSpec, exitCodes, runCommandLine } from "./command_line.ts";
 
 const COMPILED =
-  'Syncline cannot be compiled like this, with one set of permissions for all its processes: build it with "deno task compile"\n';
+  'Cannot run as a plain "deno compile" program, which has one permission set for all processes: build it with "deno task compile"\n';
 
-/** Runs the command that the arguments name and gives the exit code. */
+/** Runs the command named by the arguments and returns the exit code. */
 export async function runProgram(commands: readonly CommandSpec[], args: readonly string[]): Promise<number> {
   const encoder = new TextEncoder();
   if (Deno.build.standalone) {
-    // Its permissions and its import map are those of the build: isolates could not be given less.
+    // Permissions and import map are fixed by the build, so isolates could not be restricted further.
     Deno.stderr.writeSync(encoder.encode(COMPILED));
     return exitCodes.failed;
   }
@@ -27,17 +27,17 @@ export async function runProgram(commands: readonly CommandSpec[], args: readonl
 }
 
 /**
- * An error nobody caught is a bug, and what it left behind is unknown: the process says so and ends, and its supervisor
- * starts a clean one. Acknowledged writes are on the disk and the isolates end with their socket.
+ * Logs an uncaught error and exits: the state of the process is unknown, and a supervisor starts a clean one.
+ * Acknowledged writes are on disk, and the isolates exit when their socket closes.
  */
 export function exitOnBug(): void {
   const log = stderrLog({ debug: false });
   globalThis.addEventListener("error", (event) => {
-    log("error", "An error was not caught", { error: event.error });
+    log("error", "Uncaught error", { error: event.error });
     Deno.exit(exitCodes.failed);
   });
   globalThis.addEventListener("unhandledrejection", (event) => {
-    log("error", "A rejection was not handled", { error: event.reason });
+    log("error", "Unhandled promise rejection", { error: event.reason });
     Deno.exit(exitCodes.failed);
   });
 }

@@ -1,4 +1,4 @@
-/** An archive in a bucket, as the command `restore` is given it: found there, and brought into the data folder. */
+/** Finds and downloads an archive from a bucket for the command `restore`. */
 import { join } from "node:path";
 import type { Bucket, BucketPlace } from "../kit/bucket.ts";
 import { opsLimits } from "../ops/limits.ts";
@@ -7,13 +7,13 @@ import { StartError } from "../config/start_error.ts";
 
 export interface RemoteArchive {
   readonly bucket: string;
-  /** Empty, or ends in a slash. */
+  /** Empty, or ends with a slash. */
   readonly prefix: string;
-  /** `null` when a place of archives was named and none of them. */
+  /** `null` if the URL names a location of archives instead of an archive. */
   readonly name: string | null;
 }
 
-/** `null` for what is no place in a bucket. Throws an `OptionValueError` for what looks like one and is none. */
+/** Parses an `s3://` URL; returns `null` for other text. Throws an `OptionValueError` for an invalid URL. */
 export function parseRemoteArchive(text: string): RemoteArchive | null {
   if (!/^s3:/i.test(text)) return null;
   const { bucket, prefix } = parseBucket(text);
@@ -23,8 +23,8 @@ export function parseRemoteArchive(text: string): RemoteArchive | null {
 }
 
 /**
- * Downloads it into an empty folder and gives its path. Throws a `StartError` that names the newest archives there when it
- * is not one of them, and when the bucket cannot be read.
+ * Downloads an archive into an empty folder and returns its path. Throws a `StartError` if the bucket cannot be read or
+ * does not contain the archive; the message lists the newest archives.
  */
 export async function fetchArchive(
   { name }: Pick<RemoteArchive, "name">,
@@ -38,33 +38,36 @@ export async function fetchArchive(
   try {
     const path = join(folder, name ?? "");
     if (name !== null && await downloadArchive(bucket, { name, path })) return path;
-    const missing = name === null ? `"${at}" is no archive` : `There is no archive "${name}" in ${at}`;
+    const missing = name === null ? `"${at}" is not an archive` : `Archive "${name}" does not exist in ${at}`;
     throw new StartError(`${missing}. ${await choice(bucket, at)}`);
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(`Cannot get "${at}${name ?? ""}": ${bucketReason(error)}. Nothing has changed`, {
-      cause: error,
-    });
+    throw new StartError(
+      `Cannot download "${at}${name ?? ""}": ${bucketReason(error)}. Nothing has changed`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
 async function choice(bucket: Bucket, at: string): Promise<string> {
   const { newestArchives } = await import("../ops/backups/bucket_archives.ts");
   const newest = await newestArchives(bucket);
-  if (newest.length === 0) return "There are no archives there: look at the bucket and the prefix";
+  if (newest.length === 0) return "The location contains no archives: check the bucket and the prefix";
   const lines = newest.map(({ name, size, writtenAt }) =>
     `  ${at}${name}  ${size} bytes, written ${new Date(writtenAt).toISOString()}`
   );
-  return `The newest there:\n${lines.join("\n")}`;
+  return `The newest archives:\n${lines.join("\n")}`;
 }
 
-/** The task `restore` has no network: for a file it needs none. */
+/** Checks for network permission: the task `restore` has none. Throws a `StartError`. */
 export async function requireNetwork({ endpoint }: BucketPlace): Promise<void> {
   const all = await Deno.permissions.query({ name: "net" });
   if (all.state === "granted") return;
   const host = endpoint === null ? null : new URL(endpoint).host;
   if (host !== null && (await Deno.permissions.query({ name: "net", host })).state === "granted") return;
   throw new StartError(
-    "Archives in a bucket need the network, which this command has no permission for: use deno task restore:remote",
+    "Restoring from a bucket needs network permission, which this task does not have: use deno task restore:remote",
   );
 }

@@ -1,4 +1,4 @@
-/** The command `replica verify`: reads everything at a replica and rebuilds the newest state, to see that it can be done. */
+/** The command `replica verify`: reads and checks a whole replica and rebuilds its newest state. */
 import { stderrLog } from "../kit/log.ts";
 import { OptionValueError } from "../config/option_types.ts";
 import { parseBackupTarget } from "../config/options.ts";
@@ -9,7 +9,7 @@ import { showPoint } from "./replica_progress.ts";
 
 export const replicaVerifyCommand: CommandSpec = {
   name: "replica verify",
-  description: "Read and check all of a replica, and rebuild its newest state in a temporary folder",
+  description: "Check all files of a replica and rebuild its newest state in a temporary folder",
   argument: { name: "replica", description: "A folder, or s3://bucket/prefix" },
   async run(options, argument) {
     const log = stderrLog({ debug: false });

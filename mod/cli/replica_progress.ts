@@ -1,4 +1,4 @@
-/** Shows how far the restore of a point in time is. */
+/** Shows the progress of a point-in-time restore. */
 import type { PointProgress } from "../ops/replication/mod.ts";
 import type { ConsoleProgress } from "./console_progress.ts";
 
@@ -12,9 +12,9 @@ export function showPoint(console: ConsoleProgress, progress: PointProgress): vo
         unit: "rows",
       });
     case "fetch":
-      return console.tell(`Fetching the snapshot, ${progress.bytes} bytes`);
+      return console.showStep(`Fetching the snapshot, ${progress.bytes} bytes`);
     case "unpack":
-      return console.tell("Unpacking the snapshot");
+      return console.showStep("Unpacking the snapshot");
     case "replay":
       return console.show({
         what: "Replaying journal rows",
@@ -23,7 +23,7 @@ export function showPoint(console: ConsoleProgress, progress: PointProgress): vo
         unit: "rows",
       });
     case "check":
-      return console.tell("Checking the database");
+      return console.showStep("Checking the database");
     default:
       return progress satisfies never;
   }

@@ -1,4 +1,4 @@
-/** What the commands `restore --from` and `replica` do with a replica: opening it, telling of it, choosing a point in it. */
+/** Opens and lists a replica and chooses a restore point, for the commands `restore --from` and `replica`. */
 import { ConsoleProgress } from "./console_progress.ts";
 import { showPoint } from "./replica_progress.ts";
 import { locationConfig } from "../config/locations.ts";
@@ -16,10 +16,10 @@ import {
 } from "../ops/replication/mod.ts";
 import { requireNetwork } from "./remote_archive.ts";
 
-type Place = NonNullable<OptionValues["from"]>;
+type Source = NonNullable<OptionValues["from"]>;
 
-/** Opens what is named as a replica: one, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
-async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTarget> {
+/** Opens a replica, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
+async function openSource(options: OptionValues, from: Source): Promise<ReplicaTarget> {
   if (from.kind !== "postgres") {
     const place = locationConfig(options, from);
     if (place.kind === "bucket") await requireNetwork(place.place);
@@ -27,13 +27,13 @@ async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTar
   }
   if ((await Deno.permissions.query({ name: "net" })).state !== "granted") {
     throw new StartError(
-      "A cluster's database needs the network, which this command has no permission for: use deno task restore:remote",
+      "Restoring from a cluster needs network permission, which this task does not have: use deno task restore:remote",
     );
   }
   const { clusterSnapshots } = options;
   if (clusterSnapshots === null) {
     throw new StartError(
-      "A cluster is restored from snapshots and its log: say with --cluster-snapshots where they are",
+      "A cluster is restored from its snapshots and its log: pass the location of the snapshots with --cluster-snapshots",
     );
   }
   const snapshots = locationConfig(options, clusterSnapshots);
@@ -43,14 +43,14 @@ async function openPlace(options: OptionValues, from: Place): Promise<ReplicaTar
   return await openClusterReplica({ place: from.place, snapshots });
 }
 
-/** Opens a replica and lists it. Errors an operator can do something about become a `StartError`. */
+/** Opens a replica and lists its generations. Turns errors an operator can fix into a `StartError`. */
 export async function withReplica<T>(
   options: OptionValues,
-  from: Place,
+  from: Source,
   run: (target: ReplicaTarget, generations: readonly Generation[]) => Promise<T>,
 ): Promise<T> {
   try {
-    await using target = await openPlace(options, from);
+    await using target = await openSource(options, from);
     return await run(target, await listGenerations(target));
   } catch (error) {
     if (!(error instanceof ReplicaError)) throw error;
@@ -58,13 +58,13 @@ export async function withReplica<T>(
   }
 }
 
-/** What can be restored, as a table or as JSON. */
+/** Formats the restorable ranges as a table or as JSON. */
 export function listText(
   generations: readonly Generation[],
   { place, json }: { readonly place: string; readonly json: boolean },
 ): string {
   if (json) {
-    const told = generations.map(({ name, snapshots, segments, ranges }) => ({
+    const rows = generations.map(({ name, snapshots, segments, ranges }) => ({
       generation: name,
       snapshots: snapshots.map(({ ts, at, file }) => ({ ts, time: timeText(at), bytes: file.size })),
       segments: segments.length,
@@ -76,7 +76,7 @@ export function listText(
         toTime: timeText(toTime),
       })),
     }));
-    return JSON.stringify({ place, generations: told }, null, 2);
+    return JSON.stringify({ place, generations: rows }, null, 2);
   }
   const rows = generations.flatMap(({ name, ranges, snapshots, segments }) =>
     ranges.length === 0
@@ -91,7 +91,7 @@ export function listText(
         String(segments.length),
       ])
   );
-  if (rows.length === 0) return `Nothing has been shipped to "${place}" yet.`;
+  if (rows.length === 0) return `Replica "${place}" is still empty.`;
   const head = ["generation", "from ts", "to ts", "from time", "to time", "snapshots", "segments"];
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0))
@@ -102,7 +102,7 @@ export function listText(
     .join("\n");
 }
 
-/** Throws a `ReplicaError` that shows the ranges when the point cannot be restored. */
+/** Throws a `ReplicaError` that lists the restorable ranges if the point is in none of them. */
 export function choose(
   generations: readonly Generation[],
   { options, target }: { readonly options: OptionValues; readonly target: ReplicaTarget },
@@ -112,7 +112,7 @@ export function choose(
   return planRestore(generations, point, { now: Date.now(), place: target.place });
 }
 
-/** Rebuilds and stages. Gives back lines about files that were not found. */
+/** Rebuilds and stages the chosen point. Returns notes about missing files. */
 export async function stageChosen(
   target: ReplicaTarget,
   plan: RestorePlan,
@@ -121,7 +121,7 @@ export async function stageChosen(
   using progress = new ConsoleProgress();
   const { missingFiles, missingFilesCount } = await stagePoint(target, plan, {
     dataDir: data,
-    // Whether a server puts them into a bucket is for its options to say: then none are looked for here.
+    // Without a local storage folder the files are probably in a bucket, so do not check for them.
     localFiles: await hasFiles(data),
     onProgress: (step) => showPoint(progress, step),
   });
@@ -130,7 +130,7 @@ export async function stageChosen(
     ? ` and ${missingFilesCount - missingFiles.length} more`
     : "";
   return [
-    `${missingFilesCount} files that its documents name are not in this folder: ${
+    `${missingFilesCount} files referenced by documents are missing from this folder: ${
       missingFiles.join(", ")
     }${more}`,
   ];

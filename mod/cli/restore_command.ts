@@ -1,4 +1,4 @@
-/** The command `restore`: puts a backup in the place of a data folder's contents while no server runs on it. */
+/** The command `restore`: replaces the contents of a data folder with a backup while no server runs. */
 import { basename, join, resolve } from "node:path";
 import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -25,10 +25,10 @@ import { reasonOf, StartError } from "../config/start_error.ts";
 
 export const restoreCommand: CommandSpec = {
   name: "restore",
-  description: "Put a backup in the place of the data, while no server runs; what it replaces is kept",
+  description: "Replace the data with a backup while no server runs; the old data is kept",
   argument: {
     name: "archive",
-    description: "Backup to restore (.tar.zst), or its place in a bucket, as s3://bucket/prefix/name.tar.zst",
+    description: "Backup to restore (.tar.zst), or its URL, such as s3://bucket/prefix/name.tar.zst",
     optional: true,
   },
   run,
@@ -67,20 +67,20 @@ async function run(options: OptionValues, archive: string): Promise<number> {
   }
 }
 
-/** What is asked for has to be one thing. */
+/** Returns what is wrong with the combination of options, or `null`. */
 function faultOf(options: OptionValues, archive: string): string | null {
   const { cancel, from, list, toTime, toTs, generation, dryRun, json } = options;
   const asked = [archive !== "", cancel, from !== null].filter(Boolean).length;
-  if (asked === 0) return "Name the archive to restore, or a replica with --from, or say --cancel";
-  if (asked > 1) return "Name an archive, or a replica with --from, or say --cancel: one of them";
+  if (asked === 0) return "Missing source: pass an archive, a replica with --from, or --cancel";
+  if (asked > 1) return "An archive, --from and --cancel cannot be combined";
   if (from === null && (list || toTime !== null || toTs !== null || generation !== null || dryRun || json)) {
-    return "--list, --to-time, --to-ts, --generation, --dry-run and --json are for restores --from a replica";
+    return "--list, --to-time, --to-ts, --generation, --dry-run and --json need --from";
   }
-  if (toTime !== null && toTs !== null) return "Say --to-time or --to-ts, not both";
-  return json && !list ? "--json is for --list" : null;
+  if (toTime !== null && toTs !== null) return "--to-time and --to-ts cannot be combined";
+  return json && !list ? "--json needs --list" : null;
 }
 
-/** Lists a replica, tells what a restore would take, or restores. */
+/** Lists a replica, shows a restore plan, or restores. */
 async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues["from"]>): Promise<string> {
   const { withReplica, listText, choose, stageChosen } = await import("./replica_restore.ts");
   return await withReplica(options, from, async (target, generations) => {
@@ -90,34 +90,34 @@ async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues
     if (options.dryRun) return `${planText(plan)} Nothing has changed.`;
     using lock = await DataLock.acquire(options.data, { by: "restore" });
     const pending = await stagedRestore(options.data);
-    const missing = await told(
+    const missing = await asStartError(
       (reason) => `Cannot restore from "${target.place}": ${reason}. Nothing has changed`,
       () => stageChosen(target, plan, options),
     );
     const applied = await applyRestore(options.data, "apply");
-    if (applied === null) throw new StartError("The restore was cancelled by somebody");
+    if (applied === null) throw new StartError("The restore was cancelled by an administrator");
     return [
       ...lock.restored === null ? [] : [finished(lock.restored)],
       report(applied, { dataDir: options.data, notes: await notesOfReplica(options.data) }),
       ...missing,
-      ...pending === null ? [] : [`The restore of "${pending.source}" that was staged is dropped.`],
+      ...pending === null ? [] : [`Dropped the staged restore of "${pending.source}".`],
     ].join("\n");
   });
 }
 
 async function restore(dataDir: string, archive: string): Promise<string> {
-  // Before the data folder is made, when it is a new one.
+  // Check before a new data folder is created.
   try {
     await Deno.stat(archive);
   } catch (error) {
-    const reason = error instanceof Deno.errors.NotFound ? "There is no such file" : reasonOf(error);
+    const reason = error instanceof Deno.errors.NotFound ? "the file does not exist" : reasonOf(error);
     throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, { cause: error });
   }
   using lock = await DataLock.acquire(dataDir, { by: "restore" });
   return await restoreFile({ dataDir, lock, archive, shown: archive, source: basename(archive) });
 }
 
-/** Holds the data folder while the archive comes, so that nobody else takes it for the restore meanwhile. */
+/** Downloads and restores an archive. Holds the lock of the data folder during the download. */
 async function restoreRemote(
   options: OptionValues,
   { archive, remote }: { readonly archive: string; readonly remote: RemoteArchive },
@@ -139,16 +139,16 @@ async function restoreFile(
   { dataDir, lock, archive, shown, source }: {
     readonly dataDir: string;
     readonly lock: DataLock;
-    /** Path of it. */
+    /** Path of the archive. */
     readonly archive: string;
-    /** As it was named. */
+    /** The archive as named by the user. */
     readonly shown: string;
     readonly source: string;
   },
 ): Promise<string> {
   const pending = await stagedRestore(dataDir);
   using progress = new ConsoleProgress();
-  await told(
+  await asStartError(
     (reason) => `Cannot restore "${shown}": ${reason}. Nothing has changed`,
     () =>
       stageRestore({ dataDir, archive, source, withSecret: true }, {
@@ -157,9 +157,9 @@ async function restoreFile(
   );
   progress[Symbol.dispose]();
   const applied = await applyRestore(dataDir, "apply");
-  if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by somebody`);
+  if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by an administrator`);
   const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;
-  const replaced = pending === null ? "" : `\nThe restore of "${pending.source}" that was staged is dropped.`;
+  const replaced = pending === null ? "" : `\nDropped the staged restore of "${pending.source}".`;
   return `${before}${report(applied, { dataDir, notes: notesOfBackup(applied) })}${replaced}`;
 }
 
@@ -170,15 +170,15 @@ async function cancelStaged(dataDir: string): Promise<string> {
     throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
   }
   using _lock = await DataLock.acquire(dataDir, { by: "restore", restore: "leave" });
-  return await told((reason) => `Cannot cancel the restore: ${reason}`, async () => {
+  return await asStartError((reason) => `Cannot cancel the restore: ${reason}`, async () => {
     const source = await sourceOf(dataDir);
     if (!await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;
     const of = source === null ? "" : ` of "${source}"`;
-    return `Cancelled the restore${of}: the data stays as it is.`;
+    return `Cancelled the restore${of}. The data is unchanged.`;
   });
 }
 
-/** What the staged restore is of; `null` when there is none, or its marker is broken. */
+/** Returns the source of the staged restore; `null` if there is none or its marker is damaged. */
 async function sourceOf(dataDir: string): Promise<string | null> {
   try {
     return (await stagedRestore(dataDir))?.source ?? null;
@@ -188,23 +188,23 @@ async function sourceOf(dataDir: string): Promise<string | null> {
   }
 }
 
-/** Errors an operator can do something about become a `StartError`: what the archive is, and what the disk says. */
-async function told<T>(say: (reason: string) => string, work: () => Promise<T>): Promise<T> {
+/** Turns errors an operator can fix (archive and disk errors) into a `StartError`. */
+async function asStartError<T>(message: (reason: string) => string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const ofDisk = error instanceof Error && "code" in error;
-    if (!(error instanceof RestoreError) && !ofDisk) throw error;
-    throw new StartError(say(error.message), { cause: error });
+    const isDiskError = error instanceof Error && "code" in error;
+    if (!(error instanceof RestoreError) && !isDiskError) throw error;
+    throw new StartError(message(error.message), { cause: error });
   }
 }
 
 function finished({ source, keptIn }: AppliedRestore): string {
-  const kept = keptIn === null ? "" : ` What it replaced is in ${keptIn}.`;
-  return `The restore of "${source}", which was interrupted, is finished.${kept}`;
+  const kept = keptIn === null ? "" : ` The old files are in ${keptIn}.`;
+  return `Finished the interrupted restore of "${source}".${kept}`;
 }
 
-/** What was restored, where the old files are, and what is not as it was then. */
+/** Reports what was restored, where the old files are, and what the backup did not contain. */
 function report(
   { source, createdAt, ts, tables, documents, keptIn }: AppliedRestore,
   { dataDir, notes }: { readonly dataDir: string; readonly notes: readonly string[] },
@@ -216,7 +216,7 @@ function report(
   ];
   if (keptIn !== null) {
     lines.push(
-      `What it replaced is in ${resolve(keptIn)}: remove that folder when you do not need it any more.`,
+      `The old files are in ${resolve(keptIn)}: remove that folder when you no longer need it.`,
     );
   }
   return [...lines, ...notes].join("\n");
@@ -226,33 +226,35 @@ function notesOfBackup({ parts }: AppliedRestore): string[] {
   const notes: string[] = [];
   if (!parts.includes("secret")) {
     notes.push(
-      "The backup has no secret key. Unless the key in this folder is the one it was made with, everybody is signed " +
-        "out and encrypted settings have to be entered again.",
+      "The backup contains no secret key. Unless this folder has the key the backup was made with, all users are signed " +
+        "out and encrypted settings must be entered again.",
     );
   }
   if (!parts.includes("log")) {
-    notes.push("The backup has no execution log that this version reads. That in this folder stays.");
+    notes.push(
+      "The backup contains no execution log in a format of this version. The log of this folder is kept.",
+    );
   }
   if (!parts.includes("files")) {
     notes.push(
-      "The backup has no uploaded files. Those in this folder, or in a bucket, stay; what was deleted since the backup " +
-        "cannot be read, and what was uploaded since is removed after the next start.",
+      "The backup contains no uploaded files. Files in this folder or a bucket are kept. Files deleted since the backup " +
+        "cannot be read, and files uploaded since then are removed after the next start.",
     );
   }
   return notes;
 }
 
-/** A replica never has what a backup may have beside the documents. */
+/** Notes for a restore from a replica, which contains documents only. */
 async function notesOfReplica(dataDir: string): Promise<string[]> {
   const notes = [
-    "Secret key, execution log and uploaded files are never in a replica: what this folder, or a bucket, has of them " +
-    "stays, but for files that were uploaded after this point, which are removed after the next start.",
+    "A replica contains no secret key, execution log or uploaded files. Those in this folder or a bucket are kept, except " +
+    "for files uploaded after the restored point, which are removed after the next start.",
   ];
   const { secret } = archiveNames;
   if (await statIfThere(join(dataDir, secret)) === null) {
     notes.push(
-      `There is no ${secret} in this folder: put a copy of the server's there before the next start, or everybody is ` +
-        "signed out and encrypted settings have to be entered again.",
+      `This folder has no ${secret}: copy it from the original server before the next start. Otherwise all users are ` +
+        "signed out and encrypted settings must be entered again.",
     );
   }
   return notes;

@@ -1,9 +1,9 @@
-/** The command `run`: runs a function of a running server, internal ones too, in nobody's name. */
+/** The command `run`: runs a public or internal function on a running server, without an identity. */
 import { StartError } from "../config/start_error.ts";
 import type { CommandSpec } from "./command_line.ts";
 import { withRunningServer } from "./running_server.ts";
 
-/** A run as the server tells it. */
+/** The result as reported by the server. */
 interface Told {
   readonly result:
     | { readonly ok: true; readonly value: unknown }
@@ -13,7 +13,7 @@ interface Told {
 
 export const runCommand: CommandSpec = {
   name: "run",
-  description: "Run a function of a running server and print its result",
+  description: "Run a function on a running server and print its result",
   argument: { name: "path", description: "Path of the function, such as messages:list" },
   second: { name: "json", description: "Its arguments as a JSON object", optional: true },
   run: ({ data }, path, _given, json) =>
@@ -33,7 +33,9 @@ function parsedArgs(json: string): Record<string, unknown> {
   try {
     args = JSON.parse(json);
   } catch (error) {
-    throw new StartError(`The arguments are not JSON: ${error instanceof Error ? error.message : error}`);
+    throw new StartError(
+      `The arguments are not valid JSON: ${error instanceof Error ? error.message : error}`,
+    );
   }
   if (typeof args === "object" && args !== null && !Array.isArray(args)) {
     return args as Record<string, unknown>;

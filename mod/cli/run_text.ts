@@ -1,7 +1,7 @@
-/** A run of the execution log as text for a terminal. */
+/** Formats a run of the execution log for a terminal. */
 import type { LoggedRun } from "../ops/log/mod.ts";
 
-/** One line for the run, then its error and its lines, indented. */
+/** Returns one line for the run, followed by its error and log lines, indented. */
 export function runText(run: LoggedRun): string {
   const { at, kind, outcome, durationMs, caller, requestId, error, logLines } = run;
   const head = `${new Date(at).toISOString()} ${kind.padEnd(8)} ${run.function} ${outcome} ${durationMs} ms` +
@@ -13,7 +13,7 @@ export function runText(run: LoggedRun): string {
   ].map(visible).join("\n");
 }
 
-/** Without characters that would do something to a terminal. */
+/** Escapes control characters. */
 function visible(line: string): string {
   return line.replaceAll(/\p{Cc}/gu, "?");
 }

@@ -1,14 +1,14 @@
-/** Calls of functions for administrators in the name of whoever owns the data folder: by the local socket of a running server. */
+/** Calls administrator functions of a running server over its local socket, as the owner of the data folder. */
 import { resolve } from "node:path";
 import { adminSocketFile, sendAdminCommand } from "../auth/mod.ts";
 import { StartError } from "../config/start_error.ts";
 import { stderrLog } from "../kit/log.ts";
 import { exitCodes } from "./command_line.ts";
 
-/** Calls a function of the running server. */
+/** Calls a function on the running server. */
 export type CallServer = (path: string, args: Record<string, unknown>) => Promise<unknown>;
 
-/** Runs a command with the calls it needs, prints what it gives, and turns refusals into an exit code. */
+/** Runs a command, prints its result and turns expected errors into an exit code. */
 export async function withRunningServer(
   dataDir: string,
   command: (call: CallServer) => Promise<string>,
@@ -31,9 +31,9 @@ async function call(
 ): Promise<unknown> {
   const answer = await sendAdminCommand(dataDir, { command: "call", path, args }).catch((error) => {
     throw new StartError(
-      `No server answers at ${adminSocketFile} in "${
+      `No server responds at ${adminSocketFile} in "${
         resolve(dataDir)
-      }": start it first, or name its folder with --data`,
+      }": start the server, or pass its data folder with --data`,
       { cause: error },
     );
   });

@@ -1,4 +1,4 @@
-/** The command `serve`: from options to a server, until a signal or an administrator's restart ends it. */
+/** The command `serve`: runs a server until a signal or a restart by an administrator. */
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "../server/backend.ts";
 import { banner, reachedAt } from "./banner.ts";
@@ -18,7 +18,7 @@ import { watchFolder } from "../server/dev/watch_folder.ts";
 
 export const serveCommand: CommandSpec = {
   name: "serve",
-  description: "Serve an app: its functions, its data and its frontend",
+  description: "Serve an app: its functions, data and frontend",
   run: (options, _argument, given) => serve(options, given),
 };
 
@@ -35,7 +35,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     for (const hint of [...config.warnings ?? [], ...await hints]) log("warn", hint);
     await narrowPermissions(config, log);
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
-    // Nothing is served yet, and the isolates end with this process.
+    // Nothing is served yet, and the isolates exit with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
     const { url, setupLink } = server;
@@ -67,13 +67,13 @@ function startServer(
   return config.dev && !config.takeover ? startOnceLoadable(start, { config, log }) : start();
 }
 
-/** With `--dev` an app that is broken from the beginning is tried again after each edit. */
+/** Starts the server. With `--dev`, an app that fails to load is retried after each edit. */
 async function startOnceLoadable(
   start: () => Promise<Server>,
   { config, log }: { readonly config: ServeConfig; readonly log: Log },
 ): Promise<Server> {
   for (;;) {
-    // Watched from before the attempt on, so that an edit made during it counts.
+    // Watch before the attempt, so that an edit during it is not missed.
     const edited = new AbortController();
     const watch = watchFolder(config.functionsDir, {
       signal: edited.signal,
@@ -89,7 +89,7 @@ async function startOnceLoadable(
         edited.abort();
         throw error;
       }
-      log("error", `${error.message}\nIt is tried again after the next edit.`);
+      log("error", `${error.message}\nWaiting for the next edit.`);
     }
     await watch;
   }
@@ -98,7 +98,7 @@ async function startOnceLoadable(
 interface Running {
   readonly server: Server;
   readonly log: Log;
-  /** Folder whose edits are loaded; `null` outside `--dev`. */
+  /** Folder to watch for edits; `null` without `--dev`. */
   readonly watched: string | null;
   readonly typeCheck: boolean;
 }
@@ -115,13 +115,13 @@ async function serveUntil(
     reload: () => server.reload(),
     standBy: () => server.standBy(),
     checkTypes: typeCheck ? checkTypes : () => Promise.resolve(null),
-  }).catch((error) => log("error", "Edits are no longer noticed", { error }));
+  }).catch((error) => log("error", "Cannot watch for edits any longer", { error }));
   const gaveWay = await stop === "gave way";
   log(
     "info",
     gaveWay
-      ? "Another server has taken over: sockets are closed and running calls finish"
-      : "Stopping: sockets are closed and running calls finish. A second signal stops at once",
+      ? "Another process has taken over: closing sockets and finishing running calls"
+      : "Stopping: closing sockets and finishing running calls. A second signal stops immediately",
   );
   ended.abort();
   await devMode;

@@ -1,4 +1,4 @@
-/** The commands `users ...`: users of a running server are listed, created, verified, signed out, deleted. */
+/** The commands `users ...`: manage the users of a running server. */
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import { generatedPassword, readPassword } from "./admin_commands.ts";
@@ -20,34 +20,34 @@ const USERS_SHOWN = 100;
 export const userCommands: readonly CommandSpec[] = [
   {
     name: "users list",
-    description: "List the newest users, or those that a search finds",
-    argument: { name: "search", description: "Words of the address or the name", optional: true },
+    description: "List the newest users, or search for users",
+    argument: { name: "search", description: "Words from the address or name", optional: true },
     run: ({ data }, search) => withRunningServer(data, (call) => list(call, search)),
   },
   {
     name: "users create",
-    description: "Create a user; prints a generated password unless one is given",
+    description: "Create a user; prints a generated password unless one is provided",
     argument: { ...EMAIL, description: "Email address of the user" },
     run: (options, email) =>
       withPassword(options, async (call, password) => {
         await call("_admin/users:create", { email, password });
-        return `Created the user ${email}.`;
+        return `Created user ${email}.`;
       }),
   },
   {
     name: "users verify",
-    description: "Mark the email address of a user as confirmed",
+    description: "Mark the email address of a user as verified",
     argument: EMAIL,
     run: ({ data }, email) =>
       withRunningServer(data, async (call) => {
         const { userId } = await find(call, email);
         await call("_admin/users:edit", { userId, emailVerified: true });
-        return `The address of ${email} is confirmed.`;
+        return `The address of ${email} is verified.`;
       }),
   },
   {
     name: "users set-password",
-    description: "Give a user a new password and end their sessions",
+    description: "Set a new password for a user and end their sessions",
     argument: EMAIL,
     run: (options, email) =>
       withPassword(options, async (call, password) => {
@@ -70,7 +70,7 @@ export const userCommands: readonly CommandSpec[] = [
   },
   {
     name: "users delete",
-    description: "Delete a user with everything that the app's tables name as theirs",
+    description: "Delete a user and all documents of the app that belong to them",
     argument: EMAIL,
     run: ({ data }, email) =>
       withRunningServer(data, async (call) => {
@@ -83,7 +83,7 @@ export const userCommands: readonly CommandSpec[] = [
 
 async function list(call: CallServer, search: string): Promise<string> {
   const users = await found(call, search);
-  if (users.length === 0) return search === "" ? "There is no user." : "No user is found.";
+  if (users.length === 0) return search === "" ? "There are no users." : "No users found.";
   return users.map(({ userId, email, emailVerified, name, createdAt, sessions }) =>
     [
       email ?? "(no address)",
@@ -102,12 +102,12 @@ async function found(call: CallServer, search: string): Promise<readonly User[]>
   return page;
 }
 
-/** The user with this address or id, and nobody who is only like it. */
+/** Returns the user with exactly this address or id. */
 async function find(call: CallServer, wanted: string): Promise<User> {
   const user = (await found(call, wanted)).find(({ email, userId }) =>
     userId === wanted || email === wanted.trim().toLowerCase()
   );
-  if (user === undefined) throw new StartError(`There is no user ${wanted}.`);
+  if (user === undefined) throw new StartError(`User ${wanted} does not exist.`);
   return user;
 }
 

@@ -18,7 +18,7 @@ Deno.test("the banner tells when the example is served, and when every address i
   const text = banner({ config, url: "http://localhost:1", cwd: "/", setupLink: null });
   assert.match(text, /bundled example/);
   assert.match(text, /two browser windows/);
-  assert.match(text, /every address of this machine/);
+  assert.match(text, /all addresses of this machine/);
 });
 
 Deno.test("localUrl is one a browser on this machine can open", () => {

@@ -21,8 +21,8 @@ Deno.test("OP3 without a terminal there is a line at the beginning of a step and
     clock.now = second * 1_000;
     for (let at = 0; at < 10; at++) show(second * 10 * MiB);
   }
-  progress.tell("Checking the database");
-  progress.tell("Checking the database");
+  progress.showStep("Checking the database");
+  progress.showStep("Checking the database");
   clock.now += 3_000;
   progress.show({ what: "Emptying messages", done: 7, of: null, unit: "documents" });
   clock.now += 2_000;

@@ -133,7 +133,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       });
       assert.equal((await deploy("deploy")).code, 0);
       const dry = await onServer("migrate", "change:shorten", "--table", "notes", "--dry-run");
-      assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing was changed.\n", dry.err);
+      assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing has changed.\n", dry.err);
       const done = await onServer("migrate", "change:shorten", "--table", "notes");
       assert.equal(done.out, "Migrated 1 document of notes.\n", done.err);
       assert.match(done.err, /^Migrating notes, 1 documents$/m, "how far it is, is told");

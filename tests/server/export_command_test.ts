@@ -158,11 +158,11 @@ Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason
   await using place = new Place();
   const missing = await place.run("export", "--out", place.at("out"));
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /There is no data folder ".*data": name the server's with --data/);
+  assert.match(missing.err, /Data folder ".*data" does not exist: pass the server's data folder with --data/);
   await Deno.mkdir(place.dataDir);
   const empty = await place.run("export", "--out", place.at("out"), "--with-files");
   assert.equal(empty.code, 1);
-  assert.match(empty.err, /There is no database in ".*data"/);
+  assert.match(empty.err, /Folder ".*data" contains no database/);
   assert.deepEqual([...Deno.readDirSync(place.dataDir)], [], "something was left in a folder of others");
   {
     await using server = await place.serve();

@@ -99,11 +99,11 @@ Deno.test("[IM14] [OP3] a folder is imported as a whole, each file into the tabl
   assert.equal(out, "notes: 2 documents imported\nusers: 1 document imported\n");
   assert.match(err, /^Checking notes\.jsonl, \d+ bytes$/m, "each step is told");
   assert.match(err, /^Importing users\.csv, \d+ bytes$/m);
-  assert.match(err, /WARN +_users\.jsonl is left out: tables of the service cannot be imported/);
+  assert.match(err, /WARN +Skipped _users\.jsonl: system tables cannot be imported/);
   assert.deepEqual(await place.query(["notes:all", {}], ["notes:users", {}]), [["one", "two"], ["Ann"]]);
 
   const replaced = await place.import(join(folder, "notes.jsonl"), "--mode", "replace");
-  assert.equal(replaced.out, "notes: 2 documents imported, 2 deleted before\n");
+  assert.equal(replaced.out, "notes: 2 documents imported, 2 deleted first\n");
 });
 
 Deno.test("[IM14] nothing of a folder is written when one file of it has a bad row", async () => {
@@ -124,7 +124,7 @@ Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done wit
   });
   const twice = place.write("twice", { "notes.csv": "text\n", "notes.jsonl": "" });
   const cases: [string, string[], number, RegExp][] = [
-    [join(folder, "notes.txt"), [], 2, /ends neither in \.jsonl nor in \.csv: say which it is with --format/],
+    [join(folder, "notes.txt"), [], 2, /ends neither with \.jsonl nor with \.csv: pass --format/],
     [join(folder, "notes.txt"), ["--format", "xml"], 2, /expected one of jsonl, csv/],
     [join(folder, "notes.txt"), ["--mode", "merge"], 2, /expected one of insert, upsert, replace/],
     [twice, [], 2, /two files for table "notes", notes\.csv and notes\.jsonl/],
@@ -225,7 +225,7 @@ Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again
   assert.equal(left.length % opsLimits.importBatchRowsMax, 0);
   assert.deepEqual(left, Array.from(left, (_, n) => n));
   const again = await place.import(join(place.dir, "in"), "--mode", "replace");
-  assert.equal(again.out, `notes: ${rows} documents imported, ${left.length} deleted before\n`);
+  assert.equal(again.out, `notes: ${rows} documents imported, ${left.length} deleted first\n`);
 });
 
 Deno.test("[IM16] a new data folder takes the ids of one whose tables were made in another order", async () => {

@@ -44,7 +44,7 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
     (await syncline(["users", "delete", "ada@example.com"])).out,
     "Deleted ada@example.com and 0 documents of theirs.\n",
   );
-  assert.equal((await syncline(["users", "list"])).out, "There is no user.\n");
+  assert.equal((await syncline(["users", "list"])).out, "There are no users.\n");
 
   const { body: bob } = await server.post("/api/auth/signup", {
     email: "bob@example.com",
@@ -53,7 +53,7 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
   assert.match((await syncline(["users", "list"])).out, /^bob@example\.com {2}not verified {2}created /);
   assert.equal(
     (await syncline(["users", "verify", "bob@example.com"])).out,
-    "The address of bob@example.com is confirmed.\n",
+    "The address of bob@example.com is verified.\n",
   );
   assert.doesNotMatch((await syncline(["users", "list"])).out, /not verified/);
   assert.equal(
@@ -64,5 +64,5 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
   assert.equal(refresh.status, 401, "the session is over");
   const gone = await syncline(["users", "verify", "ada@example.com"]);
   assert.equal(gone.code, 1);
-  assert.match(gone.err, /There is no user ada@example\.com/);
+  assert.match(gone.err, /User ada@example\.com does not exist/);
 });

@@ -59,7 +59,7 @@ Deno.test("NP13 nothing is written over a file, nor beside one", async () => {
   const installed = await installedProgram(NPM);
   await assert.rejects(
     writeService("docker", { installed, publicUrl: null, folder: folder.at() }),
-    /^StartError: Nothing was written into "[^"]*": it is there already/,
+    /^StartError: Cannot write to "[^"]*": it already exists/,
   );
   assert.equal(await Deno.readTextFile(folder.at("compose.yaml")), "mine");
   await assert.rejects(Deno.stat(join(folder.at(), "Dockerfile")), Deno.errors.NotFound);

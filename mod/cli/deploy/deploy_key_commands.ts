@@ -1,4 +1,4 @@
-/** The commands `deploy-key ...` and `env ...`, on the machine of a running server. */
+/** The commands `deploy-key ...` and `env ...`, which talk to a running server on the same machine. */
 import { StartError } from "../../config/start_error.ts";
 import type { CommandSpec } from "../command_line.ts";
 import { type CallServer, withRunningServer } from "../running_server.ts";
@@ -16,7 +16,7 @@ const NAME = { name: "name", description: "Name of the key" };
 export const deployKeyCommands: readonly CommandSpec[] = [
   {
     name: "deploy-key create",
-    description: "Make a key that may deploy and nothing else; it is printed once",
+    description: "Create a key that only permits deploys; it is printed once",
     argument: NAME,
     run: ({ data }, name) =>
       withRunningServer(data, async (call) => {
@@ -26,19 +26,19 @@ export const deployKeyCommands: readonly CommandSpec[] = [
   },
   {
     name: "deploy-key list",
-    description: "List the deploy keys, the newest first",
+    description: "List the deploy keys, newest first",
     run: ({ data }) => withRunningServer(data, list),
   },
   {
     name: "deploy-key revoke",
-    description: "Make a deploy key worth nothing from now on",
+    description: "Revoke a deploy key",
     argument: NAME,
     run: ({ data }, name) =>
       withRunningServer(data, async (call) => {
         const found = (await keys(call)).find((key) => key.name === name && key.revokedAt === null);
-        if (found === undefined) throw new StartError(`There is no deploy key ${name}.`);
+        if (found === undefined) throw new StartError(`Deploy key ${name} does not exist.`);
         await call("_admin/deployKeys:revoke", { keyId: found.keyId });
-        return `The deploy key ${name} is worth nothing any more.`;
+        return `Revoked deploy key ${name}.`;
       }),
   },
 ];
@@ -46,7 +46,7 @@ export const deployKeyCommands: readonly CommandSpec[] = [
 export const envCommands: readonly CommandSpec[] = [
   {
     name: "env list",
-    description: "Print the variables of ctx.env that the server keeps",
+    description: "Print the ctx.env variables stored by the server",
     run: ({ data }) =>
       withRunningServer(data, async (call) => {
         const variables = await call("_admin/env:list", {}) as readonly {
@@ -54,28 +54,28 @@ export const envCommands: readonly CommandSpec[] = [
           readonly value: string | null;
           readonly overridden: boolean;
         }[];
-        if (variables.length === 0) return "The server keeps no variables.";
+        if (variables.length === 0) return "The server stores no variables.";
         return variables.map(({ name, value, overridden }) =>
           value === null
-            ? `# ${name} was sealed under another key: set it again`
-            : `${name}=${value}${overridden ? "  # --env-file says another value" : ""}`
+            ? `# ${name} was encrypted with another key: set it again`
+            : `${name}=${value}${overridden ? "  # overridden by --env-file" : ""}`
         ).join("\n");
       }),
   },
   {
     name: "env set",
-    description: "Keep a variable of ctx.env; actions that begin later see it",
+    description: "Store a ctx.env variable; actions started afterwards see it",
     argument: { name: "NAME=value", description: "The variable" },
     run: ({ data }, text) =>
       withRunningServer(data, async (call) => {
         const [, name, value = ""] = text.match(/^([^=]+)=([^]*)$/) ?? [];
-        if (name === undefined) throw new StartError("Give the variable as NAME=value");
+        if (name === undefined) throw new StartError("Expected NAME=value");
         return await setVariable(call, { name, value });
       }),
   },
   {
     name: "env unset",
-    description: "Forget a variable of ctx.env",
+    description: "Delete a ctx.env variable",
     argument: { name: "NAME", description: "The variable" },
     run: ({ data }, name) => withRunningServer(data, (call) => setVariable(call, { name, value: null })),
   },
@@ -89,9 +89,7 @@ async function setVariable(
     readonly overridden: readonly string[];
   };
   const done = value === null ? `Forgot ${name}.` : `Set ${name}.`;
-  return overridden.length === 0
-    ? done
-    : `${done} The server's --env-file says another value, which counts more.`;
+  return overridden.length === 0 ? done : `${done} The value in the server's --env-file takes precedence.`;
 }
 
 async function keys(call: CallServer): Promise<readonly Key[]> {
@@ -100,7 +98,7 @@ async function keys(call: CallServer): Promise<readonly Key[]> {
 
 async function list(call: CallServer): Promise<string> {
   const found = await keys(call);
-  if (found.length === 0) return "There is no deploy key.";
+  if (found.length === 0) return "There are no deploy keys.";
   const at = (time: number) => new Date(time).toISOString();
   return found.map(({ name, createdAt, lastUsedAt, revokedAt }) =>
     [

@@ -1,4 +1,4 @@
-/** The command `migrate`: runs an internal mutation for every document of a table, step by step, while the app serves. */
+/** The command `migrate`: runs an internal mutation for every document of a table, in batches, while the app runs. */
 import { StartError } from "../../config/start_error.ts";
 import { StopSignals } from "../../server/signals.ts";
 import type { CommandSpec } from "../command_line.ts";
@@ -15,7 +15,7 @@ export const migrateCommand: CommandSpec = {
   },
   run: ({ data, table, dryRun, anew }, path) =>
     withRunningServer(data, async (call) => {
-      if (table === null) throw new StartError("Name the table with --table");
+      if (table === null) throw new StartError("Missing table: pass --table");
       return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, anew });
     }),
 };
@@ -30,7 +30,7 @@ async function tryOut(call: CallServer, { path, table }: Place): Promise<string>
     readonly documents: number;
     readonly changed: number;
   };
-  return `Tried ${counted(documents, "document")} of ${table}: ${changed} would change. Nothing was changed.`;
+  return `Tried ${counted(documents, "document")} of ${table}: ${changed} would change. Nothing has changed.`;
 }
 
 async function migrate(
@@ -49,7 +49,7 @@ async function migrate(
   const before = begun.documents;
   using progress = new ConsoleProgress();
   const what = begun.resumed
-    ? `Migrating ${table} behind ${counted(before, "document")} that were done`
+    ? `Migrating ${table}: continuing after ${counted(before, "document")}`
     : `Migrating ${table}`;
   const of = all === null ? null : Math.max(0, all - before);
   const show = (documents: number) =>
@@ -65,7 +65,7 @@ async function migrate(
     if (done) return `Migrated ${counted(documents, "document")} of ${table}.`;
     if (stopped) {
       throw new StartError(
-        `Stopped behind ${counted(documents, "document")}: the same command goes on from there`,
+        `Stopped after ${counted(documents, "document")}: run the same command to continue`,
       );
     }
     rows = next;

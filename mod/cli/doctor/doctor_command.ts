@@ -1,4 +1,4 @@
-/** The command `doctor`: whether a data folder is sound, while a server uses it or not. It writes nothing to it. */
+/** The command `doctor`: checks the integrity of a data folder, whether or not a server runs. It writes nothing to it. */
 import type { OptionValues } from "../../config/options.ts";
 import { statIfThere, writeAll } from "../../kit/durable_files.ts";
 import { stderrLog } from "../../kit/log.ts";
@@ -11,20 +11,23 @@ import { type CommandSpec, exitCodes } from "../command_line.ts";
 export const doctorCommand: CommandSpec = {
   name: "doctor",
   description:
-    "Check a data folder: integrity, indexes, files, log, room, clock, while the server runs or not",
+    "Check a data folder: integrity, indexes, files, log, disk space, clock; the server can keep running",
   run: (options) => runDoctor(options, (text) => writeAll(Deno.stdout, new TextEncoder().encode(text))),
 };
 
 type DoctorCommandOptions = Pick<OptionValues, "data" | "json" | "storage">;
 
-/** The exit code is 1 when something is wrong; a warning is nothing wrong. */
+/** Returns exit code 1 for errors; warnings do not count. */
 export async function runDoctor(
   { data, json, storage }: DoctorCommandOptions,
   print: (text: string) => Promise<void>,
   terminal: ConsoleProgressOptions = {},
 ): Promise<number> {
   if ((await statIfThere(data))?.isDirectory !== true) {
-    stderrLog({ debug: false })("error", `There is no data folder "${data}": name the server's with --data`);
+    stderrLog({ debug: false })(
+      "error",
+      `Data folder "${data}" does not exist: pass the server's data folder with --data`,
+    );
     return exitCodes.failed;
   }
   const checks: Finding[] = [];

@@ -1,21 +1,24 @@
-/** The uploaded files of an exported folder, for a data folder that is new: they keep their ids. */
+/** Imports the uploaded files of an exported folder into a new data folder, keeping their ids. */
 import { join } from "node:path";
 import type { IsolateHost } from "../../functions/host/mod.ts";
 import { type ExportedFolder, ImportError } from "../../ops/tables/import/mod.ts";
 import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
 
-/** Stores all of them; gives a line about it. Throws an `ImportError` for contents that are damaged. */
+/** Stores all files and returns a summary line. Throws an `ImportError` for damaged contents. */
 export async function importFiles(
   host: IsolateHost,
   { exported, dataDir, onFile }: {
     readonly exported: ExportedFolder;
     readonly dataDir: string;
-    /** Told after each file; what it throws ends the import. */
+    /** Called after each file. An error it throws ends the import. */
     readonly onFile: (done: number) => void;
   },
 ): Promise<string> {
   await using store = await LocalBlobs.open(join(dataDir, "storage"));
-  const port = { mutate: host.mutate.bind(host), query: () => Promise.reject(new Error("Nothing is asked")) };
+  const port = {
+    mutate: host.mutate.bind(host),
+    query: () => Promise.reject(new Error("Queries are not available")),
+  };
   const files = new ImportedFiles({ port, store });
   let done = 0;
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** The command `import`: documents from files into the tables of a data folder that no server uses. */
+/** The command `import`: loads documents from files into the tables of a data folder while no server runs. */
 import { basename, extname, join, resolve } from "node:path";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { type Log, stderrLog } from "../../kit/log.ts";
@@ -32,16 +32,16 @@ import { reasonOf, StartError } from "../../config/start_error.ts";
 
 export const importCommand: CommandSpec = {
   name: "import",
-  description: "Import documents from files, all checked before any is written; the server must not run",
+  description: "Import documents from files; all files are validated first, and the server must not run",
   argument: {
     name: "path",
     description:
-      "File named for its table, such as messages.jsonl or messages.csv, a folder of such files, or an export of Convex (.zip)",
+      "File named after its table, such as messages.jsonl or messages.csv, a folder of such files, or a Convex export (.zip)",
   },
   run,
 };
 
-/** The files cannot be told apart, or what they hold. */
+/** The format or the table of a file is ambiguous. */
 class UnclearFilesError extends Error {}
 
 type ImportOptions = Pick<OptionValues, "data" | "functions" | "format" | "mode">;
@@ -70,7 +70,7 @@ async function run(options: ImportOptions, path: string): Promise<number> {
       return exitCodes.usage;
     }
     if (!(error instanceof StartError) && !(error instanceof ImportError)) throw error;
-    // Each bad row has a line of its own.
+    // One line for each invalid row.
     for (const line of error.message.split("\n")) log("error", line);
     return exitCodes.failed;
   }
@@ -78,7 +78,7 @@ async function run(options: ImportOptions, path: string): Promise<number> {
 
 interface Given {
   readonly sources: readonly FileSource[];
-  /** The folder they are in; `null` for one file. */
+  /** The folder that contains them; `null` for a single file. */
   readonly exported: ExportedFolder | null;
 }
 
@@ -87,24 +87,24 @@ interface Surroundings {
   readonly signals: StopSignals;
 }
 
-/** All files are checked before the first is written. Gives the lines of the report. */
+/** Validates all files, then writes them. Returns the lines of the report. */
 async function importAll(
   { sources, exported }: Given,
   { data, functions, mode }: ImportOptions,
   { log, signals }: Surroundings,
 ): Promise<string[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
-  if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
+  if (example) log("info", "No folder functions: using the tables of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
   await removeUnfinished(dataDir);
-  await refuseStaged(dataDir, "what is imported");
+  await refuseStaged(dataDir, "the imported data");
   await claimData(dataDir, { example });
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   const files = exported?.fileCount === null ? null : exported;
   if (files !== null && !isNew) {
     throw new StartError(
-      `"${dataDir}" has data: an export with files goes into a new folder, named with --data`,
+      `"${dataDir}" already contains data: import an export with files into a new folder with --data`,
     );
   }
   const tableNumbers = isNew
@@ -155,13 +155,13 @@ async function importInto(
   return [...report, await importFiles(host, { exported: files, dataDir, onFile })];
 }
 
-/** What was written goes again: the error says nothing of it. */
+/** Adds the file name to the error. Everything written is removed again. */
 function nothingImported({ name }: FileSource, error: unknown): ImportError {
   const cause = error instanceof ImportError ? error.cause : error;
   return new ImportError("failed", `Nothing was imported.\n${name}: ${reasonOf(cause)}`, { cause });
 }
 
-/** The files at a path: one, or those in a folder, by name. */
+/** Returns the file at a path, or the files in a folder sorted by name. */
 async function sourcesOf(path: string, format: TableFormat | null, log: Log): Promise<FileSource[]> {
   let isDirectory: boolean;
   try {
@@ -173,7 +173,7 @@ async function sourcesOf(path: string, format: TableFormat | null, log: Log): Pr
   const found = format ?? formatOf(path);
   if (found === null) {
     throw new UnclearFilesError(
-      `"${path}" ends neither in .jsonl nor in .csv: say which it is with --format`,
+      `"${path}" ends neither with .jsonl nor with .csv: pass --format`,
     );
   }
   return [fileSource({ name: basename(path), path, format: found, table: tableOf(path) })];
@@ -193,20 +193,20 @@ async function sourcesIn(
     if (name.startsWith(".") || found === null || (format !== null && found !== format)) continue;
     const table = tableOf(name);
     if (table.startsWith("_")) {
-      log("warn", `${name} is left out: tables of the service cannot be imported`);
+      log("warn", `Skipped ${name}: system tables cannot be imported`);
       continue;
     }
     const other = sources.get(table);
     if (other !== undefined) {
       throw new UnclearFilesError(
-        `"${folder}" has two files for table "${table}", ${other.name} and ${name}: choose with --format`,
+        `"${folder}" has two files for table "${table}", ${other.name} and ${name}: choose one with --format`,
       );
     }
     sources.set(table, fileSource({ name, path: join(folder, name), format: found, table }));
   }
   if (sources.size === 0) {
     const wanted = (format === null ? tableFormats : [format]).map((ending) => `.${ending}`).join(" or ");
-    throw new StartError(`There is no file to import in "${folder}": their names end in ${wanted}`);
+    throw new StartError(`"${folder}" contains no file to import: expected names that end with ${wanted}`);
   }
   return [...sources.values()];
 }
@@ -220,16 +220,16 @@ function tableOf(path: string): string {
   return basename(path, extname(path));
 }
 
-/** Gives what throws once a signal has come. */
+/** Returns a function that throws once a signal has arrived. */
 function stopOn({ first }: StopSignals): () => void {
   let stoppedBy: StopSignal | null = null;
   void first.then((signal) => stoppedBy = signal);
   return () => {
-    if (stoppedBy !== null) throw new StartError(`${stoppedBy} ended the import`);
+    if (stoppedBy !== null) throw new StartError(`The import was interrupted by ${stoppedBy}`);
   };
 }
 
-/** Shows how far a file is. Throws behind the batch during which a signal came. */
+/** Shows the progress of a file. Throws after the batch during which a signal arrived. */
 function progressTo(
   progress: ConsoleProgress,
   { sources, stopped }: { readonly sources: readonly FileSource[]; readonly stopped: () => void },
@@ -248,7 +248,7 @@ function progressTo(
 }
 
 function summaryText({ table, imported, deleted }: ImportSummary): string {
-  const before = deleted === 0 ? "" : `, ${deleted} deleted before`;
+  const before = deleted === 0 ? "" : `, ${deleted} deleted first`;
   return `${table}: ${imported} ${imported === 1 ? "document" : "documents"} imported${before}`;
 }
 

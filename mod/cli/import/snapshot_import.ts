@@ -1,4 +1,4 @@
-/** What `import` does with an export of Convex: tables and files into a new data folder, or nothing at all. */
+/** Imports a Convex export: all tables and files into a new data folder, or nothing. */
 import { join, resolve } from "node:path";
 import { resolveFunctions } from "../../config/functions_folder.ts";
 import type { OptionValues } from "../../config/options.ts";
@@ -16,7 +16,7 @@ import { makeData, removeUnfinished } from "../../server/data/unfinished_import.
 import { startOfflineHost } from "../../server/offline_host.ts";
 import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
 
-/** Tables of the app have numbers from here on, so that their ids can be made before anything is written. */
+/** First table number of the app's tables, so that ids can be generated before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;
 
 interface SnapshotImport {
@@ -25,21 +25,23 @@ interface SnapshotImport {
   readonly onProgress: (progress: Pick<ImportProgress, "step" | "rows"> & { readonly name: string }) => void;
 }
 
-/** Gives the lines of the report. Throws a `StartError` or an `ImportError`; the data folder is as it was then. */
+/** Imports and returns the lines of the report. On a `StartError` or `ImportError` the data folder is unchanged. */
 export async function importSnapshot(
   path: string,
   { options: { data, functions }, log, onProgress }: SnapshotImport,
 ): Promise<readonly string[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
-  if (example) throw new StartError('There is no folder "functions" here: name the app with --functions');
+  if (example) {
+    throw new StartError('No folder "functions" here: pass the app\'s functions folder with --functions');
+  }
   const dataDir = resolve(data);
   const names = await ConvexSnapshot.tableNames(path);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
   await removeUnfinished(dataDir);
-  await refuseStaged(dataDir, "what is imported");
+  await refuseStaged(dataDir, "the imported data");
   if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
     throw new StartError(
-      `"${dataDir}" has data: an export of Convex goes into a new folder, named with --data`,
+      `"${dataDir}" already contains data: import a Convex export into a new folder with --data`,
     );
   }
   return await makeData(dataDir, async () => {
@@ -59,7 +61,10 @@ async function intoNew(
   } & Pick<SnapshotImport, "onProgress">,
 ): Promise<readonly string[]> {
   await using store = await LocalBlobs.open(join(dataDir, "storage"));
-  const port = { mutate: host.mutate.bind(host), query: () => Promise.reject(new Error("Nothing is asked")) };
+  const port = {
+    mutate: host.mutate.bind(host),
+    query: () => Promise.reject(new Error("Queries are not available")),
+  };
   const files = new ImportedFiles({ port, store });
   using snapshot = await ConvexSnapshot.open(path, {
     tableNumbers,
@@ -90,7 +95,10 @@ async function intoNew(
     report.push(`_storage: ${counted(snapshot.files.length, "file")} imported, ${bytes} bytes`);
   }
   report.push(`${counted(snapshot.references - before, "reference")} to documents and files mapped`);
-  return [...report, ...snapshot.leftOut.map((table) => `${table}: left out, it is Convex's own`)];
+  return [
+    ...report,
+    ...snapshot.leftOut.map((table) => `${table}: skipped, it is an internal table of Convex`),
+  ];
 }
 
 function counted(count: number, what: string): string {

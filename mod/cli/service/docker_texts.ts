@@ -1,4 +1,4 @@
-/** A Dockerfile and a compose file. */
+/** Templates of the Dockerfile and the compose file. */
 import { VERSION } from "../../config/version.ts";
 import type { Installed } from "./program.ts";
 
@@ -14,7 +14,7 @@ export function dockerfileText({ kind }: Installed): string {
 RUN npm install --global --no-audit --no-fund syncline@${VERSION} && install -d -o node -g node /data
 USER node
 `
-    : `# The server as one file lies beside this: deno task build:single makes it as dist/syncline.
+    : `# Expects the single-file server in this folder: "deno task build:single" builds it as dist/syncline.
 FROM debian:stable-slim
 COPY syncline /usr/local/bin/syncline
 RUN useradd --create-home syncline && install -d -o syncline -g syncline /data

@@ -1,4 +1,4 @@
-/** The command `service`: files that have what is installed here run as a service. */
+/** The command `service`: writes the files that run this installation as a service. */
 import { join } from "node:path";
 import type { OptionValues } from "../../config/options.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
@@ -8,20 +8,21 @@ import { composeText, dockerfileText } from "./docker_texts.ts";
 import { type Installed, installedProgram } from "./program.ts";
 import { unitText } from "./unit_text.ts";
 
-/** How the npm package's command says what it was started as. */
+/** Variable in which the npm package's launcher passes its command line. */
 export const PROGRAM_VARIABLE = "SYNCLINE_PROGRAM";
 
 const kinds = ["systemd", "docker"] as const;
 
 export const serviceCommand: CommandSpec = {
   name: "service",
-  description: "Write what runs this as a service: a hardened unit, or a Dockerfile with a compose file",
+  description:
+    "Write the files to run Syncline as a service: a hardened systemd unit, or a Dockerfile and a compose file",
   argument: { name: "kind", description: kinds.join(" or ") },
   run: async ({ publicUrl }, kind) => {
     const log = stderrLog({ debug: false });
     const known = kinds.find((name) => name === kind);
     if (known === undefined) {
-      log("error", `There is no service of the kind "${kind}": ${kinds.join(" or ")}`);
+      log("error", `Unknown service kind "${kind}": expected ${kinds.join(" or ")}`);
       return exitCodes.usage;
     }
     try {
@@ -42,14 +43,14 @@ interface ServiceOptions extends Pick<OptionValues, "publicUrl"> {
   readonly folder: string;
 }
 
-/** Writes the files and gives what is to be done with them. Throws a `StartError` and leaves nothing when one is there. */
+/** Writes the files and returns the next steps. Throws a `StartError` and writes nothing if a file exists. */
 export async function writeService(
   kind: typeof kinds[number],
   { installed, publicUrl, folder }: ServiceOptions,
 ): Promise<string> {
   if (kind === "systemd") {
     await writeNew(folder, { "syncline.service": unitText(installed, { publicUrl }) });
-    return `syncline.service is written. With its program at ${installed.command.at(-1)}:
+    return `Wrote syncline.service. Install the program at ${installed.command.at(-1)}, then run:
 
   sudo cp syncline.service /etc/systemd/system/
   sudo systemctl daemon-reload
@@ -58,7 +59,7 @@ export async function writeService(
   }
   const files = { "Dockerfile": dockerfileText(installed), "compose.yaml": composeText({ publicUrl }) };
   await writeNew(folder, files);
-  return `Dockerfile and compose.yaml are written:
+  return `Wrote Dockerfile and compose.yaml. Start the service with:
 
   docker compose up --build --detach
 `;
@@ -74,7 +75,7 @@ async function writeNew(folder: string, files: Readonly<Record<string, string>>)
     }
   } catch (error) {
     for (const path of written) await Deno.remove(path);
-    const why = error instanceof Deno.errors.AlreadyExists ? "it is there already" : reasonOf(error);
-    throw new StartError(`Nothing was written into "${folder}": ${why}`, { cause: error });
+    const why = error instanceof Deno.errors.AlreadyExists ? "it already exists" : reasonOf(error);
+    throw new StartError(`Cannot write to "${folder}": ${why}. Nothing was written`, { cause: error });
   }
 }

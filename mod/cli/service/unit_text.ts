@@ -1,7 +1,7 @@
-/** The unit for systemd. */
+/** Template of the systemd unit. */
 import type { Installed } from "./program.ts";
 
-/** Folders of people, which a service does not see unless its program lies there. */
+/** Home folders, which the service can only read if its program is installed there. */
 const HOMES = /^\/(?:home|root)\//;
 
 export function unitText(
@@ -39,7 +39,7 @@ SuccessExitStatus=75
 RestartForceExitStatus=75
 LimitNOFILE=65536
 
-# What it does not need. It makes machine code and starts processes with less memory, so those two stay allowed.
+# Hardening. The JIT compiler and child processes with resource limits must stay allowed.
 ProtectSystem=strict
 ProtectHome=${home}
 PrivateTmp=yes
@@ -64,7 +64,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** A word of a command line as systemd reads it. */
+/** Quotes a word for a systemd command line. */
 function quoted(word: string): string {
   const plain = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replaceAll(/["\\]/g, "\\$&")}"`;

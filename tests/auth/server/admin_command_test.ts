@@ -89,12 +89,12 @@ Deno.test("what a command cannot do it says, with exit code 1", async () => {
   const folder = tempFolder.path;
   const nowhere = await admin(join(folder, "nowhere"), ["list"]);
   assert.equal(nowhere.code, 1);
-  assert.match(nowhere.err, /There is no data folder/);
+  assert.match(nowhere.err, /Data folder ".*" does not exist/);
   const empty = await admin(folder, ["list"]);
-  assert.deepEqual([empty.code, empty.out], [0, "There is no administrator.\n"]);
+  assert.deepEqual([empty.code, empty.out], [0, "There are no administrators.\n"]);
   for (const command of ["reset-password", "revoke-sessions"]) {
     const missing = await admin(folder, [command, "nobody@example.com"]);
-    assert.deepEqual([missing.code, missing.out], [1, "There is no account of nobody@example.com.\n"]);
+    assert.deepEqual([missing.code, missing.out], [1, "No account has the address nobody@example.com.\n"]);
   }
   const weak = await admin(folder, ["create", email, "--password-stdin"], "short\n");
   assert.equal(weak.code, 1);

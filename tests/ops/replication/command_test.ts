@@ -29,7 +29,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     assert.equal(code, 0, err);
     assert.match(out, new RegExp(`^Restored "${rig.replica}, generation .*: ts ${ts}, `), args.join(" "));
     assert.match(err, /^Replaying journal rows/m, "each step is told");
-    assert.match(out, /^Secret key, execution log and uploaded files are never in a replica: /m);
+    assert.match(out, /^A replica contains no secret key, execution log or uploaded files\./m);
     // Only while there is none.
     const keyed = await Deno.stat(join(data, "auth_secret.key")).then(() => true, () => false);
     assert.equal(/^There is no auth_secret\.key in this folder/m.test(out), !keyed, out);

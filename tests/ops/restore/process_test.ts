@@ -164,7 +164,7 @@ Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the s
   const [kept = ""] = await place.kept();
   assert.match(out, /Restored "one\.tar\.zst" of \d{4}-\d\d-\d\dT.* ts \d+, \d+ tables, \d+ documents/);
   assert.ok(out.includes(join(place.dataDir, kept)), out);
-  assert.match(out, /has no secret key\..*everybody is signed out and encrypted settings/);
+  assert.match(out, /contains no secret key\..*all users are signed out and encrypted settings/);
   assert.match(out, /has no uploaded files\. Those in this folder, or in a bucket, stay/);
   await using second = await place.serve();
   assert.deepEqual(await second.notes(), ["in the backup"]);
@@ -180,12 +180,12 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
   await Deno.writeFile(cut, bytes.subarray(0, bytes.length >> 1));
   const before = await filesOf(place.dataDir);
   const cases: readonly [args: readonly string[], code: number, message: RegExp][] = [
-    [[join(place.path, "none")], 1, /There is no such file.*Nothing has changed/],
+    [[join(place.path, "none")], 1, /the file does not exist.*Nothing has changed/],
     [[place.path], 1, /is not a file/],
     [["/proc/1/environ"], 1, /this process has no permission to use it.*Nothing has changed/],
     [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
-    [[], 2, /Name the archive to restore/],
-    [[archive, "--cancel"], 2, /one of them/],
+    [[], 2, /Missing source: pass an archive/],
+    [[archive, "--cancel"], 2, /cannot be combined/],
   ];
   for (const [args, code, message] of cases) {
     const result = await place.restore(...args);
@@ -206,7 +206,7 @@ Deno.test("[RS9] the command brings the secret key when the backup has it", asyn
   const { code, out, err } = await place.restore(archive);
   assert.equal(code, 0, err);
   assert.doesNotMatch(out, /secret key/);
-  assert.match(out, /The restore of "earlier\.tar\.zst" that was staged is dropped/);
+  assert.match(out, /Dropped the staged restore of "earlier\.tar\.zst"/);
   assert.equal(await Deno.readTextFile(keyFile), key);
   const [kept = ""] = await place.kept();
   assert.equal(await Deno.readTextFile(join(place.dataDir, kept, "auth_secret.key")), "another key");
@@ -236,7 +236,7 @@ Deno.test("[RS6] a restore staged beside a running server is applied by the next
 Deno.test("[RS11] a staged restore is cancelled while no server runs", async () => {
   await using place = new Place();
   assert.match((await place.restore("--cancel")).err, /Cannot use the data folder/);
-  assert.match((await place.restore("none.tar.zst")).err, /There is no such file\. Nothing has changed/);
+  assert.match((await place.restore("none.tar.zst")).err, /the file does not exist\. Nothing has changed/);
   await assert.rejects(Deno.stat(place.dataDir), Deno.errors.NotFound);
   const archive = await place.withBackup();
   await using first = await place.serve();
@@ -244,11 +244,11 @@ Deno.test("[RS11] a staged restore is cancelled while no server runs", async () 
   assert.equal((await place.restore("--cancel")).code, 1);
   await first.end("SIGTERM");
   const { code, out } = await place.restore("--cancel");
-  assert.deepEqual([code, out], [0, 'Cancelled the restore of "one.tar.zst": the data stays as it is.\n']);
+  assert.deepEqual([code, out], [0, 'Cancelled the restore of "one.tar.zst". The data is unchanged.\n']);
   assert.match((await place.restore("--cancel")).out, /^No restore is staged/);
   await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
   await Deno.writeTextFile(join(place.dataDir, "restore-staged/pending-restore.json"), "");
-  assert.match((await place.restore("--cancel")).out, /^Cancelled the restore: the data stays as it is/);
+  assert.match((await place.restore("--cancel")).out, /^Cancelled the restore\. The data is unchanged/);
   await using second = await place.serve();
   assert.deepEqual(await second.notes(), [...BOTH]);
   assert.deepEqual(await place.kept(), []);
