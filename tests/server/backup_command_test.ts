@@ -68,7 +68,7 @@ Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it 
   const { size } = await Deno.stat(folder.at(name));
   assert.match(plain.out, /^Backed up the database as of ts 1, \d{4}-/);
   assert.ok(plain.out.includes(`${name}, ${size} bytes`), plain.out);
-  assert.doesNotMatch(plain.out, /secret|Not in it/);
+  assert.doesNotMatch(plain.out, /secret|Not included/);
   assert.match(plain.err, /^Copying the database\nPacking, [\d.]+ KiB\n/, "each step is told");
 
   const all = await backup(folder, [
@@ -77,8 +77,11 @@ Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it 
   ]);
   assert.equal(all.code, 0, all.err);
   assert.match(all.out, /no execution log/);
-  assert.match(all.out, /Not in it: 1 uploaded file whose contents.*Files in a bucket stay there/);
-  assert.match(all.out, /It holds the secret key: whoever gets this file can sign in as anybody/);
+  assert.match(
+    all.out,
+    /Not included: 1 uploaded file whose contents.*Files in a bucket need a separate backup/,
+  );
+  assert.match(all.out, /It contains the secret key: anyone who has this file can sign in as any user/);
   const { parts } = await extractArchive(
     (await Deno.open(folder.at("all.tar.zst"))).readable,
     folder.at("all"),

@@ -129,7 +129,7 @@ Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done wit
     [join(folder, "notes.txt"), ["--mode", "merge"], 2, /expected one of insert, upsert, replace/],
     [twice, [], 2, /two files for table "notes", notes\.csv and notes\.jsonl/],
     [join(folder, "missing.jsonl"), [], 1, /Cannot import ".*missing\.jsonl": No such file/],
-    [place.write("empty", {}), [], 1, /no file to import in .*\.jsonl or \.csv/],
+    [place.write("empty", {}), [], 1, /contains no file to import: .*\.jsonl or \.csv/],
     [join(folder, "_users.jsonl"), [], 1, /"_users" belongs to the service/],
     [join(folder, "nothing.jsonl"), [], 1, /There is no table "nothing"/],
     [

@@ -32,7 +32,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     assert.match(out, /^A replica contains no secret key, execution log or uploaded files\./m);
     // Only while there is none.
     const keyed = await Deno.stat(join(data, "auth_secret.key")).then(() => true, () => false);
-    assert.equal(/^There is no auth_secret\.key in this folder/m.test(out), !keyed, out);
+    assert.equal(/^This folder has no auth_secret\.key/m.test(out), !keyed, out);
     await Deno.writeTextFile(join(data, "auth_secret.key"), "a key");
     assert.deepEqual(sorted(documentsIn(join(data, "data.db"))), sorted(rig.models[ts]), args.join(" "));
   };
@@ -63,8 +63,8 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     [[...from(rig.replica), "--to-ts", String(last + 1)], 1, new RegExp(`ts 0 to ${last}`)],
     [[...from(rig.replica), "--to-time", "1999-01-01T00:00:00Z"], 1, new RegExp(`ts 0 to ${last}`)],
     [[...from(rig.replica), "--generation", "20200101T000000Z-00000000"], 1, /There is no generation/],
-    [[...from(rig.replica), "--to-ts", "1", "--to-time", "1999-01-01T00:00:00Z"], 2, /not both/],
-    [[...from(rig.replica), "archive.tar.zst"], 2, /one of them/],
+    [[...from(rig.replica), "--to-ts", "1", "--to-time", "1999-01-01T00:00:00Z"], 2, /cannot be combined/],
+    [[...from(rig.replica), "archive.tar.zst"], 2, /cannot be combined/],
     [from(join(rig.folder, "nowhere")), 1, /is not there/],
     [from(empty), 1, /is empty: there is no replica/],
     [from(elsewhere), 1, /is no replica: it holds other things, such as "of another product"/],

@@ -165,7 +165,7 @@ Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the s
   assert.match(out, /Restored "one\.tar\.zst" of \d{4}-\d\d-\d\dT.* ts \d+, \d+ tables, \d+ documents/);
   assert.ok(out.includes(join(place.dataDir, kept)), out);
   assert.match(out, /contains no secret key\..*all users are signed out and encrypted settings/);
-  assert.match(out, /has no uploaded files\. Those in this folder, or in a bucket, stay/);
+  assert.match(out, /contains no uploaded files\. Files in this folder or a bucket are kept/);
   await using second = await place.serve();
   assert.deepEqual(await second.notes(), ["in the backup"]);
   await second.add("and on");
