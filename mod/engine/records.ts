@@ -140,7 +140,7 @@ export class Records {
     // A clock set back must not keep a table in use for ever.
     if (now < since) return this.#setTurn({ slot, since: now, previousSince: Math.min(previousSince, now) });
     const oldest = (slot + 1) % SLOTS;
-    if (!this.#oldestEmpty && now >= oldestExpiresAt(this.#turn)) {
+    if (!this.#oldestEmpty && now > oldestExpiresAt(this.#turn)) {
       const limit = runsRemovedPerGroup + runsRemovedPerRun * saved;
       this.#oldestEmpty = this.#statement(oldest, "remove").run(limit).changes < limit;
     }
@@ -220,7 +220,7 @@ export class Records {
   }
 }
 
-/** From when on every record of the oldest table is old enough: it was used until the one before the current began. */
+/** Every record of the oldest table has expired after this time: the table was used until the one before the current began. */
 function oldestExpiresAt({ previousSince }: Turn): number {
   return previousSince + recordMs;
 }

@@ -1,0 +1,41 @@
+/** The row ids a search matches, by score, then creation time, then id. */
+import type { Connection } from "../connection.ts";
+import type { Table } from "../table.ts";
+import type { SearchIndex } from "./search_index.ts";
+import { inCreationOrder } from "./tied_rows.ts";
+
+/** Row ids by score, then creation time, then id; at most `limit`. */
+export function matchingRows(
+  connection: Connection,
+  search: {
+    readonly table: Table;
+    readonly index: SearchIndex;
+    readonly match: string;
+    readonly limit: number;
+  },
+): number[] {
+  const { table, index, match, limit } = search;
+  // One more than asked shows whether the last score continues behind the limit.
+  const scored = connection.statement(index.sql.best).all(match, limit + 1)
+    .map(([rid, score]) => ({ rid: rid as number, score: score as number }));
+  if (scored.length <= limit) return inCreationOrder(connection, table, scored);
+  const last = scored.at(-1)?.score ?? 0;
+  if (scored.at(-2)?.score !== last) return inCreationOrder(connection, table, scored.slice(0, limit));
+  const better = scored.filter(({ score }) => score !== last);
+  const tied = connection.statement(index.sql.tied).all(match, last, limit - better.length);
+  return [...inCreationOrder(connection, table, better), ...tied.map(([rid]) => rid as number)];
+}
+
+/** Row ids of all that match, in the same order, ranked once; `null` when there are more than `max`: then nothing is ranked. */
+export function allMatchingRows(
+  connection: Connection,
+  { table, index, match, max }: {
+    readonly table: Table;
+    readonly index: SearchIndex;
+    readonly match: string;
+    readonly max: number;
+  },
+): number[] | null {
+  const count = connection.statement(index.sql.count).get(match, max + 1)?.[0] as number;
+  return count > max ? null : matchingRows(connection, { table, index, match, limit: count });
+}
