@@ -6,7 +6,7 @@ import { EngineError, UnusableDatabaseError } from "./errors.ts";
 /** `PRAGMA application_id` of our files: "SYNL". */
 export const APPLICATION_ID = 0x53594e4c;
 /** `PRAGMA user_version` of our files: raised when an older program could not read what a newer one wrote. */
-export const FORMAT_VERSION = 1;
+export const FORMAT_VERSION = 2;
 
 /** A row as the binding gives it: values in the order of the columns. */
 export type Row = readonly unknown[];
@@ -99,6 +99,11 @@ export class Connection implements Disposable {
    */
   syncLater(): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
+  }
+
+  /** The format of the file, at most `FORMAT_VERSION`. */
+  get format(): number {
+    return this.statement("PRAGMA user_version").get()?.[0] as number;
   }
 
   /** Whether a transaction is open. SQLite itself ends one after some errors. */

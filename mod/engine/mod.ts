@@ -11,7 +11,7 @@ export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/databas
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./whole/export.ts";
 export { doesNotFit, hasNoRoom } from "./connection.ts";
-export { decodeId, newId } from "./documents/ids.ts";
+export { decodeId, idSource, type NewId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
 export type { Positions, RowsOfIndex } from "./whole/positions.ts";

@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 import { DocumentChanges, type DocumentWrite } from "./documents/document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
 import { EngineError, UnfitFieldsError } from "./errors.ts";
-import { newId } from "./documents/ids.ts";
+import type { NewId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
@@ -36,6 +36,7 @@ export interface MutationSetup {
   readonly group: WriteGroup;
   readonly writer: DocumentWriter;
   readonly vectors: VectorSearcher;
+  readonly newId: NewId;
   /** Frozen clock of the mutation, ms since the epoch. */
   readonly at: number;
 }
@@ -49,6 +50,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly #writer: DocumentWriter;
   readonly #documents: DocumentChanges;
   readonly #vectors: VectorSearcher;
+  readonly #newId: NewId;
   readonly #at: number;
   readonly #creationTimeBefore: number;
   /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
@@ -56,13 +58,14 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   #serial = 0;
   #ended = false;
 
-  constructor({ connection, tables, group, writer, vectors, at }: MutationSetup) {
+  constructor({ connection, tables, group, writer, vectors, newId, at }: MutationSetup) {
     this.connection = connection;
     this.#tables = tables;
     this.#group = group;
     this.#writer = writer;
     this.#documents = new DocumentChanges(group, writer);
     this.#vectors = vectors;
+    this.#newId = newId;
     this.#at = at;
     this.#creationTimeBefore = group.lastCreationTime;
   }
@@ -106,7 +109,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     const table = this.#tables.named(tableName);
     checkNewFields(fields);
     const stored = this.#accepted(table, fields);
-    const id = newId(table.number);
+    const id = this.#newId(table.number);
     const _creationTime = this.#group.nextCreationTime(this.#at);
     this.#write(table, {
       id,

@@ -1,4 +1,5 @@
 /** Tables as the engine works with them: numbers, key spaces, SQL and indexes of every kind. */
+import { CREATION_ORDER_SQL } from "./documents/system_fields.ts";
 import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
 import type { ScanIndex } from "./indexes/field_index.ts";
@@ -30,6 +31,8 @@ export interface Table {
     /** Of documents by a JSON list: places of ids in it, with their row ids; and row ids, with their texts. */
     readonly ridsOf: string;
     readonly docsOf: string;
+    /** Row ids of a JSON list, by creation time and id. */
+    readonly inCreationOrder: string;
   };
 }
 
@@ -79,6 +82,8 @@ export function table(
       remove: `DELETE FROM ${documents} WHERE rid = ?`,
       ridsOf: `SELECT j.key, d.rid FROM json_each(?) j CROSS JOIN ${documents} d ON d.id = j.value`,
       docsOf: `SELECT d.rid, d.doc FROM json_each(?) j CROSS JOIN ${documents} d ON d.rid = j.value`,
+      inCreationOrder: `SELECT d.rid FROM json_each(?) j CROSS JOIN ${documents} d ON d.rid = j.value
+        ORDER BY ${CREATION_ORDER_SQL}`,
     },
   };
 }

@@ -3,6 +3,7 @@ import { loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION, hasNoRoom } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
+import { type NewId, newId } from "./documents/ids.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
 import { nameVersion, servedVersion } from "./journal/served_code.ts";
@@ -26,6 +27,7 @@ import { Records } from "./records.ts";
 import { changeSchema } from "./schema_change.ts";
 import type { SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
+import { upgradeFormat } from "./whole/upgrade_format.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
 
@@ -42,6 +44,8 @@ interface OpenGroup {
 export interface WriterOptions {
   /** The clock by which replay records grow old, ms since the epoch. */
   readonly now?: () => number;
+  /** Source of the ids of new documents; random when absent. */
+  readonly newId?: NewId;
   /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
   readonly pagesMax?: number;
   /** Pages that are kept in memory, when not `engineLimits.writerCacheBytes`. */
@@ -103,10 +107,12 @@ function createIfEmpty(connection: Connection): void {
 class SqliteWriterDatabase implements WriterDatabase {
   readonly #connection: Connection;
   readonly #now: () => number;
+  readonly #newId: NewId;
   readonly #records: Records;
   readonly #writer: DocumentWriter;
   readonly #vectors: VectorSearcher;
   readonly #checkpoints: Checkpoints;
+  #upgraded = false;
   /** `null` without one. */
   readonly #journal: Journal | null;
   /** Whether the next change ends the history of the journal that another writer kept. */
@@ -130,10 +136,13 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   constructor(
     connection: Connection,
-    { now, journal }: Pick<WriterOptions, "journal"> & { readonly now: () => number },
+    { now, newId: ids = newId, journal }: Pick<WriterOptions, "journal" | "newId"> & {
+      readonly now: () => number;
+    },
   ) {
     this.#connection = connection;
     this.#now = now;
+    this.#newId = ids;
     const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     const [ts, lastCreationTime] = row as [number, number];
     this.#ts = ts;
@@ -203,7 +212,7 @@ class SqliteWriterDatabase implements WriterDatabase {
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
       if (this.#gives) this.#applied = readHead(this.#connection);
     };
-    this.#connection.execute("BEGIN IMMEDIATE");
+    this.#begin();
     try {
       const journaled = this.#journal !== null || this.#endsHistory || this.#gives;
       const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
@@ -247,8 +256,18 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   openGroup(): void {
     if (this.#group !== null) throw new RangeError("A group is open already");
-    this.#connection.statement("BEGIN IMMEDIATE").run();
+    this.#begin();
     this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, entries: [] };
+  }
+
+  /**
+   * Begins a transaction. The first one upgrades the file before: when it was opened, a process of an older version may
+   * have been writing to it.
+   */
+  #begin(): void {
+    if (!this.#upgraded) upgradeFormat(this.#connection);
+    this.#upgraded = true;
+    this.#connection.statement("BEGIN IMMEDIATE").run();
   }
 
   applyRows(rows: readonly JournalRow[]): AppliedRows {
@@ -350,6 +369,7 @@ class SqliteWriterDatabase implements WriterDatabase {
       group: writes,
       writer: this.#writer,
       vectors: this.#vectors,
+      newId: this.#newId,
       at,
     });
     return this.#mutation;

@@ -200,7 +200,9 @@ const damages: readonly {
   {
     name: "a text that is not in its search index",
     sql: (number) =>
-      `DELETE FROM s${number("by_body")} WHERE rowid = (SELECT min(id) FROM s${number("by_body")}_docsize)`,
+      `DELETE FROM s${number("by_body")}_docsize WHERE id = (SELECT min(id) FROM s${
+        number("by_body")
+      }_docsize)`,
     reason: /index "by_body" of table "notes" does not hold document/,
   },
   {

@@ -1,7 +1,16 @@
 /** Full-text search: what is found, in which order, by whom and when; and when a change concerns it. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { EngineError, openReaderDatabase, openWriterDatabase, readSetTouches } from "../../mod/engine/mod.ts";
+import {
+  checkDatabase,
+  EngineError,
+  openReaderDatabase,
+  openWriterDatabase,
+  readSetTouches,
+} from "../../mod/engine/mod.ts";
+import { loadTables } from "../../mod/engine/catalog.ts";
+import { Connection, FORMAT_VERSION } from "../../mod/engine/connection.ts";
+import { createSearchIndexSql, prepareSearch } from "../../mod/engine/search/search_index.ts";
 import type { Doc, ReadTransaction, Value, WriteTransaction } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
 
@@ -237,6 +246,106 @@ Deno.test("a loop that rewrites what it finds meets each document once", () => {
     assert.equal(new Set(seen).size, seen.length);
     assert.ok(seen.length >= 300 && seen.length <= 350);
   });
+});
+
+Deno.test("RP23 equal scores are ordered by creation time, then id, wherever a page of results ends", () => {
+  using db = new TestDatabase(tables);
+  const count = 600;
+  const { result: ids } = db.commit((tx) =>
+    Array.from({ length: count }, (_, n) => tx.insert("notes", { body: n % 3 === 0 ? "word word" : "word" }))
+  );
+  // Documents that are stored again get new row ids; some share a creation time.
+  db.commit((tx) => {
+    for (const [n, id] of ids.entries()) {
+      if (n % 5 > 1) continue;
+      const doc = tx.get(id) ?? assert.fail();
+      tx.delete(id);
+      const _creationTime = n % 5 === 0 ? 1_700_000_000_000 : doc._creationTime;
+      tx.importDocument("notes", { ...doc, _creationTime }, { mode: "insert" });
+    }
+  });
+  const expected = db.query((tx) => [...tx.scan("notes", "by_creation_time", { eq: [] }, { order: "asc" })])
+    .map(({ doc }) => doc);
+  const [often, once] = [
+    expected.filter(({ body }) => body === "word word"),
+    expected.filter(({ body }) => body === "word"),
+  ];
+  const found = db.query((tx) => find(tx, "word"));
+  assert.deepEqual(found.map(({ _id }) => _id), [...often, ...once].map(({ _id }) => _id));
+});
+
+Deno.test("RP23 scores depend on the documents and not on what was written before", () => {
+  using db = new TestDatabase(tables);
+  using other = new TestDatabase(tables);
+  const bodies = ["ant bee cow", "bee bee", "ant dog", "cow cow dog dog ant", "bee"];
+  const { result: ids } = db.commit((tx) => bodies.map((body) => tx.insert("notes", { body })));
+  // Updates and deletions leave the average length and the number of documents as they were.
+  for (let round = 0; round < 10; round++) {
+    db.commit((tx) => {
+      const extra = tx.insert("notes", { body: "ant ".repeat(50) });
+      for (const id of ids) tx.patch(id, { body: "dog ".repeat(20) });
+      tx.delete(extra);
+    });
+  }
+  db.commit((tx) => ids.forEach((id, n) => tx.patch(id, { body: bodies[n] })));
+  other.commit((tx) => {
+    for (const body of bodies) tx.insert("notes", { body });
+  });
+  for (const query of ["ant", "bee", "cow dog", "ant bee dog"]) {
+    assert.deepEqual(scores(db, query), scores(other, query));
+  }
+});
+
+/** Bodies with their scores. */
+function scores(db: TestDatabase, query: string): unknown[] {
+  using connection = Connection.openReader(db.path);
+  const table = loadTables(connection, db.schema).named("notes");
+  const [index = assert.fail()] = table.indexes.searches;
+  const { match } = prepareSearch(index, { query, filters: [] });
+  return connection.statement(index.sql.best).all(match, 100).map(([rid, score]) => {
+    const [, text] = connection.statement(table.sql.getRow).get(rid as number) ?? [];
+    return [score, JSON.parse(String(text)).body];
+  }).sort();
+}
+
+Deno.test("[RS2] a database of format 1 passes the check, is searched, and gets search indexes of today with its first write", () => {
+  using folder = new TemporaryDatabase();
+  const schema = schemaOf(tables);
+  const ids: string[] = [];
+  const write = (run: (tx: WriteTransaction) => void) => {
+    using db = openWriterDatabase(folder.path);
+    db.applySchema(schema);
+    db.openGroup();
+    run(db.beginMutation({ at: 1_700_000_000_000 }));
+    db.releaseMutation();
+    db.commitGroup("");
+  };
+  const found = () => {
+    using reader = openReaderDatabase(folder.path);
+    reader.useSchema(schema);
+    reader.openSnapshot();
+    return find(reader.beginQuery(), "word").map(({ _id }) => _id);
+  };
+  write((tx) => {
+    for (let n = 0; n < 5; n++) ids.push(tx.insert("notes", { body: "word" }));
+  });
+  const [last = "", ...others] = ids.toReversed();
+  {
+    using db = Connection.openScratch(folder.path);
+    const [number] = db.statement("SELECT number FROM syncline_indexes WHERE name = 'by_body'").get() ?? [];
+    db.execute(`DROP TABLE s${number}; ${createSearchIndexSql(Number(number), 1)}`);
+    db.execute(
+      `INSERT INTO s${number} (rowid, text, filters) SELECT rid, 'word', '' FROM d1 ORDER BY rid DESC`,
+    );
+    db.execute("PRAGMA user_version = 1");
+  }
+  checkDatabase(folder.path);
+  assert.deepEqual(found(), ids);
+  write((tx) => tx.delete(last));
+  assert.deepEqual(found(), others.toReversed());
+  checkDatabase(folder.path);
+  using db = Connection.openReader(folder.path);
+  assert.equal(db.format, FORMAT_VERSION);
 });
 
 Deno.test("an index added to a table with documents finds them, also after reopening", () => {

@@ -1,6 +1,6 @@
 /** What the engine's tests share: temporary databases, a plain schema, and values that have broken databases before. */
 import fc from "fast-check";
-import { openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
+import { idSource, type NewId, openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
 import type {
   CommitEntry,
   ReaderDatabase,
@@ -38,6 +38,20 @@ export function anyTable(parts: Partial<TableDefinition> = {}): TableDefinition 
 /** A schema from an object. */
 export function schemaOf(tables: Record<string, TableDefinition>): SchemaDefinition {
   return new Map(Object.entries(tables));
+}
+
+/** A source of ids that is the same for the same seed. */
+export function seededIds(seed: number): NewId {
+  let state = seed;
+  return idSource((pool) => {
+    for (let place = 0; place < pool.length; place++) {
+      // Mulberry32.
+      state = (state + 0x6d2b79f5) | 0;
+      let bits = Math.imul(state ^ (state >>> 15), state | 1);
+      bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
+      pool[place] = bits ^ (bits >>> 14);
+    }
+  });
 }
 
 /** A writer and a reader on one temporary database with a schema. */

@@ -252,6 +252,29 @@ Deno.test("a search is concerned by changes to vectors and filter fields, and by
   assert.equal(touched((tx) => tx.delete(id)), true);
 });
 
+Deno.test("RP23 equal scores are ordered by creation time, then id, in memory and on disk", () => {
+  using db = new TestDatabase(tables);
+  const { result: ids } = db.commit((tx) =>
+    Array.from({ length: 1_500 }, () => tx.insert("things", { place: [1, 2, 0, 0, 0] }))
+  );
+  db.commit((tx) => {
+    for (const id of ids.slice(0, 700)) {
+      const doc = tx.get(id) ?? assert.fail();
+      tx.delete(id);
+      tx.importDocument("things", doc, { mode: "insert" });
+    }
+  });
+  using connection = Connection.openReader(db.path);
+  const stored = loadTables(connection, db.schema);
+  const table = stored.named("things");
+  const index = stored.vectorIndex(table, "by_place");
+  for (const bytesMax of [1, 2 ** 26]) {
+    const searcher = new VectorSearcher(connection, { bytesMax });
+    const options = { vector: [1, 2, 0, 0, 1], limit: 100, filters: [] };
+    assert.deepEqual(searcher.search(table, { index, options }).map(({ id }) => id), ids.slice(0, 100));
+  }
+});
+
 Deno.test("zeros are stored and found last of what is not opposite, huge and tiny numbers keep their direction", () => {
   using db = new TestDatabase(tables);
   const places = [[0, 0, 0, 0, 0], [1e300, 1e300, 0, 0, 0], [1e-300, 0, 0, 0, 0], [-1, 0, 0, 0, 0]];

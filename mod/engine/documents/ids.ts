@@ -20,27 +20,36 @@ const valueOfCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueOfCode[ALPHABET.charCodeAt(value)] = value;
 
 const WORDS_PER_ID = 3;
-const pool = new Uint32Array(WORDS_PER_ID * 1024);
-let poolNext = pool.length;
-const fillRandom = crypto.getRandomValues.bind(crypto);
+const IDS_PER_POOL = 1024;
 
 /** The two characters of a group. */
 function pair(group: number): string {
   return pairs[group] ?? "";
 }
 
-/** A new id in the table with this number. Throws `RangeError` for what is no table number. */
-export function newId(tableNumber: number): string {
-  if (!Number.isInteger(tableNumber) || tableNumber < 0 || tableNumber > TABLE_NUMBER_MAX) {
-    throw new RangeError(`Cannot make an id: ${tableNumber} is not a table number`);
-  }
-  if (poolNext === pool.length) {
-    fillRandom(pool);
-    poolNext = 0;
-  }
-  const a = pool[poolNext++] ?? 0;
-  const b = pool[poolNext++] ?? 0;
-  const c = pool[poolNext++] ?? 0;
+/** Returns a new id in the table with this number. Throws `RangeError` for other numbers. */
+export type NewId = (tableNumber: number) => string;
+
+/** Returns a source of ids that takes its random bits from `fill`. */
+export function idSource(fill: (pool: Uint32Array<ArrayBuffer>) => void): NewId {
+  const pool = new Uint32Array(WORDS_PER_ID * IDS_PER_POOL);
+  let next = pool.length;
+  return (tableNumber) => {
+    if (!Number.isInteger(tableNumber) || tableNumber < 0 || tableNumber > TABLE_NUMBER_MAX) {
+      throw new RangeError(`Cannot make an id: ${tableNumber} is not a table number`);
+    }
+    if (next === pool.length) {
+      fill(pool);
+      next = 0;
+    }
+    return encodeId(tableNumber, pool[next++] ?? 0, pool[next++] ?? 0, pool[next++] ?? 0);
+  };
+}
+
+/** Returns a new id from cryptographic randomness. */
+export const newId: NewId = idSource(crypto.getRandomValues.bind(crypto));
+
+function encodeId(tableNumber: number, a: number, b: number, c: number): string {
   const t0 = tableNumber >>> 10;
   const t1 = tableNumber & 1023;
   const r0 = a >>> 22;

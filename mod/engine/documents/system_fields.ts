@@ -4,6 +4,9 @@ import { engineLimits } from "../limits.ts";
 import type { StoredFields } from "./stored_fields.ts";
 import type { Doc } from "../types.ts";
 
+/** Terms of `ORDER BY` for an SQLite table of documents named `d`. */
+export const CREATION_ORDER_SQL = "json_extract(d.doc, '$._creationTime'), d.id";
+
 const SYSTEM_FIELDS = ["_id", "_creationTime"] as const;
 
 /** Throws unless the fields of a document are an object. */

@@ -66,7 +66,7 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
         break;
       case "search": {
         const [searchField, filterFields] = parsed as [string, string[]];
-        searches.push(searchIndex(number, { name, searchField, filterFields }));
+        searches.push(searchIndex({ number, name, searchField, filterFields }));
         break;
       }
       case "vector": {
@@ -81,13 +81,13 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
   return { fields, searches, vectors };
 }
 
-/** SQL that makes the SQLite tables of an index. */
-export function createIndexSql({ kind, number }: CatalogIndex): string {
+/** SQL that creates the SQLite tables of an index, in a database of this format. */
+export function createIndexSql({ kind, number }: CatalogIndex, format?: number): string {
   switch (kind) {
     case "fields":
       return createFieldIndexSql(number);
     case "search":
-      return createSearchIndexSql(number);
+      return createSearchIndexSql(number, format);
     case "vector":
       return createVectorIndexSql(number);
     default:

@@ -14,6 +14,7 @@ import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
 import { Records } from "../records.ts";
 import type { Table } from "../table.ts";
+import { upgradeFormat } from "../whole/upgrade_format.ts";
 import { fitCatalog } from "./catalog_state.ts";
 import { GatheredChanges, type GatheredState } from "./gathered_changes.ts";
 import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
@@ -53,6 +54,7 @@ const CHANGE_BYTES = 250;
 export function openHistoryReplay(path: string): HistoryReplay {
   const connection = Connection.openScratch(path);
   try {
+    upgradeFormat(connection);
     return new SqliteHistoryReplay(connection);
   } catch (error) {
     connection[Symbol.dispose]();

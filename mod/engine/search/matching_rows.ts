@@ -15,15 +15,9 @@ export function matchingRows(
   },
 ): number[] {
   const { table, index, match, limit } = search;
-  // One more than asked shows whether the last score continues behind the limit.
-  const scored = connection.statement(index.sql.best).all(match, limit + 1)
+  const best = connection.statement(index.sql.best).all(match, limit)
     .map(([rid, score]) => ({ rid: rid as number, score: score as number }));
-  if (scored.length <= limit) return inCreationOrder(connection, table, scored);
-  const last = scored.at(-1)?.score ?? 0;
-  if (scored.at(-2)?.score !== last) return inCreationOrder(connection, table, scored.slice(0, limit));
-  const better = scored.filter(({ score }) => score !== last);
-  const tied = connection.statement(index.sql.tied).all(match, last, limit - better.length);
-  return [...inCreationOrder(connection, table, better), ...tied.map(([rid]) => rid as number)];
+  return inCreationOrder(connection, table, best).slice(0, limit);
 }
 
 /** Row ids of all that match, in the same order, ranked once; `null` when there are more than `max`: then nothing is ranked. */

@@ -1,7 +1,7 @@
 /**
- * Changes to search indexes that wait for the end of the group. FTS5 writes out what it has gathered whenever row ids
- * do not rise, which makes single updates dear: all removals and then all insertions of a group in order cost a tenth.
- * A search inside a mutation has them written first.
+ * Changes to search indexes that wait for the end of the group. FTS5 flushes its memory whenever row ids do not rise,
+ * which makes single updates expensive: the changes of a group in order of row ids cost a tenth.
+ * A search inside a mutation writes them first.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
@@ -47,10 +47,8 @@ export class PendingSearches {
       const changed = [...entries].filter(([, { stored, wanted }]) => !sameSearchEntry(stored, wanted))
         .sort(([a], [b]) => a - b);
       const { remove, insert } = index.sql;
-      for (const [rid, { stored }] of changed) {
-        if (stored !== null) this.#connection.statement(remove).run(rid);
-      }
-      for (const [rid, { wanted }] of changed) {
+      for (const [rid, { stored, wanted }] of changed) {
+        if (stored !== null) this.#connection.statement(remove).run(rid, stored.text, stored.filters);
         if (wanted !== null) this.#connection.statement(insert).run(rid, wanted.text, wanted.filters);
       }
     }

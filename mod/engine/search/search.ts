@@ -2,7 +2,8 @@
 import { engineLimits } from "../limits.ts";
 import { functionLimits } from "../../limits.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
-import { matchingRows, passes, prepareSearch, type SearchIndex } from "./search_index.ts";
+import { matchingRows } from "./matching_rows.ts";
+import { passes, prepareSearch, type SearchIndex } from "./search_index.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
@@ -31,7 +32,7 @@ export function searchDocuments(
     const seen = new Set<number>();
     for (let limit = engineLimits.searchRowsFirst;; limit *= GROWTH) {
       owner.beforeSearch();
-      const rids = matchingRows(owner.connection, { index, match, limit });
+      const rids = matchingRows(owner.connection, { table, index, match, limit });
       for (const rid of rids) {
         if (seen.has(rid)) continue;
         seen.add(rid);

@@ -1,9 +1,12 @@
 /**
- * Full-text indexes on FTS5. The SQLite table holds the words only, not the text: a column of the text and one of
- * tokens that stand for the values of the filter fields, so that FTS5 itself joins words and filters.
+ * Full-text indexes on FTS5. The SQLite table stores the words only, not the text: a column of the text and one of
+ * tokens that represent the values of the filter fields, so that FTS5 itself combines words and filters.
+ *
+ * Results are ordered by score, then creation time, then id. Scores depend on the documents alone, so every copy of a
+ * database returns the same order.
  */
 import { engineLimits } from "../limits.ts";
-import type { Connection } from "../connection.ts";
+import { FORMAT_VERSION } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
@@ -20,7 +23,8 @@ export interface SearchIndex {
   readonly sql: {
     readonly insert: string;
     readonly remove: string;
-    readonly search: string;
+    /** The given number of best row ids with their scores, and all others that have the last one's score. */
+    readonly best: string;
     /** How many match, counted up to a bound, without ranking. */
     readonly count: string;
   };
@@ -32,9 +36,14 @@ export interface SearchEntry {
   readonly filters: string;
 }
 
-/** SQL that makes the SQLite table of an index. Relevance is bm25 of the text alone. */
-export function createSearchIndexSql(number: number): string {
-  return `CREATE VIRTUAL TABLE s${number} USING fts5(text, filters, content='', contentless_delete=1, tokenize='unicode61');
+/**
+ * SQL that creates the SQLite table of an index. The score is bm25 of the text alone. In databases of format 1 the table
+ * has `contentless_delete`: it keeps counting deleted rows in the number of rows and the average length, and so the scores
+ * depend on what was written before.
+ */
+export function createSearchIndexSql(number: number, format: number = FORMAT_VERSION): string {
+  const options = format === 1 ? "content='', contentless_delete=1" : "content=''";
+  return `CREATE VIRTUAL TABLE s${number} USING fts5(text, filters, ${options}, tokenize='unicode61');
     INSERT INTO s${number}(s${number}, rank) VALUES ('rank', 'bm25(1.0, 0.0)')`;
 }
 
@@ -44,8 +53,9 @@ export function dropSearchIndexSql(number: number): string {
 }
 
 /** A search index with the number the catalog gave it. */
-export function searchIndex(number: number, definition: SearchIndexDefinition): SearchIndex {
-  const { name, searchField, filterFields } = definition;
+export function searchIndex(
+  { number, name, searchField, filterFields }: SearchIndexDefinition & { readonly number: number },
+): SearchIndex {
   const table = `s${number}`;
   return {
     name,
@@ -56,8 +66,12 @@ export function searchIndex(number: number, definition: SearchIndexDefinition): 
     filterPaths: filterFields.map(pathOf),
     sql: {
       insert: `INSERT INTO ${table} (rowid, text, filters) VALUES (?, ?, ?)`,
-      remove: `DELETE FROM ${table} WHERE rowid = ?`,
-      search: `SELECT rowid FROM ${table} WHERE ${table} MATCH ? ORDER BY rank, rowid LIMIT ?+0`,
+      remove: `INSERT INTO ${table} (${table}, rowid, text, filters) VALUES ('delete', ?, ?, ?)`,
+      best: `WITH found AS MATERIALIZED
+        (SELECT rowid AS rid, rank AS score FROM ${table} WHERE ${table} MATCH ?1)
+        SELECT rid, score FROM found WHERE score <=
+          coalesce((SELECT score FROM found ORDER BY score LIMIT 1 OFFSET ?2 - 1), 9e999)
+        ORDER BY score`,
       count: `SELECT count(*) FROM (SELECT rowid FROM ${table} WHERE ${table} MATCH ? LIMIT ?+0)`,
     },
   };
@@ -103,25 +117,6 @@ export function prepareSearch(index: SearchIndex, options: SearchOptions): Prepa
   if (words.length === 0) return { match: null, filters };
   const text = words.map((word) => `"${word}"`).join(" OR ");
   return { match: `text : (${text} *)${tokens.join("")}`, filters };
-}
-
-/** Row ids by relevance, at most `limit`. */
-export function matchingRows(
-  connection: Connection,
-  search: { readonly index: SearchIndex; readonly match: string; readonly limit: number },
-): number[] {
-  return connection.statement(search.index.sql.search).all(search.match, search.limit).map((row) =>
-    row[0] as number
-  );
-}
-
-/** Row ids of all that match, by relevance, ranked once; `null` when there are more than `max`: then nothing is ranked. */
-export function allMatchingRows(
-  connection: Connection,
-  { index, match, max }: { readonly index: SearchIndex; readonly match: string; readonly max: number },
-): number[] | null {
-  const count = connection.statement(index.sql.count).get(match, max + 1)?.[0] as number;
-  return count > max ? null : matchingRows(connection, { index, match, limit: count });
 }
 
 /** Whether a document has the values the filters ask for. Tokens are hashes, so this decides. */

@@ -6,6 +6,7 @@ import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
+import { inCreationOrder, type ScoredRow } from "../search/tied_rows.ts";
 import type { Table } from "../table.ts";
 import { unitVector, type VectorIndex } from "./vector_index.ts";
 import { encodeQuery, VectorStore } from "./vector_store.ts";
@@ -24,11 +25,6 @@ interface LoadedIndex {
 interface Filter {
   readonly field: number;
   readonly keys: readonly string[];
-}
-
-interface Scored {
-  readonly rid: number;
-  readonly score: number;
 }
 
 /** The vector indexes of one connection. */
@@ -54,7 +50,7 @@ export class VectorSearcher {
     this.#loaded.clear();
   }
 
-  /** The nearest documents, best first, equal ones in the order they were stored. Throws an `EngineError`. */
+  /** The nearest documents by score, then creation time, then id. Throws an `EngineError`. */
   search(
     table: Table,
     asked: { readonly index: VectorIndex; readonly options: VectorSearchOptions },
@@ -71,8 +67,8 @@ export class VectorSearcher {
     const filters = options.filters.map(([field, values]) => filterOf(index, { field, values }));
     const store = this.#current(index);
     const nearest = store === null
-      ? this.#nearestOnDisk(index, { unit, filters, limit })
-      : this.#nearestInMemory(store, { index, unit, filters, limit });
+      ? this.#nearestOnDisk(table, { index, unit, filters, limit })
+      : this.#nearestInMemory(store, { table, index, unit, filters, limit });
     return nearest.map(({ rid, score }) => {
       const id = this.#connection.statement(table.sql.getId).get(rid)?.[0];
       return { id: id as string, score };
@@ -82,42 +78,54 @@ export class VectorSearcher {
   #nearestInMemory(
     store: VectorStore,
     query: {
+      readonly table: Table;
       readonly index: VectorIndex;
       readonly unit: Float64Array<ArrayBuffer>;
       readonly filters: readonly Filter[];
       readonly limit: number;
     },
-  ): Scored[] {
-    const { index, unit, limit } = query;
+  ): ScoredRow[] {
+    const { table, index, unit, limit } = query;
     const { count, scores, margins, rids } = store.compare(encodeQuery(unit), query.filters);
     const threshold = largestOf(limit, { count, at: (row) => (scores[row] ?? 0) - (margins[row] ?? 0) });
-    const best: Scored[] = [];
+    const best: ScoredRow[] = [];
     const get = this.#connection.statement(index.sql.get);
     for (let row = 0; row < count; row++) {
       if ((scores[row] ?? 0) + (margins[row] ?? 0) < threshold) continue;
       const rid = rids[row] ?? 0;
       best.push({ rid, score: dot(unit, floatsOf(get.get(rid)?.[0])) });
     }
-    return best.sort(byScore).slice(0, limit);
+    return this.#best(table, best, limit);
   }
 
   #nearestOnDisk(
-    index: VectorIndex,
+    table: Table,
     query: {
+      readonly index: VectorIndex;
       readonly unit: Float64Array<ArrayBuffer>;
       readonly filters: readonly Filter[];
       readonly limit: number;
     },
-  ): Scored[] {
-    const { unit, filters, limit } = query;
-    let best: Scored[] = [];
+  ): ScoredRow[] {
+    const { index, unit, filters, limit } = query;
+    let best: ScoredRow[] = [];
     for (const [rid, vector, text] of this.#pages(index)) {
       const keys = JSON.parse(text) as string[];
       if (!filters.every((filter) => filter.keys.includes(keys[filter.field] ?? ""))) continue;
       best.push({ rid, score: dot(unit, floatsOf(vector)) });
-      if (best.length >= 2 * limit + PAGE_ROWS) best = best.sort(byScore).slice(0, limit);
+      if (best.length >= 2 * limit + PAGE_ROWS) best = this.#best(table, best, limit);
     }
-    return best.sort(byScore).slice(0, limit);
+    return this.#best(table, best, limit);
+  }
+
+  /** The first `limit` rows by score, then creation time, then id. */
+  #best(table: Table, rows: readonly ScoredRow[], limit: number): ScoredRow[] {
+    const sorted = rows.toSorted((a, b) => b.score - a.score);
+    const last = sorted[limit - 1]?.score ?? -Infinity;
+    const first = sorted.filter(({ score }) => score >= last);
+    const rids = inCreationOrder(this.#connection, table, first);
+    // Equal scores change places with each other only.
+    return rids.slice(0, limit).map((rid, place) => ({ rid, score: first[place]?.score ?? 0 }));
   }
 
   /** The index as the connection sees it now, or `null` when it is too large for memory. */
@@ -215,10 +223,6 @@ function filterOf(
     );
   }
   return { field, keys: asked.values.map(valueKey) };
-}
-
-function byScore(a: Scored, b: Scored): number {
-  return b.score - a.score || a.rid - b.rid;
 }
 
 /** The float32 numbers of a blob. */

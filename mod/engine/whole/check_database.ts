@@ -146,7 +146,7 @@ function checkedCatalog(connection: Connection): readonly CatalogTable[] {
       ...(namesVersion(connection) ? [CREATE_SERVED_SQL] : []),
       ...catalog.flatMap((
         { number, indexes },
-      ) => [createDocumentsSql(number), ...indexes.map(createIndexSql)]),
+      ) => [createDocumentsSql(number), ...indexes.map((index) => createIndexSql(index, connection.format))]),
     ].join(";\n"),
   });
   if (whole !== null) throw damage(whole);

@@ -12,7 +12,8 @@ import { EngineError } from "../errors.ts";
 import type { IndexBounds, SearchOptions } from "../reading.ts";
 import { checkedSearch, scanOf } from "../reads.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
-import { allMatchingRows, passes, prepareSearch } from "../search/search_index.ts";
+import { allMatchingRows } from "../search/matching_rows.ts";
+import { passes, prepareSearch } from "../search/search_index.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { functionLimits } from "../../limits.ts";
 import { BY_CREATION_TIME, documentsTable } from "../table.ts";
@@ -151,7 +152,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     }
   }
 
-  /** The documents of a search, the most relevant first. */
+  /** The documents of a search, by score, then creation time, then id. */
   *#found(
     asked: { readonly tables: Tables; readonly table: string },
     wanted: Extract<ExportedRows, { readonly search: string }>,
@@ -163,7 +164,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     if (match === null) return;
     let rids = this.#ranked.get(wanted);
     if (rids === undefined) {
-      rids = allMatchingRows(connection, { index, match, max: documentsReadMax }) ?? tooMany();
+      rids = allMatchingRows(connection, { table, index, match, max: documentsReadMax }) ?? tooMany();
       this.#ranked.set(wanted, rids);
     }
     for (const rid of rids) {
