@@ -380,6 +380,8 @@ export const statsLimits = {
 
 /** Deploying functions to a running server, and migrations of tables. */
 export const deployLimits = {
+  /** Bundles that are uploaded at once, one by each caller. */
+  uploadsMax: 8,
   /** Bytes of a bundle as it is sent. */
   bundleBytesMax: 256 * MiB,
   /** Bytes of its files. */

@@ -64,6 +64,6 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));
   app.route("/", restartRoutes({ restart, log }));
-  app.route("/", replicationRoutes({ port: replication, follower: options.follower, log }));
+  app.route("/", replicationRoutes({ port: replication, restores, follower: options.follower, log }));
   return app;
 }

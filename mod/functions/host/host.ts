@@ -405,7 +405,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /**
    * Loads a version of the code: a new writer makes the database fit its schema, between two commits readers and runners
    * follow, and actions under way end with the code they began with. When it is broken, or does not fit the data, what was
-   * served before goes on. Calls follow one another. `swapped` runs when the new writer has made the database fit, before
+   * served before goes on. Calls follow one another. `confirm` may refuse it right before that. `swapped` runs when the new writer has made the database fit, before
    * its first commit.
    */
   load(version: Version, options: LoadOptions = {}): Promise<ReplaceResult> {

@@ -16,15 +16,25 @@ export interface AdminEnv {
     readonly deployKey?: string;
     /** When the time of its token is over, milliseconds since the epoch. */
     readonly expiresAt: number;
+    /**
+     * Throws `invalid_token` if the session has ended or the key was revoked since the request was let in. A request that
+     * takes long calls it right before it takes effect (AD14). The age of the access token does not matter.
+     */
+    readonly confirmAccess: () => Promise<void>;
     /** What the audit log is told of the request beside its path; set by its route. */
     noted?: Readonly<Record<string, unknown>>;
   };
 }
 
 /** Whose access token this is, and until when; `null` when it is not valid, or its session has ended. */
-export type VerifyToken = (
-  token: string,
-) => Promise<{ readonly identity: Identity; readonly expiresAt: number } | null>;
+export type VerifyToken = (token: string) => Promise<VerifiedToken | null>;
+
+export interface VerifiedToken {
+  readonly identity: Identity;
+  readonly expiresAt: number;
+  /** Returns whether the administrator's session is still live, whatever the age of the token. */
+  readonly isLive: () => Promise<boolean>;
+}
 
 /** Keys that open some of the paths. */
 export interface OtherKeys {
@@ -50,16 +60,14 @@ export function adminGuard(verify: VerifyToken, keys: OtherKeys | null = null): 
       c.set("expiresAt", Infinity);
       c.set("deployKey", key.name);
       c.set("calledBy", `deploy key ${key.name}`);
+      c.set("confirmAccess", confirming(async () => await keys?.verify(token) !== null));
     }
     await next();
     c.header("Cache-Control", "no-store");
   };
 }
 
-function passAdministrator(
-  c: Context<AdminEnv>,
-  verified: Awaited<ReturnType<VerifyToken>>,
-): void {
+function passAdministrator(c: Context<AdminEnv>, verified: VerifiedToken | null): void {
   const { adminId = null, sessionId = null } = verified?.identity ?? {};
   if (verified === null || adminId === null || sessionId === null) {
     throw new ServiceError("invalid_token");
@@ -68,4 +76,11 @@ function passAdministrator(
   c.set("sessionId", sessionId);
   c.set("expiresAt", verified.expiresAt);
   c.set("calledBy", adminId);
+  c.set("confirmAccess", confirming(verified.isLive));
+}
+
+function confirming(isLive: () => Promise<boolean>): () => Promise<void> {
+  return async () => {
+    if (!await isLive()) throw new ServiceError("invalid_token");
+  };
 }

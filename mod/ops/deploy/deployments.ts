@@ -15,7 +15,7 @@ import {
 import { isDiskFull, type StagedFile } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
-import { spoolBody } from "../spooled_body.ts";
+import { spoolBody, type SpooledBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
 import { takeBundle } from "./bundle/take.ts";
 import { drainBody } from "./drain_body.ts";
@@ -68,9 +68,13 @@ export interface DeployResult {
   readonly changes: DeployChanges;
 }
 
-interface DeployOptions {
+export interface DeployOptions {
   /** Who does it, for people. */
   readonly by: string;
+  /** Id of the administrator or deploy key. */
+  readonly callerId: string;
+  /** Throws if the caller may not deploy any more; see `AdminEnv`. */
+  readonly confirmAccess: () => Promise<void>;
   readonly dryRun: boolean;
 }
 
@@ -80,6 +84,8 @@ const PINNED =
 export class Deployments {
   readonly #options: DeploymentsOptions;
   #busy = false;
+  /** Callers whose bundle is being received. */
+  readonly #uploading = new Set<string>();
 
   constructor(options: DeploymentsOptions) {
     this.#options = options;
@@ -109,16 +115,18 @@ export class Deployments {
 
   /** Takes a bundle, and serves it unless it is a dry run. Whatever goes wrong leaves nothing behind. */
   async deploy(request: Request, options: DeployOptions): Promise<DeployResult> {
-    const refusal = this.#refusedNow();
+    const refusal = this.#refusedNow() ?? this.#uploadRefused(options.callerId);
     if (refusal !== null) {
       // Whoever is still sending would meet a closed connection instead of the answer.
       await drainBody(request.body, { bytesMax: deployLimits.drainBytesMax, ms: deployLimits.drainMs });
       throw refusal;
     }
+    await using bundle = await this.#received(request, options);
+    await options.confirmAccess();
     return await this.#alone(async () => {
       const { host } = this.#options;
       const known = new Set((await host.versions.list()).map(({ hash }) => hash));
-      const version = await this.#received(request);
+      const version = await this.#unpacked(bundle);
       let served = false;
       try {
         const result = await this.#serve(version, options);
@@ -152,6 +160,18 @@ export class Deployments {
     return this.#busy ? new ServiceError("deploy_in_progress") : null;
   }
 
+  #uploadRefused(callerId: string): ServiceError | null {
+    if (this.#uploading.has(callerId)) {
+      return new ServiceError(
+        "deploy_in_progress",
+        "A bundle with this key or of this administrator is uploading",
+      );
+    }
+    return this.#uploading.size < deployLimits.uploadsMax
+      ? null
+      : new ServiceError("overloaded", "Too many bundles are uploading, try again later");
+  }
+
   async #alone<Result>(work: () => Promise<Result>): Promise<Result> {
     const refusal = this.#refusedNow();
     if (refusal !== null) throw refusal;
@@ -165,20 +185,29 @@ export class Deployments {
     }
   }
 
-  /** Receives a bundle and makes a version of it, through files that are gone afterwards. */
-  async #received(request: Request): Promise<Version> {
-    const { incomingDir, host, now } = this.#options;
-    const path = join(incomingDir, `deploy-${randomBytes(8).toString("hex")}`);
-    await using spooled = await spoolBody(request, {
-      path: `${path}.tar.gz`,
-      bytesMax: deployLimits.bundleBytesMax,
-      stallMs: deployLimits.stallMs,
-    });
-    const file = await Deno.open(spooled.path);
-    return await takeBundle(file.readable, { folder: path, versions: host.versions, madeAt: now() });
+  /** Receives a bundle into a temporary file. Does not hold the lock: an upload may be slow. */
+  async #received(request: Request, { callerId }: DeployOptions): Promise<SpooledBody> {
+    this.#uploading.add(callerId);
+    try {
+      return await spoolBody(request, {
+        path: join(this.#options.incomingDir, `deploy-${randomBytes(8).toString("hex")}.tar.gz`),
+        bytesMax: deployLimits.bundleBytesMax,
+        stallMs: deployLimits.stallMs,
+      });
+    } finally {
+      this.#uploading.delete(callerId);
+    }
   }
 
-  async #serve(version: Version, { by, dryRun }: DeployOptions): Promise<DeployResult> {
+  /** Makes a version of a bundle, through files that are gone afterwards. */
+  async #unpacked({ path }: SpooledBody): Promise<Version> {
+    const { host, now } = this.#options;
+    const file = await Deno.open(path);
+    const folder = path.replace(/\.tar\.gz$/, "");
+    return await takeBundle(file.readable, { folder, versions: host.versions, madeAt: now() });
+  }
+
+  async #serve(version: Version, { by, dryRun, confirmAccess }: DeployOptions): Promise<DeployResult> {
     const { dataDir, host, shared, log } = this.#options;
     const before = host.version;
     const deployed = await readDeployed(dataDir);
@@ -191,25 +220,29 @@ export class Deployments {
     const isServed = before?.hash === version.hash && isNoted;
     if (dryRun || isServed) return { ...result, swapped: false };
     const deployment = { hash: version.hash, at: this.#options.now(), by, functions: check.functions };
-    await this.#load(version, { before, deployed, deployment });
+    await this.#load(version, { before, deployed, deployment, confirmAccess });
     log("info", "Functions were deployed", { hash: version.hash, by });
     return { ...result, swapped: true };
   }
 
   async #load(
     version: Version,
-    { before, deployed, deployment }: {
+    { before, deployed, deployment, confirmAccess }: {
       readonly before: Version | null;
       readonly deployed: Deployed | null;
       readonly deployment: Deployment;
+      readonly confirmAccess: () => Promise<void>;
     },
   ): Promise<void> {
     const { host, onServed, shared, log } = this.#options;
+    // Checked here too, so that a caller without access usually starts no isolates and leaves no version behind.
+    await confirmAccess();
     await shared?.put(version.hash);
     // What takes room on the disk is done before anything changes.
     await using staged = await this.#staged({ deployed, deployment });
     let failure: { readonly error: unknown } | null = null;
     const loaded = await host.load(version, {
+      confirm: confirmAccess,
       // From the first commit of the new code on a start serves it too.
       swapped: () =>
         staged.put().catch((error) => {

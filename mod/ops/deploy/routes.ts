@@ -1,11 +1,11 @@
 /** `/api/admin/functions`: deploys, the versions that are kept, rollbacks, variables of `ctx.env`. */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readJsonBody } from "../../kit/json_body.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
 import { deployLimits } from "../limits.ts";
-import type { Deployments } from "./deployments.ts";
+import type { Deployments, DeployOptions } from "./deployments.ts";
 import { variableChanges, type Variables } from "./variables.ts";
 
 export interface DeployRoutesOptions {
@@ -25,14 +25,14 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
   const app = new Hono<AdminEnv>();
   app.put("/functions", async (c) => {
     const dryRun = switchOf(c.req.query("dryRun"));
-    const result = await deployments.deploy(c.req.raw, { by: c.get("calledBy"), dryRun });
+    const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun });
     c.set("noted", { hash: result.hash, previous: result.previous });
     return c.json(result);
   });
   app.get("/functions/versions", async (c) => c.json(await deployments.list()));
   app.post("/functions/rollback", async (c) => {
     const { hash, dryRun } = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 1024 });
-    const result = await deployments.rollBack(hash, { by: c.get("calledBy"), dryRun });
+    const result = await deployments.rollBack(hash, { ...callerOf(c), dryRun });
     c.set("noted", { hash: result.hash, previous: result.previous, dryRun });
     return c.json(result);
   });
@@ -49,6 +49,10 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
     return c.json({ variables: variables.list() });
   });
   return app;
+}
+
+function callerOf(c: Context<AdminEnv>): Omit<DeployOptions, "dryRun"> {
+  return { by: c.get("calledBy"), callerId: c.get("adminId"), confirmAccess: c.get("confirmAccess") };
 }
 
 function switchOf(text: string | undefined): boolean {

@@ -6,6 +6,7 @@ import { readJsonBody } from "../../kit/json_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
+import { type RestorePort, stagedFor } from "../backups/restore/routes.ts";
 import type { RestorePoint } from "./history.ts";
 import { isGeneration } from "./names.ts";
 import type { StagedPoint } from "./restore_point.ts";
@@ -27,8 +28,9 @@ const pointSchema = z.strictObject({
 
 /** `port` is `null` on a server that does not replicate. */
 export function replicationRoutes(
-  { port, follower, log }: {
+  { port, restores, follower, log }: {
     readonly port: ReplicationPort | null;
+    readonly restores: Pick<RestorePort, "cancel">;
     /** What a server that follows another has to tell. */
     readonly follower?: (() => object) | null | undefined;
     readonly log: Log;
@@ -57,10 +59,8 @@ export function replicationRoutes(
     staging = true;
     const adminId = c.get("adminId");
     try {
-      const restore = await replication.stage({
-        ...rest,
-        ...(toTime !== undefined && { toTime: Date.parse(toTime) }),
-      });
+      const point = { ...rest, ...(toTime !== undefined && { toTime: Date.parse(toTime) }) };
+      const restore = await stagedFor(c, restores, () => replication.stage(point));
       log("info", "An administrator staged a restore to a point in time; the next start applies it", {
         adminId,
         source: restore.source,

@@ -101,7 +101,8 @@ function restoreInCluster(): ServiceError {
 export function verifyWith(authenticator: AccountsFeature["authenticator"]): VerifyToken {
   return async (token) => {
     const verification = await authenticator.verify(token);
-    return verification.ok ? verification : null;
+    if (!verification.ok) return null;
+    return { ...verification, isLive: () => authenticator.isLiveAdmin(verification.identity) };
   };
 }
 

@@ -83,6 +83,34 @@ Deno.test("VE4 versions are named by their content, listed, and loaded again", a
   assert.equal((await host.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first?.hash);
 });
 
+Deno.test("DK3 a load asks for confirmation between the last commit and the swap; a refusal changes nothing", async () => {
+  await using it = await RealHost.start(app("one"));
+  const { host } = it;
+  const first = host.version;
+  assert.ok(first);
+  await edit(it, "two");
+  assert.deepEqual(await host.reload(), { ok: true });
+  const refusal = new Error("revoked");
+  let commitsDuring = 0;
+  const refused = host.load(first, {
+    async confirm() {
+      // Queries are answered; mutations wait until the swap is decided.
+      assert.equal(await it.query("notes:ask"), "two");
+      void it.mutate("notes:change").then(() => commitsDuring++);
+      assert.equal(await it.query("notes:ask"), "two");
+      assert.equal(commitsDuring, 0);
+      throw refusal;
+    },
+    swapped: () => Promise.reject(new Error("swapped")),
+  });
+  await assert.rejects(refused, refusal);
+  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+  assert.equal(commitsDuring, 1);
+  assert.notEqual(host.version?.hash, first.hash);
+  assert.deepEqual(await host.load(first, { confirm: () => Promise.resolve() }), { ok: true });
+  assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
+});
+
 Deno.test("VE5 errors and logs name files as their author knows them", async () => {
   await using it = await RealHost.start(app("one"));
   const answer = await it.run("notes:fail");

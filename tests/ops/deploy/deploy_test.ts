@@ -168,13 +168,17 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     assert.deepEqual([body.versions[0].hash, body.versions[0].current], [second, true]);
   });
 
-  await t.step("DP7 of two deploys at once the second is refused", async () => {
+  await t.step("DP7 a rollback does not wait for an upload", async () => {
     const { bytes } = await bundleOf(firstApp);
     const held = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
+    let sent = false;
     const slow = new ReadableStream<Uint8Array>({
       async pull(controller) {
-        controller.enqueue(bytes.subarray(0, 100));
+        if (!sent) {
+          sent = true;
+          return controller.enqueue(bytes.subarray(0, 100));
+        }
         asked.resolve();
         await held.promise;
         controller.enqueue(bytes.subarray(100));
@@ -183,12 +187,8 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     });
     const one = admin_("PUT", "/functions", slow);
     await asked.promise;
-    for (;;) {
-      const two = await admin_("POST", "/functions/rollback", { hash: second, dryRun: true });
-      if (two.status === 200) continue;
-      assert.deepEqual([two.status, two.code], [409, "deploy_in_progress"]);
-      break;
-    }
+    const two = await admin_("POST", "/functions/rollback", { hash: second, dryRun: true });
+    assert.equal(two.status, 200, two.body.errorMessage);
     held.resolve();
     assert.equal((await one).status, 200);
     assert.equal(await call("query", "notes:version"), "one");

@@ -9,6 +9,7 @@ import { failed } from "../../../mod/functions/outcome.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { SystemCalls } from "../../../mod/functions/system_calls.ts";
 import { AdminWork } from "../../../mod/ops/admin/mod.ts";
+import type { AdminEnv } from "../../../mod/ops/admin/admin_guard.ts";
 import { importRoutes } from "../../../mod/ops/tables/import/mod.ts";
 import { until } from "../../support/waiting.ts";
 import { ImportWorld, jsonl } from "./support/import_world.ts";
@@ -28,12 +29,15 @@ class RoutesWorld extends ImportWorld {
     mutate: (call) => this.host.mutate(call),
     query: (call) => this.query(call),
   });
-  readonly #app: Hono;
+  readonly #app: Hono<AdminEnv>;
 
   constructor(mutate?: FunctionHost["mutate"]) {
     super({ notes: defineTable({ text: z.string(), n: z.number().optional() }) });
     const log = (_: string, message: string) => void this.logged.push(message);
-    this.#app = new Hono().route(
+    this.#app = new Hono<AdminEnv>().use("*", async (c, next) => {
+      c.set("confirmAccess", () => Promise.resolve());
+      await next();
+    }).route(
       "/api/admin",
       importRoutes({
         port: { mutate: mutate ?? ((call) => this.host.mutate(call)) },

@@ -201,7 +201,12 @@ Deno.test("[LS3] a stream ends with `expired` when the time of its token is over
   using _ = streams;
   const identity = { principal: "admin:a", userId: null, adminId: "a", sessionId: "s1" };
   const app = new Hono()
-    .use("*", adminGuard(() => Promise.resolve({ identity, expiresAt: Date.now() + 50 })))
+    .use(
+      "*",
+      adminGuard(() =>
+        Promise.resolve({ identity, expiresAt: Date.now() + 50, isLive: () => Promise.resolve(true) })
+      ),
+    )
     .route(
       "/",
       logRoutes({

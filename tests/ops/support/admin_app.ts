@@ -7,6 +7,7 @@ import { type RestorePort } from "../../../mod/ops/backups/restore/routes.ts";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { Backups, type MakeBackup } from "../../../mod/ops/backups/backups.ts";
 import type { ReplicationPort } from "../../../mod/ops/replication/mod.ts";
+import { verifyWith } from "../../../mod/server/features/admin.ts";
 import { adminRoutes, type AdminRoutesOptions } from "../../../mod/ops/routes.ts";
 import { emptyFolder } from "../../../mod/ops/spooled_body.ts";
 import { startTestAccounts, type TestAccounts } from "../../auth/support/test_accounts.ts";
@@ -54,10 +55,7 @@ export async function startAdminApp(
   const app = new Hono().route(
     "/api/admin",
     adminRoutes({
-      async verify(token) {
-        const verification = await authenticator.verify(token);
-        return verification.ok ? verification : null;
-      },
+      verify: verifyWith(authenticator),
       impersonate: (call) => sessions.impersonate(call),
       backups: new Backups({ folder: await BackupFolder.open(backupsDir), make, log }),
       restores: {

@@ -12,6 +12,11 @@ import type { MutationWriter, ReplaceResult } from "../writer/mutation_writer.ts
 import type { ServedCode } from "./served_code.ts";
 
 export interface LoadOptions {
+  /**
+   * Called once no commit can come between it and the swap. If it rejects, nothing changes and `load` rejects with the same
+   * error. Optional.
+   */
+  readonly confirm?: () => Promise<void>;
   /** Never rejects. */
   readonly swapped?: () => Promise<void>;
 }
@@ -66,8 +71,8 @@ export class CodeSwaps {
   }
 
   /** See `IsolateHost.load`. */
-  load(version: Version, { swapped }: LoadOptions = {}): Promise<ReplaceResult> {
-    return this.oneByOne(() => this.#load(version, swapped));
+  load(version: Version, options: LoadOptions = {}): Promise<ReplaceResult> {
+    return this.oneByOne(() => this.#load(version, options));
   }
 
   /** See `IsolateHost.check`. */
@@ -121,10 +126,11 @@ export class CodeSwaps {
   /** `null`: whatever the starter has. */
   async #load(
     version: Version | null,
-    swapped: LoadOptions["swapped"] = () => Promise.resolve(),
+    { confirm, swapped }: LoadOptions = {},
   ): Promise<ReplaceResult> {
     const { starter, writer, readers, runners, served, news, app } = this.#parts;
     let held = false;
+    let refusal: { readonly error: unknown } | null = null;
     // While they begin, what is served now goes on.
     using _prepared = version === null ? null : await starter.prepare?.(version) ?? null;
     const result = await writer.replace(
@@ -132,22 +138,29 @@ export class CodeSwaps {
         // A lost isolate comes back with the new code from now on.
         if (version !== null) starter.use?.(version);
         served.declare(ready);
-        await swapped();
+        await swapped?.();
         await readers.replace();
         runners.replace();
         if (version !== null) served.exchange(version);
       },
       {
         before: async () => {
+          // Before the readers are held: it may run queries.
+          await confirm?.().catch((error) => refusal = { error });
+          if (refusal !== null) return;
           held = true;
           await Promise.all([readers.hold(), this.#companions?.hold()]);
         },
-        start: () => starter.start("writer", version ?? undefined),
+        start: async () =>
+          refusal === null
+            ? await starter.start("writer", version ?? undefined)
+            : { ok: false, broken: false, message: "The load was refused" },
       },
     );
     // Otherwise they may be held because the database is lent.
     if (held) readers.release();
     if (held) this.#companions?.release(result.ok && version !== null ? app() : null);
+    if (refusal !== null) throw (refusal as { readonly error: unknown }).error;
     if (!result.ok) return result;
     news.reloaded();
     if (version !== null) await this.serve(version);

@@ -1,7 +1,7 @@
 /** Staged restores over HTTP: from a backup of this server or an archive in the request, shown, cancelled. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -58,9 +58,10 @@ export function restoreRoutes(
       throw stagingError(error, log);
     }
   };
-  const stage = async (archive: string, { source, adminId }: { source: string; adminId: string }) => {
+  const stage = async (archive: string, { source, c }: { source: string; c: Context<AdminEnv> }) => {
+    const adminId = c.get("adminId");
     try {
-      const restore = await restores.stage({ archive, source });
+      const restore = await stagedFor(c, restores, () => restores.stage({ archive, source }));
       log("info", "An administrator staged a restore; the next start applies it", {
         adminId,
         source,
@@ -92,7 +93,7 @@ export function restoreRoutes(
     const name = c.req.param("name");
     const archive = folder.pathOf(name);
     if (archive === null || await folder.find(name) === null) throw noSuchBackup();
-    const restore = await stage(archive, { source: name, adminId: c.get("adminId") }).catch(async (error) => {
+    const restore = await stage(archive, { source: name, c }).catch(async (error) => {
       // It may have been deleted while it waited for its turn.
       throw await folder.find(name) === null ? noSuchBackup() : error;
     });
@@ -112,7 +113,7 @@ export function restoreRoutes(
         bytesMax: opsLimits.uploadedArchiveBytesMax,
         stallMs: opsLimits.uploadedArchiveStallMs,
       });
-      return await stage(archive.path, { source: source.data, adminId: c.get("adminId") });
+      return await stage(archive.path, { source: source.data, c });
     });
     return c.json({ restore });
   });
@@ -124,8 +125,7 @@ export function restoreRoutes(
   });
   app.post("/scheduled-backups/:name/restore", async (c) => {
     const name = c.req.param("name");
-    const adminId = c.get("adminId");
-    return c.json({ restore: await withScheduled(name, (path) => stage(path, { source: name, adminId })) });
+    return c.json({ restore: await withScheduled(name, (path) => stage(path, { source: name, c })) });
   });
   app.post("/scheduled-backups/:name/verify", async (c) => {
     const name = c.req.param("name");
@@ -142,6 +142,27 @@ export function restoreRoutes(
     return c.json({ cancelled });
   });
   return app;
+}
+
+/**
+ * Stages a restore for an administrator whose session is live before and after that. If the session ends in the meantime,
+ * nothing stays staged. Throws `invalid_token`.
+ */
+export async function stagedFor<Restore>(
+  c: Context<AdminEnv>,
+  restores: Pick<RestorePort, "cancel">,
+  stage: () => Promise<Restore>,
+): Promise<Restore> {
+  const confirmAccess = c.get("confirmAccess");
+  await confirmAccess();
+  const restore = await stage();
+  try {
+    await confirmAccess();
+  } catch (error) {
+    await restores.cancel();
+    throw error;
+  }
+  return restore;
 }
 
 /** The staged restore, or why it cannot be read, where that is one fact beside others. */

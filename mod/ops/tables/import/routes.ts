@@ -94,6 +94,7 @@ export function importRoutes(
         stallMs,
         onBytes: (done) => status.note({ done }),
       });
+      await c.get("confirmAccess")();
       status.note({ step: "checking", done: 0, of: body.size });
       // With the engine and the library of CSV.
       const [{ fileSource }, { Importer }] = await Promise.all([
@@ -127,6 +128,7 @@ export function importRoutes(
       });
       if (dryRun) return c.json({ table, ...await dryRunOf(importer, source) });
       await importer.check(source);
+      await c.get("confirmAccess")();
       throwIfGone(signal);
       status.note({ step: mode === "replace" ? "deleting" : "writing", rows: 0, done: 0 });
       const { imported, deleted, ts } = await importer.write(source);

@@ -1,0 +1,208 @@
+/** Long requests below `/api/admin` whose key or session ends before they take effect. */
+import assert from "node:assert/strict";
+import {
+  appWith,
+  bundleOf,
+  type DeployWorld,
+  firstApp,
+  password,
+  secondApp,
+  startDeployWorld,
+} from "./support.ts";
+
+/** A body that pauses after its first bytes. */
+class HeldBody {
+  readonly #rest = Promise.withResolvers<void>();
+  readonly #begun = Promise.withResolvers<void>();
+  readonly stream: ReadableStream<Uint8Array>;
+
+  constructor(bytes: Uint8Array) {
+    let sent = false;
+    this.stream = new ReadableStream({
+      pull: async (controller) => {
+        if (!sent) {
+          sent = true;
+          return controller.enqueue(bytes.subarray(0, 20));
+        }
+        this.#begun.resolve();
+        await this.#rest.promise;
+        controller.enqueue(bytes.subarray(20));
+        controller.close();
+      },
+    });
+  }
+
+  /** Resolves when the server has taken the first bytes. */
+  get begun(): Promise<void> {
+    return this.#begun.promise;
+  }
+
+  send(): void {
+    this.#rest.resolve();
+  }
+}
+
+async function served(world: DeployWorld): Promise<string> {
+  return await world.call("query", "notes:version");
+}
+
+/** Signs another administrator in. */
+async function secondAdmin({ server, call, admin }: DeployWorld) {
+  const email = "second@example.com";
+  await call("action", "_admin/administrators:create", { email, password }, admin);
+  const signIn = async () => (await server.post("/api/auth/admin/signin", { email, password })).body;
+  return {
+    signIn,
+    signOut: (refreshToken: string) => server.post("/api/auth/signout", { refreshToken }),
+  };
+}
+
+Deno.test("a deploy is authorized again before it takes effect", async (t) => {
+  await using world = await startDeployWorld();
+  const { admin, admin_, call } = world;
+  const create = (name: string) => call("action", "_admin/deployKeys:create", { name }, admin);
+  const revoke = (keyId: string) => call("mutation", "_admin/deployKeys:revoke", { keyId }, admin);
+  const { bytes } = await bundleOf(secondApp);
+  const firstHash = (await world.deploy(firstApp)).body.hash;
+
+  await t.step(
+    "DK3 DP7 a key revoked while its bundle uploads deploys nothing, and holds up no other key",
+    async () => {
+      const [slow, other] = [await create("slow"), await create("other")];
+      const before = await world.leftovers();
+      const body = new HeldBody(bytes);
+      const deploying = admin_("PUT", "/functions", body.stream, slow.key);
+      await body.begun;
+      const meanwhile = await world.deploy(firstApp, { bearer: other.key });
+      assert.deepEqual(
+        [meanwhile.status, meanwhile.body.hash],
+        [200, firstHash],
+        meanwhile.body.errorMessage,
+      );
+      await revoke(slow.keyId);
+      body.send();
+      const { status, code } = await deploying;
+      assert.deepEqual([status, code], [401, "invalid_token"]);
+      assert.equal(await served(world), "one");
+      assert.deepEqual(await world.leftovers(), before);
+    },
+  );
+
+  const slowToLoad = appWith({
+    "functions/notes.ts": (text) =>
+      text.replace('"one"', '"slow"') + "\nfor (let i = 0, x = 0; i < 3e7; i++) x = (x * 31 + i) | 0;",
+  });
+  /** Deploys an app that takes long to load; resolves once its bundle is unpacked and it is being loaded. */
+  const startDeploy = async (bearer: string) => {
+    const before = (await world.leftovers()).length;
+    let ended = false;
+    const { bytes } = await bundleOf(slowToLoad);
+    const deploying = admin_("PUT", "/functions", bytes, bearer).finally(() => ended = true);
+    const isUnpacked = async () =>
+      (await world.leftovers()).filter((name) => name.startsWith("versions/")).length > before;
+    while (!await isUnpacked()) assert.ok(!ended, JSON.stringify(ended && await deploying));
+    return { deploying };
+  };
+
+  await t.step("DK3 a key revoked while its bundle is checked deploys nothing", async () => {
+    const { key, keyId } = await create("checked");
+    const before = await world.leftovers();
+    const { deploying } = await startDeploy(key);
+    await revoke(keyId);
+    const { status, code } = await deploying;
+    assert.deepEqual([status, code], [401, "invalid_token"]);
+    assert.equal(await served(world), "one");
+    assert.deepEqual(await world.leftovers(), before);
+  });
+
+  await t.step(
+    "AD14 a session that ends while its deploy is checked or uploaded deploys nothing",
+    async () => {
+      const second = await secondAdmin(world);
+      const uploader = await second.signIn();
+      const body = new HeldBody(bytes);
+      const uploading = admin_("PUT", "/functions", body.stream, uploader.accessToken);
+      await body.begun;
+      await second.signOut(uploader.refreshToken);
+      body.send();
+      assert.equal((await uploading).code, "invalid_token");
+      const checked = await second.signIn();
+      const { deploying } = await startDeploy(checked.accessToken);
+      await second.signOut(checked.refreshToken);
+      assert.equal((await deploying).code, "invalid_token");
+      assert.equal(await served(world), "one");
+    },
+  );
+
+  await t.step("DP7 of two deploys at once the second is refused, and works afterwards", async () => {
+    const { deploying } = await startDeploy(admin);
+    const refused = await admin_("POST", "/functions/rollback", { hash: firstHash });
+    assert.deepEqual([refused.status, refused.code], [409, "deploy_in_progress"]);
+    const bundle = await world.deploy(firstApp);
+    assert.deepEqual([bundle.status, bundle.code], [409, "deploy_in_progress"]);
+    const { status } = await deploying;
+    assert.equal(status, 200);
+    assert.equal(await served(world), "slow");
+    assert.equal((await world.deploy(secondApp)).status, 200);
+    assert.equal(await served(world), "two");
+  });
+
+  await t.step("DP16 one caller uploads one bundle at a time, and few do at once", async () => {
+    const bodies: HeldBody[] = [];
+    const upload = (bearer: string) => admin_("PUT", "/functions?dryRun=true", bytes, bearer);
+    const keys = await Promise.all(Array.from({ length: 9 }, (_, index) => create(`at once ${index}`)));
+    const answers = [];
+    for (const { key } of keys.slice(0, 8)) {
+      const body = new HeldBody(bytes);
+      answers.push(admin_("PUT", "/functions?dryRun=true", body.stream, key));
+      bodies.push(body);
+      await body.begun;
+    }
+    const again = await upload(keys[0].key);
+    assert.deepEqual([again.status, again.code], [409, "deploy_in_progress"]);
+    const ninth = await upload(keys[8].key);
+    assert.equal(ninth.code, "overloaded");
+    for (const body of bodies) body.send();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    assert.ok(statuses.every((status) => status === 200 || status === 409), String(statuses));
+    assert.ok(statuses.includes(200));
+    assert.equal((await upload(keys[8].key)).status, 200);
+  });
+});
+
+Deno.test("AD14 an administrator's upload takes effect only if the session is still live", async (t) => {
+  await using world = await startDeployWorld();
+  const { admin, admin_, call } = world;
+  const second = await secondAdmin(world);
+  /** Sends a request whose session ends in the middle of the body. */
+  const interrupted = async (path: string, bytes: Uint8Array) => {
+    const { accessToken, refreshToken } = await second.signIn();
+    const body = new HeldBody(bytes);
+    const answer = admin_("POST", path, body.stream, accessToken);
+    await body.begun;
+    await second.signOut(refreshToken);
+    body.send();
+    const { status, code } = await answer;
+    assert.deepEqual([status, code], [401, "invalid_token"]);
+  };
+
+  await t.step("an import writes nothing", async () => {
+    const rows = new TextEncoder().encode('{"body":"a row of an import"}\n{"body":"another"}\n');
+    await interrupted("/import/notes?mode=replace", rows);
+    assert.deepEqual(await call("query", "notes:list"), []);
+    const imported = await admin_("POST", "/import/notes", rows, admin);
+    assert.equal(imported.status, 200, imported.body.errorMessage);
+    assert.equal((await call("query", "notes:list")).length, 2);
+  });
+
+  await t.step("an uploaded archive is not staged", async () => {
+    const { body: { name } } = await admin_("POST", "/backups", {});
+    const response = await fetch(`${world.server.url}/api/admin/backups/${name}`, {
+      headers: { Authorization: `Bearer ${admin}` },
+    });
+    const archive = new Uint8Array(await response.arrayBuffer());
+    await interrupted("/restore?name=a.tar.zst", archive);
+    assert.equal((await admin_("GET", "/restore")).body.restore, null);
+    assert.equal((await admin_("POST", "/restore?name=a.tar.zst", archive, admin)).status, 200);
+  });
+});
