@@ -29,6 +29,11 @@ export const socketLimits = {
   unansweredTransitionsMax: 1024,
   /** A client that has said nothing for this long is closed at the next ping tick. */
   silenceMs: 45_000,
+  /**
+   * A client that has seen a newer ts elsewhere than this server has reached is shown nothing until it has, or for this
+   * long (SG12).
+   */
+  observedTsWaitMs: 10_000,
   /** The connection of a peer that has sent nothing for this long, not even the pong of its own network code, is cut. */
   deadPeerMs: 40_000,
   /** Time between two Pings. */

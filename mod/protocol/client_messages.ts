@@ -16,6 +16,8 @@ export const connectSchema = z.object({
   lastCloseReason: z.string().nullable(),
   clientVersion: z.string(),
   features: z.array(z.string()).optional(),
+  /** Highest ts the client has seen in Transitions and mutation responses, on any socket (WS18). */
+  maxObservedTs: counter.optional(),
 });
 
 export const addQuerySchema = z.object({

@@ -71,6 +71,8 @@ export class Hub {
   readonly #slow = new Set<Connection>();
   /** Sockets that show less than the newest commit because results are missing, with the time since they stand still. */
   readonly #behind = new Map<Connection, number>();
+  /** Sockets that wait for commits this server has not reached, with the time since they wait. */
+  readonly #awaitingTs = new Map<Connection, number>();
   readonly #bySession = new Map<string, Set<Connection>>();
   /** Connections that verify a token: told of every session that ends meanwhile. */
   readonly #verifying = new Set<Connection>();
@@ -145,10 +147,25 @@ export class Hub {
         this.#forget(connection);
       },
     };
-    host.onCommits((entries) => this.#shared.commits(entries), (group) => this.#shared.passes(group));
-    host.onReload(() => this.#shared.reload());
+    host.onCommits((entries) => {
+      this.#shared.commits(entries);
+      this.#tsReached();
+    }, (group) => {
+      const passes = this.#shared.passes(group);
+      if (passes) this.#tsReached();
+      return passes;
+    });
+    host.onReload(() => {
+      this.#shared.reload();
+      this.#tsReached();
+    });
     host.onReaderFree(() => this.#schedule());
     authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
+  }
+
+  /** Newest commit known here. */
+  get ts(): number {
+    return this.#shared.ts;
   }
 
   /** Sockets that are connected. */
@@ -199,6 +216,7 @@ export class Hub {
   /** For a hub that was there before its host had begun: what it shows is of the ts at which that stands. */
   begin(): void {
     this.#shared.reload();
+    this.#tsReached();
   }
 
   /** Serves an upgraded WebSocket, open or about to open. */
@@ -303,6 +321,7 @@ export class Hub {
       this.#touched.delete(connection);
       connection.advance();
       this.#noteReach(connection);
+      this.#noteAwaited(connection);
     }
     this.#memo.clear();
     this.#shared.startWaves();
@@ -318,6 +337,22 @@ export class Hub {
       this.#behind.set(connection, this.#clock.now());
     }
     connection.lastReach = reach ?? connection.lastReach;
+  }
+
+  #noteAwaited(connection: Connection): void {
+    const { awaitedTs } = connection.state;
+    if (awaitedTs === null || awaitedTs <= this.#shared.ts || !this.#connections.has(connection)) {
+      this.#awaitingTs.delete(connection);
+    } else if (!this.#awaitingTs.has(connection)) {
+      this.#awaitingTs.set(connection, this.#clock.now());
+    }
+  }
+
+  /** The newest known ts has changed: what touched no query of a socket may be what it waits for. */
+  #tsReached(): void {
+    for (const connection of this.#awaitingTs.keys()) {
+      if ((connection.state.awaitedTs ?? 0) <= this.#shared.ts) connection.touch();
+    }
   }
 
   *#stuckViews(): Generator<Connection> {
@@ -336,6 +371,9 @@ export class Hub {
       if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextAt);
     }
     this.#unsent.tick();
+    for (const [connection, since] of this.#awaitingTs) {
+      if (since + socketLimits.observedTsWaitMs <= now) connection.lowerFloor();
+    }
     for (const [account, cutAt] of this.#closing) {
       if (cutAt > now) continue;
       this.#closing.delete(account);
@@ -397,6 +435,7 @@ export class Hub {
     this.#touched.delete(connection);
     this.#slow.delete(connection);
     this.#behind.delete(connection);
+    this.#awaitingTs.delete(connection);
     this.#verifying.delete(connection);
     this.#wheel.remove(connection);
     this.#unindex(connection, connection.state.identity);

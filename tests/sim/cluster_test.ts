@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { simulateCluster } from "./cluster/cluster_simulation.ts";
 import { Records } from "../../mod/engine/records.ts";
+import { SocketState } from "../../mod/sync/sockets/socket_state.ts";
 import { Violation } from "./support/simulation.ts";
 
 const STEPS = 1_500;
@@ -77,4 +78,15 @@ Deno.test("a planted bug of the cluster is found: followers forget what was answ
 
 Deno.test("a planted bug of the cluster is found: a server lets in who has seen newer at another", async () => {
   await findBug(/a new socket shows an older state than was seen/, { letsInAtOnce: true });
+});
+
+Deno.test("a planted bug of the cluster is found: a server ignores what a client says it has seen", async () => {
+  using _bug = planted(SocketState.prototype, {
+    name: "connect",
+    by: (connect) =>
+      function (this: SocketState, { maxObservedTs: _, ...message }) {
+        return connect.call(this, message);
+      },
+  });
+  await findBug(/a new socket shows an older state than was seen/);
 });

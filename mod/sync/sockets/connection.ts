@@ -59,7 +59,7 @@ const PONG = '{"type":"Pong"}';
 const PING = '{"type":"Ping"}';
 
 export class Connection implements View {
-  readonly state = new SocketState();
+  readonly state: SocketState;
   /** Slot of the deadline wheel, set by it. */
   slot = -1;
   /** The last `reach` that was not `null`. Kept by the hub, to see whether the socket gets on. */
@@ -91,6 +91,7 @@ export class Connection implements View {
   constructor(unsent: UnsentAccount, port: ConnectionPort, guest: Caller) {
     const { channel } = unsent;
     const now = port.clock.now();
+    this.state = new SocketState(port.shared.ts);
     this.#guest = guest;
     this.#turn = guest.turn;
     this.#channel = channel;
@@ -184,6 +185,14 @@ export class Connection implements View {
     if (this.#ended) return;
     if (this.slow) this.#port.slow(this);
     if (this.#inbound.held !== null) this.#serve();
+  }
+
+  /** The ts its client has seen was not reached in time: it is shown the newest state there is (SG12). */
+  lowerFloor(): void {
+    const { ts } = this.#port.shared;
+    if (this.state.floorTs <= ts) return;
+    this.state.floorTs = ts;
+    this.touch();
   }
 
   /** Does what is due: pings, or ends the socket. */
@@ -312,7 +321,7 @@ export class Connection implements View {
     switch (message.type) {
       case "Connect":
         this.#refuse(this.state.connect(message));
-        return;
+        return this.touch();
       case "ModifyQuerySet":
         this.#modifyQuerySet(message);
         return;

@@ -62,6 +62,8 @@ export type Refusal = { readonly refused: string };
 export class SocketState {
   /** What the client has: moved by each Transition. */
   version: StateVersion = initialVersion;
+  /** No Transition ends below this ts: the newest commit when the socket connected, or what its client has seen (SG12). */
+  floorTs: number;
   /** Set by Connect. Without it mutations are not de-duplicated. */
   sessionId: string | null = null;
   connected = false;
@@ -94,12 +96,24 @@ export class SocketState {
   #acceptedQuerySet = 0;
   #acceptedIdentity = 0;
 
+  /** `ts` is that of the newest commit known when the socket connected. */
+  constructor(ts: number) {
+    this.floorTs = ts;
+  }
+
+  /** The ts that has to be reached before the next Transition or for it, `null` when none is waited for. */
+  get awaitedTs(): number | null {
+    const floor = this.version.ts < this.floorTs ? this.floorTs : null;
+    return this.owedTs === null ? floor : Math.max(this.owedTs, floor ?? 0);
+  }
+
   connect(message: Connect): Refusal | null {
     if (this.connected) return { refused: "Connect: the socket is already connected" };
     this.connected = true;
     this.sessionId = message.sessionId;
     this.diffs = message.features?.includes("diffs") ?? false;
     this.errorIds = message.clientVersion.startsWith("syncline/");
+    this.floorTs = Math.max(this.floorTs, message.maxObservedTs ?? 0);
     return null;
   }
 

@@ -97,6 +97,7 @@ export class Transitions {
       state.holdForStep = true;
       return false;
     }
+    if (ts < state.floorTs) return false;
     return this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
   }
 
@@ -107,7 +108,7 @@ export class Transitions {
     const live = this.#liveAt(version.querySet);
     const ts = this.#commonTs(live);
     if (state.steps.length === 0) this.reach = ts;
-    if (ts !== null && ts >= version.ts) {
+    if (ts !== null && ts >= Math.max(version.ts, state.floorTs)) {
       const owed = owedTs !== null && ts >= owedTs;
       const updates = this.#updates(live, ts);
       if (owed || updates.length > 0) this.#send(updates, { end: { ...version, ts } });

@@ -148,6 +148,8 @@ class ClusterSimulation implements Disposable {
         sessionId: `00000000-0000-4000-8000-00000000000${i}`,
         diffs: random.chance(0.7),
         overtaking: true,
+        // Those who do not say what they have seen rely on what their server asks the others.
+        tellsObserved: i % 2 === 0,
         mayFail: (replay, errorData) => isUnavailable(errorData) || this.#uncertain.has(nameOf(replay)),
       }));
     this.#deeds = (Object.entries(weights) as [Deed, number][])

@@ -12,6 +12,7 @@ import { PostgresRows } from "../../../mod/cluster/postgres/postgres_rows.ts";
 import { statementsFor } from "../../../mod/cluster/postgres/statements.ts";
 import type { Reached } from "../../../mod/functions/wire/messages.ts";
 import type { Clock } from "../../../mod/kit/clock.ts";
+import { socketLimits } from "../../../mod/limits.ts";
 import { caughtUpWith } from "../../../mod/server/features/cluster.ts";
 import { Hub } from "../../../mod/sync/hub.ts";
 import type { Authenticator } from "../../../mod/sync/authenticator.ts";
@@ -170,8 +171,11 @@ export class SimServer implements Disposable {
     const since = clock.now();
     if (waits) await served.caughtUp();
     if (this.#served !== served || client.connection !== null) return;
-    // While the database does not answer it may be older.
-    const older = clock.now() - since >= clusterLimits.socketWaitMs;
+    const at = clock.now();
+    // While the database does not answer it may be older, which is waited for when the client says what it has seen.
+    const older = client.options.tellsObserved === false
+      ? () => at - since >= clusterLimits.socketWaitMs
+      : () => clock.now() - at >= socketLimits.observedTsWaitMs;
     client.connect(served.hub, { older });
   }
 

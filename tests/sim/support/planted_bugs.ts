@@ -8,6 +8,7 @@ import { QueryTable } from "../../../mod/sync/queries/query_table.ts";
 import { SharedQueries } from "../../../mod/sync/queries/shared_queries.ts";
 import { type Subscriber, type Version } from "../../../mod/sync/queries/shared_query.ts";
 import { Connection } from "../../../mod/sync/sockets/connection.ts";
+import { SocketState } from "../../../mod/sync/sockets/socket_state.ts";
 
 /** Puts another method in the place of one, until disposed of. */
 function replaced<Owner extends object, Name extends keyof Owner>(
@@ -103,6 +104,17 @@ export const plantedBugs: Record<string, () => Disposable> = {
           if (!forgets()) touch.call(this);
         };
       },
+    }),
+  /** A new socket is shown whatever results there are, however old. */
+  "a first Transition of long ago": () =>
+    replaced(SocketState.prototype, {
+      name: "connect",
+      by: (connect) =>
+        function (this: SocketState, message) {
+          const refusal = connect.call(this, message);
+          this.floorTs = 0;
+          return refusal;
+        },
     }),
   /** A session's end reaches one socket too few. */
   "a session that lives on": () =>

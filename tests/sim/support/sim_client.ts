@@ -25,6 +25,8 @@ export interface ClientOptions {
   readonly oracle: Oracle;
   readonly sessionId: string;
   readonly diffs: boolean;
+  /** Whether it sends the newest ts it has seen with each Connect. */
+  readonly tellsObserved?: boolean;
   /**
    * Whether an answer may overtake another one, as where a server waits for the commits that it shows: what was answered long
    * ago and is asked again shows older ones.
@@ -78,8 +80,12 @@ interface Connection {
   lastWords: string | null;
   /** FatalErrors that are the client's own fault. */
   misbehaved: boolean;
-  /** What it shows is no older. */
-  readonly newerThan: number;
+  /** What its client had seen and written before. */
+  readonly observedTs: number;
+  /** The newest commit that its server knew when it connected. */
+  readonly connectedTs: number;
+  /** Whether it may show less than its client has seen: the server has waited for long enough. */
+  readonly older: () => boolean;
 }
 
 export class SimClient {
@@ -93,8 +99,8 @@ export class SimClient {
   /** Whether it answers Pings. */
   answersPings = true;
   transitions = 0;
-  /** The newest commit that it was shown, on any socket. */
-  newestTs = 0;
+  /** The newest commit that it was shown, or that a mutation of its own made, on any socket. */
+  observedTs = 0;
   #nextQueryId = 0;
   #nextRequestId = 0;
   #connections = 0;
@@ -104,7 +110,10 @@ export class SimClient {
   }
 
   /** Connects, and takes up what an earlier socket left. */
-  connect(hub = this.options.hub, { older = false }: { readonly older?: boolean } = {}): void {
+  connect(
+    hub = this.options.hub,
+    { older = () => false }: { readonly older?: () => boolean } = {},
+  ): void {
     if (hub === undefined) throw new Error("The client does not know where to connect");
     const socket = new SimSocket(hub);
     const connection: Connection = {
@@ -121,7 +130,9 @@ export class SimClient {
       owedTs: null,
       lastWords: null,
       misbehaved: false,
-      newerThan: older ? 0 : this.newestTs,
+      observedTs: this.observedTs,
+      connectedTs: hub.ts,
+      older,
     };
     this.connection = connection;
     this.#tell({
@@ -131,6 +142,7 @@ export class SimClient {
       lastCloseReason: null,
       clientVersion: "sim",
       ...(this.options.diffs && { features: ["diffs"] }),
+      ...(this.options.tellsObserved !== false && { maxObservedTs: this.observedTs }),
     });
     if (this.token !== null) this.authenticate(this.token);
     const adds = [...this.wanted].map(([queryId, query]) => ({ type: "Add" as const, queryId, ...query }));
@@ -316,6 +328,7 @@ export class SimClient {
       );
       assert.equal(response.ts, record.ts, `ts of mutation ${requestId}`);
       connection.owedTs = Math.max(connection.owedTs ?? 0, response.ts);
+      this.observedTs = Math.max(this.observedTs, response.ts);
     } else {
       const { errorMessage, errorData } = response;
       assert.deepEqual(
@@ -331,8 +344,15 @@ export class SimClient {
     const { startVersion, endVersion, modifications } = transition;
     assert.deepEqual(startVersion, connection.version, "a Transition starts at the version the client has");
     assert.ok(endVersion.ts >= startVersion.ts, "ts went back");
-    assert.ok(endVersion.ts >= connection.newerThan, "a new socket shows an older state than was seen");
-    this.newestTs = Math.max(this.newestTs, endVersion.ts);
+    assert.ok(
+      endVersion.ts >= connection.observedTs || connection.older(),
+      "a new socket shows an older state than was seen",
+    );
+    assert.ok(
+      endVersion.ts >= connection.connectedTs,
+      "a new socket shows an older state than the server had when it connected",
+    );
+    this.observedTs = Math.max(this.observedTs, endVersion.ts);
     const step = this.#takeStep(connection, endVersion);
     connection.version = endVersion;
     const removed = new Set<number>();

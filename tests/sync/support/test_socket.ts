@@ -108,7 +108,7 @@ export class TestSocket implements Channel {
     this.raw(JSON.stringify(message));
   }
 
-  connect(options: { sessionId?: string; features?: string[] } = {}): void {
+  connect(options: { sessionId?: string; features?: string[]; maxObservedTs?: number } = {}): void {
     this.tell({
       type: "Connect",
       sessionId: options.sessionId ?? "01890000-0000-7000-8000-000000000000",
@@ -116,6 +116,7 @@ export class TestSocket implements Channel {
       lastCloseReason: null,
       clientVersion: "test",
       ...(options.features && { features: options.features }),
+      ...(options.maxObservedTs !== undefined && { maxObservedTs: options.maxObservedTs }),
     });
   }
 

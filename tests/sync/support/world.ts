@@ -82,7 +82,7 @@ export class World {
   }
 
   /** A socket that has sent Connect, asking for diffs when told to. */
-  connected(options: { readonly sessionId?: string; readonly features?: string[] } = {}): TestSocket {
+  connected(options: Parameters<TestSocket["connect"]>[0] = {}): TestSocket {
     const socket = this.socket();
     socket.connect(options);
     return socket;
