@@ -53,10 +53,8 @@ export const httpCallMs = 40_000;
 export const httpActionMs = 620_000;
 /** Actions under way over HTTP; browsers keep few connections to one server. */
 export const actionsOverHttpMax = 4;
-/** After polling, Transitions older than a mutation whose writes are shown wait this long for a newer one. */
-export const catchUpMs = 2_000;
-/** Transitions that wait for it. */
-export const catchUpMax = 64;
+/** Writes of a mutation over HTTP that an open socket has not shown after this long count as visible. */
+export const writesVisibleMs = 2_000;
 /** Arguments of one call, as JSON text. */
 export const argsCharsMax = 16 * 1024 * 1024;
 /** Levels of nesting of arguments. */

@@ -5,13 +5,12 @@
 import type { ClientMessage } from "../protocol/client_messages.ts";
 import type { AuthError, MutationResponse, ServerMessage, Transition } from "../protocol/server_messages.ts";
 import { TokenKeeper, type TokenOwner } from "./accounts/auth.ts";
-import { CatchUp } from "./connection/catch_up.ts";
 import { ClientClosedError } from "./errors.ts";
 import type { HttpServer } from "./http/http_call.ts";
 import type { JsonObject } from "./json_args.ts";
 import * as clientLimits from "./limits.ts";
 import { OptimisticResults, type OptimisticUpdate } from "./queries/optimistic.ts";
-import { type PolledResults, Polling } from "./connection/polling.ts";
+import { type CallEnd, type PolledResults, Polling } from "./connection/polling.ts";
 import { QuerySet, type StagedResults } from "./queries/query_set.ts";
 import { type Call, Requests, type VisibleMutation } from "./requests.ts";
 import { SocketDriver, type SocketEnvironment, type SocketOwner } from "./connection/socket_driver.ts";
@@ -53,14 +52,14 @@ export class SyncCore implements SocketOwner, TokenOwner {
   /** Whether the handshake of the open socket is complete: until then nothing else is sent. */
   #greeted = false;
   #flushQueued = false;
-  readonly #catchUp: CatchUp;
+  /** Highest ts of applied Transitions and answered mutations: what a new socket has to show at least (CL14). */
+  #observedTs = 0;
 
   constructor(environment: CoreEnvironment, observer: CoreObserver) {
     this.#environment = environment;
     this.#observer = observer;
     this.tokens = new TokenKeeper(environment.clock, this);
     this.driver = new SocketDriver(environment, this);
-    this.#catchUp = new CatchUp(environment.clock, (transition) => this.#apply(transition));
     const { queries, requests, tokens } = this;
     this.#polling = environment.http &&
       new Polling({ ...environment.http, ...environment, queries, requests, tokens }, this);
@@ -121,7 +120,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   up(): void {
-    this.#session = new WireSession();
+    const maxObservedTs = this.#observedTs;
+    this.#session = new WireSession(maxObservedTs);
     const { connectionCount, lastCloseReason } = this.driver.machine;
     this.#send({
       type: "Connect",
@@ -131,6 +131,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
       // By it the server knows that ids of errors are understood.
       clientVersion: `syncline/${CLIENT_VERSION}`,
       features: ["diffs"],
+      ...maxObservedTs > 0 && { maxObservedTs },
     });
     // The server knows them no more, so sending them again could run them twice.
     this.#dropUpdates(this.requests.giveUpSent(this.#environment.clock.now() - clientLimits.resendMs));
@@ -141,7 +142,6 @@ export class SyncCore implements SocketOwner, TokenOwner {
   down(): void {
     this.#session = null;
     this.#greeted = false;
-    this.#catchUp.stop();
     this.queries.connectionLost();
     this.requests.connectionLost();
   }
@@ -162,12 +162,12 @@ export class SyncCore implements SocketOwner, TokenOwner {
 
   polled(results: PolledResults, visibleTs: number): void {
     const changed = this.queries.applyPolled(results);
-    if (Number.isFinite(visibleTs)) this.#catchUp.shown(visibleTs);
     this.#complete(visibleTs, changed);
     this.#observer.resultsArrived(new Set(Array.from(results.keys(), ({ key }) => key)));
   }
 
-  callEnded(call: Call, end: { readonly dropUpdate: boolean; readonly logLines: readonly string[] }): void {
+  callEnded(call: Call, end: CallEnd): void {
+    this.#observe(end.ts);
     this.#showLogLines(call.udfPath, end.logLines);
     if (end.dropUpdate) this.#dropUpdates([call.requestId]);
     // A socket may have opened meanwhile, and shown what the call wrote.
@@ -213,7 +213,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   #handle(message: ServerMessage): void {
     switch (message.type) {
       case "Transition":
-        return this.#catchUp.take(message);
+        return this.#apply(message);
       case "MutationResponse":
         return this.#mutationAnswered(message);
       case "ActionResponse":
@@ -249,26 +249,25 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#observer.stateChanged();
   }
 
-  /** Applies Transitions one after another and shows what they add up to. A fault in one drops it and the rest. */
-  #apply(transitions: readonly Transition[]): void {
+  /** Applies a Transition and shows its results. After a fault nothing of it is applied. */
+  #apply(transition: Transition): void {
     const session = this.#session;
     if (session === null) return;
-    const [changed, arrived] = [new Set<string>(), new Set<string>()];
-    let confirmed = false;
-    for (const transition of transitions) {
-      const staged = this.#stage(session, transition);
-      if (staged === null) break;
-      for (const key of this.queries.apply(staged)) changed.add(key);
-      for (const { key } of staged.keys()) arrived.add(key);
-      confirmed = session.advance(transition.endVersion) || confirmed;
-      this.driver.useful();
-      for (const modification of transition.modifications) {
-        if (modification.type === "QueryRemoved") continue;
-        this.#showLogLines(this.queries.pathOf(modification.queryId), modification.logLines);
-      }
+    const staged = this.#stage(session, transition);
+    if (staged === null) return;
+    const { endVersion, modifications } = transition;
+    const changed = this.queries.apply(staged);
+    const confirmed = session.advance(endVersion);
+    // Less than Connect asked for: the server's data went back, and what was seen is never reached.
+    if (endVersion.ts < session.observedTs) this.#observedTs = endVersion.ts;
+    else this.#observe(endVersion.ts);
+    this.driver.useful();
+    for (const modification of modifications) {
+      if (modification.type === "QueryRemoved") continue;
+      this.#showLogLines(this.queries.pathOf(modification.queryId), modification.logLines);
     }
     this.#complete(session.visibleTs, changed);
-    this.#observer.resultsArrived(arrived);
+    this.#observer.resultsArrived(new Set(Array.from(staged.keys(), ({ key }) => key)));
     if (confirmed && session.unconfirmedTokens.length === 0) this.tokens.confirmed(session.confirmedToken);
     this.#sendModifications();
   }
@@ -302,8 +301,13 @@ export class SyncCore implements SocketOwner, TokenOwner {
     if (changed.size > 0) this.#observer.resultsChanged(changed);
   }
 
+  #observe(ts: number): void {
+    this.#observedTs = Math.max(this.#observedTs, ts);
+  }
+
   #mutationAnswered(response: MutationResponse): void {
     this.driver.useful();
+    if (response.success) this.#observe(response.ts);
     this.#showLogLines(this.requests.pathOf(response.requestId), response.logLines);
     switch (this.requests.mutationAnswered(response)) {
       case "committed":

@@ -242,3 +242,60 @@ Deno.test("close rejects what is open, sends nothing more and leaves no timer", 
   assert.throws(() => client.subscribe("q", {}, () => {}), ClientClosedError);
   await assert.rejects(client.mutation("m", {}), ClientClosedError);
 });
+
+/** `maxObservedTs` of the Connect a socket was greeted with. */
+async function greetedWith(test: ReturnType<typeof makeTestClient>): Promise<number | undefined> {
+  // A socket that has not opened yet is the first one.
+  if (test.sockets.last.sent.length > 0) test.sockets.last.closeWith(1012);
+  await test.clock.advance(300);
+  const [connect] = (await test.open()).take();
+  assert(connect?.type === "Connect");
+  return connect.maxObservedTs;
+}
+
+Deno.test("CL14 Connect says the highest ts of applied Transitions and of responses to mutations", async () => {
+  using test = makeTestClient();
+  const { client, sockets } = test;
+  client.subscribe("q", {}, () => {});
+  assert.equal(await greetedWith(test), undefined, "nothing was seen yet");
+  sockets.last.receive(transition([[0, 0, 0], [1, 0, 3]], [updated(0, 1)]));
+  client.mutation("m", {}).catch(() => {});
+  await settle();
+  sockets.last.receive({
+    type: "MutationResponse",
+    requestId: 0,
+    success: true,
+    result: 1,
+    ts: 8,
+    logLines: [],
+  });
+  sockets.last.receive(transition([[1, 0, 3], [1, 0, 5]]));
+  assert.equal(await greetedWith(test), 8, "it was answered, although no Transition has shown it");
+  sockets.last.receive(transition([[0, 0, 0], [1, 0, 9]], [updated(0, 2)]));
+  client.mutation("m", {}).catch(() => {});
+  await settle();
+  sockets.last.receive({
+    type: "MutationResponse",
+    requestId: 1,
+    success: false,
+    errorMessage: "No",
+    errorData: null,
+    logLines: [],
+  });
+  assert.equal(await greetedWith(test), 9);
+  assert.equal(await greetedWith(test), 9, "also after a socket that brought nothing");
+});
+
+Deno.test("CL14 a server whose data went back is believed: the client does not ask for the lost ts again", async () => {
+  using test = makeTestClient();
+  const { client, sockets } = test;
+  const seen: unknown[] = [];
+  client.subscribe("q", {}, (value) => seen.push(value));
+  await test.open();
+  sockets.last.receive(transition([[0, 0, 0], [1, 0, 90]], [updated(0, "lost")]));
+  assert.equal(await greetedWith(test), 90);
+  sockets.last.receive(transition([[0, 0, 0], [1, 0, 40]], [updated(0, "restored")]));
+  sockets.last.receive(transition([[1, 0, 40], [1, 0, 41]], [updated(0, "and on")]));
+  assert.deepEqual(seen, ["lost", "restored", "and on"]);
+  assert.equal(await greetedWith(test), 41);
+});

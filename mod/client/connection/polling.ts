@@ -39,7 +39,15 @@ export interface PollingOwner {
   /** A round's results; the writes of mutations up to `visibleTs` are in them. */
   polled(results: PolledResults, visibleTs: number): void;
   /** A call ended or waits again; with `dropUpdate` its optimistic update has to go. */
-  callEnded(call: Call, end: { readonly dropUpdate: boolean; readonly logLines: readonly string[] }): void;
+  callEnded(call: Call, end: CallEnd): void;
+}
+
+/** How a call over HTTP ended. */
+export interface CallEnd {
+  readonly dropUpdate: boolean;
+  readonly logLines: readonly string[];
+  /** Of a mutation that committed; 0 for everything else. */
+  readonly ts: number;
 }
 
 /** All live queries, or those that have no answer yet. */
@@ -123,7 +131,7 @@ export class Polling {
   }
 
   /** Gives the writes of mutations over HTTP some time to become visible. */
-  awaitWrites(waitMs = clientLimits.catchUpMs): void {
+  awaitWrites(waitMs = clientLimits.writesVisibleMs): void {
     if (this.#parts.requests.newestAnsweredTs < 0) return;
     this.#overdue.set(waitMs, () => this.#owner.writesOverdue());
   }
@@ -262,7 +270,11 @@ export class Polling {
       : new ConnectionLostError(kind);
     // Nothing, for a call that was returned.
     const dropUpdate = requests.answeredOverHttp(requestId, answer);
-    this.#owner.callEnded(call, { dropUpdate, logLines: "logLines" in answer ? answer.logLines : [] });
+    this.#owner.callEnded(call, {
+      dropUpdate,
+      logLines: "logLines" in answer ? answer.logLines : [],
+      ts: outcome.type === "value" ? outcome.ts : 0,
+    });
     // What was written is to be seen soon, and whether HTTP still works.
     if (outcome.type === "value" || lost) this.refresh();
     if (outcome.type === "value" && !this.active) this.awaitWrites();

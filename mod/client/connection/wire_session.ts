@@ -4,6 +4,8 @@ import type { Transition } from "../../protocol/server_messages.ts";
 import { initialVersion, sameVersion, type StateVersion } from "../../protocol/state_version.ts";
 
 export class WireSession {
+  /** `maxObservedTs` of the socket's Connect. */
+  readonly observedTs: number;
   /** What the applied Transitions add up to. */
   #version: StateVersion = initialVersion;
   #querySetSent = 0;
@@ -14,6 +16,10 @@ export class WireSession {
   #confirmedToken: string | null = null;
   /** Tokens sent and not confirmed yet, oldest first. */
   #unconfirmedTokens: (string | null)[] = [];
+
+  constructor(observedTs: number) {
+    this.observedTs = observedTs;
+  }
 
   get version(): StateVersion {
     return this.#version;
