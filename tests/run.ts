@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { installServices } from "./support/install_services.ts";
 import { makeProgram } from "./support/program.ts";
 import { isOf, together } from "./together.ts";
 
@@ -58,6 +59,9 @@ const repository = fileURLToPath(new URL("..", import.meta.url));
 /** What a command begins with whose temporary files are in memory; `null`: they lie on the disk. */
 const memoryFiles = await inMemory();
 
+/** Environment variables with which tests find the services that were installed for them. */
+const services = await installServices(say);
+
 /** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
 const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
 
@@ -74,6 +78,7 @@ function command(args: readonly string[], { stdout, env = {} }: Surroundings): D
     cwd: repository,
     env: {
       DENO_JOBS: Deno.env.get("DENO_JOBS") ?? JOBS,
+      ...services,
       ...(memoryFiles !== null && { TMPDIR: memoryFiles.folder }),
       ...env,
     },

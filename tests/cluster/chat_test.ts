@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { ChatTab } from "../support/chat_tab.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { found, until } from "../support/waiting.ts";
+import { chromium, needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { Proxy } from "./support/proxy.ts";
 import { ProcessRig } from "./support/server_processes.ts";
@@ -11,8 +12,10 @@ const PEOPLE = ["Ada", "Grace", "Linus"];
 const LONG_MS = 120_000;
 
 Deno.test({
-  name:
+  ...needs(
+    [postgres, chromium],
     "[PG7] [PG13] [PG16] three people chat by three servers, and see no more of their leader's end than a pause",
+  ),
   // The browser's driver keeps timers and pipes of its own.
   sanitizeOps: false,
   sanitizeResources: false,

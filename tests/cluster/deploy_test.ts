@@ -9,6 +9,7 @@ import { bundleOf } from "../ops/deploy/support.ts";
 import { until } from "../support/waiting.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { CodeView } from "./support/code_view.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { type ClusterProcess, ProcessRig } from "./support/server_processes.ts";
 import { ClusterRig } from "./support/servers.ts";
@@ -130,8 +131,10 @@ class Marker implements AsyncDisposable {
 }
 
 Deno.test({
-  name:
+  ...needs(
+    postgres,
     "[PG18] [PG19] [PG20] a deploy by any server reaches all, also one that was away, and a ts has one code on every server",
+  ),
   // What servers leave open as they are killed is the runtime's.
   sanitizeOps: false,
   sanitizeResources: false,
@@ -217,123 +220,144 @@ async function health(server: TestServer): Promise<number> {
   return response.status;
 }
 
-Deno.test("[PG19] a server that cannot have the code serves nothing, and one that was told another does not start", async () => {
-  await using postgres = await TestPostgres.start();
-  await using rig = await ClusterRig.make(await postgres.database());
-  await using a = await rig.first("a", { pinned: false });
-  const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
-  await using open = new AsyncDisposableStack();
-  const b = open.use(await rig.start("b", { pinned: false }));
-  assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
-  await serve(b.url, 1);
-  const { read } = SharedVersions.prototype;
-  let asked = 0;
-  SharedVersions.prototype.read = async function (hash) {
-    asked++;
-    const bundle = await read.call(this, hash);
-    // What is not what its hash says is not taken.
-    return bundle?.pipeThrough(
-      new TransformStream({
-        transform(chunk, controller) {
-          chunk.fill(0, chunk.length >> 1);
-          controller.enqueue(chunk);
-        },
-      }),
-    ) ?? null;
-  };
-  try {
-    assert.equal((await deploy(a.url, bearer, app(2))).status, 200);
-    assert.equal((await look(a.url))?.code, 2);
-    await until(async () => await health(b) === 503, { what: "nothing is served", timeoutMs: LONG_MS });
-    const tries = asked;
-    await until(() => asked > tries + 1, { what: "it is tried again", timeoutMs: LONG_MS });
-    assert.equal(await look(b.url), null);
-    assert.equal((await look(a.url))?.code, 2);
-  } finally {
-    SharedVersions.prototype.read = read;
-  }
-  await serve(b.url, 2);
-  await open.disposeAsync();
-  await assert.rejects(
-    rig.start("b", { pinned: true }),
-    (error: Error) =>
-      error instanceof StartError && /start the server without --functions/.test(error.message),
-  );
-  await Deno.stat(join(rig.folder, "b", "data.db"));
-  // It is a server like any other again.
-  await using again = await rig.start("b", { pinned: false });
-  await serve(again.url, 2);
-  // A row that cannot be applied now, as on a full disk, leaves everything as it was until it can be.
-  const { apply } = FollowingWriter.prototype;
-  let refused = 0;
-  FollowingWriter.prototype.apply = function (rows, options) {
-    if (options?.tells !== false) return apply.call(this, rows, options);
-    refused++;
-    return Promise.reject(new RowsRefusedError("There is no room", { unfit: false }));
-  };
-  try {
-    assert.equal((await deploy(a.url, bearer, app(3))).status, 200);
-    await until(() => refused > 0, { what: "the row is refused" });
-    assert.equal((await look(again.url))?.code, 2);
-  } finally {
-    FollowingWriter.prototype.apply = apply;
-  }
-  await serve(again.url, 3);
-});
-
-Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what was deployed to it, and goes back", async () => {
-  await using postgres = await TestPostgres.start();
-  await using rig = await ClusterRig.make(await postgres.database());
-  let bearer = "";
-  {
-    await using alone = await rig.start("a", { pinned: false, cluster: null });
-    bearer = await bearerOf(alone.url, alone.setupLink?.split("=").at(-1) ?? null);
-    for (const version of [1, 2]) {
-      assert.equal((await deploy(alone.url, bearer, app(version))).status, 200);
-    }
-  }
-  await using a = await rig.first("a", { pinned: false });
-  await serve(a.url, 2);
-  {
-    await using b = await rig.start("b", { pinned: false });
-    await serve(b.url, 2);
-  }
-  // The others find what it serves, and may go back to it.
-  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
-  const { rows } = await client.it.query("select hash from syncline.versions where served_at is not null");
-  assert.equal(rows.length, 1);
-  const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
-  assert.equal(back.status, 200, JSON.stringify(back.body));
-  await serve(a.url, 1);
-
-  // A server of the format before applied the row and did not note what it names.
-  await using away = await rig.start("b", { pinned: false });
-  await serve(away.url, 1);
-  await away.restart(() => {
-    using database = new DatabaseSync(join(rig.folder, "b", "data.db"));
-    database.exec("DROP TABLE syncline_served");
-    return Promise.resolve();
-  });
-  assert.equal((await look(away.url))?.code, 1, "it serves what was deployed");
-  assert.ok(
-    away.logged.includes("info The newest snapshot of the cluster is fetched, which may take a while"),
-  );
-});
-
-Deno.test("[PG19] a server that was away at the first deploy comes by it in the log, without a snapshot", async () => {
-  await using postgres = await TestPostgres.start();
-  await using rig = await ClusterRig.make(await postgres.database());
-  await using a = await rig.first("a", { pinned: false });
-  const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
-  await using b = await rig.start("b", { pinned: false });
-  const snapshots = join(rig.folder, "snapshots");
-  await b.restart(async () => {
+Deno.test(
+  needs(
+    postgres,
+    "[PG19] a server that cannot have the code serves nothing, and one that was told another does not start",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using rig = await ClusterRig.make(await postgres.database());
+    await using a = await rig.first("a", { pinned: false });
+    const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
+    await using open = new AsyncDisposableStack();
+    const b = open.use(await rig.start("b", { pinned: false }));
     assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
-    // Nobody could have one now.
-    await Deno.rename(snapshots, `${snapshots} away`);
-  });
-  await Deno.rename(`${snapshots} away`, snapshots);
-  await serve(b.url, 1);
-  const fetched = b.logged.filter((line) => line.includes("newest snapshot of the cluster is fetched"));
-  assert.equal(fetched.length, 1, "as it began");
-});
+    await serve(b.url, 1);
+    const { read } = SharedVersions.prototype;
+    let asked = 0;
+    SharedVersions.prototype.read = async function (hash) {
+      asked++;
+      const bundle = await read.call(this, hash);
+      // What is not what its hash says is not taken.
+      return bundle?.pipeThrough(
+        new TransformStream({
+          transform(chunk, controller) {
+            chunk.fill(0, chunk.length >> 1);
+            controller.enqueue(chunk);
+          },
+        }),
+      ) ?? null;
+    };
+    try {
+      assert.equal((await deploy(a.url, bearer, app(2))).status, 200);
+      assert.equal((await look(a.url))?.code, 2);
+      await until(async () => await health(b) === 503, { what: "nothing is served", timeoutMs: LONG_MS });
+      const tries = asked;
+      await until(() => asked > tries + 1, { what: "it is tried again", timeoutMs: LONG_MS });
+      assert.equal(await look(b.url), null);
+      assert.equal((await look(a.url))?.code, 2);
+    } finally {
+      SharedVersions.prototype.read = read;
+    }
+    await serve(b.url, 2);
+    await open.disposeAsync();
+    await assert.rejects(
+      rig.start("b", { pinned: true }),
+      (error: Error) =>
+        error instanceof StartError && /start the server without --functions/.test(error.message),
+    );
+    await Deno.stat(join(rig.folder, "b", "data.db"));
+    // It is a server like any other again.
+    await using again = await rig.start("b", { pinned: false });
+    await serve(again.url, 2);
+    // A row that cannot be applied now, as on a full disk, leaves everything as it was until it can be.
+    const { apply } = FollowingWriter.prototype;
+    let refused = 0;
+    FollowingWriter.prototype.apply = function (rows, options) {
+      if (options?.tells !== false) return apply.call(this, rows, options);
+      refused++;
+      return Promise.reject(new RowsRefusedError("There is no room", { unfit: false }));
+    };
+    try {
+      assert.equal((await deploy(a.url, bearer, app(3))).status, 200);
+      await until(() => refused > 0, { what: "the row is refused" });
+      assert.equal((await look(again.url))?.code, 2);
+    } finally {
+      FollowingWriter.prototype.apply = apply;
+    }
+    await serve(again.url, 3);
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG18] [PG20] a server that was alone begins its cluster with what was deployed to it, and goes back",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using rig = await ClusterRig.make(await postgres.database());
+    let bearer = "";
+    {
+      await using alone = await rig.start("a", { pinned: false, cluster: null });
+      bearer = await bearerOf(alone.url, alone.setupLink?.split("=").at(-1) ?? null);
+      for (const version of [1, 2]) {
+        assert.equal((await deploy(alone.url, bearer, app(version))).status, 200);
+      }
+    }
+    await using a = await rig.first("a", { pinned: false });
+    await serve(a.url, 2);
+    {
+      await using b = await rig.start("b", { pinned: false });
+      await serve(b.url, 2);
+    }
+    // The others find what it serves, and may go back to it.
+    await using client = {
+      it: await postgres.client("test_1"),
+      [Symbol.asyncDispose]: () => client.it.end(),
+    };
+    const { rows } = await client.it.query("select hash from syncline.versions where served_at is not null");
+    assert.equal(rows.length, 1);
+    const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
+    assert.equal(back.status, 200, JSON.stringify(back.body));
+    await serve(a.url, 1);
+
+    // A server of the format before applied the row and did not note what it names.
+    await using away = await rig.start("b", { pinned: false });
+    await serve(away.url, 1);
+    await away.restart(() => {
+      using database = new DatabaseSync(join(rig.folder, "b", "data.db"));
+      database.exec("DROP TABLE syncline_served");
+      return Promise.resolve();
+    });
+    assert.equal((await look(away.url))?.code, 1, "it serves what was deployed");
+    assert.ok(
+      away.logged.includes("info The newest snapshot of the cluster is fetched, which may take a while"),
+    );
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG19] a server that was away at the first deploy comes by it in the log, without a snapshot",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using rig = await ClusterRig.make(await postgres.database());
+    await using a = await rig.first("a", { pinned: false });
+    const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
+    await using b = await rig.start("b", { pinned: false });
+    const snapshots = join(rig.folder, "snapshots");
+    await b.restart(async () => {
+      assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
+      // Nobody could have one now.
+      await Deno.rename(snapshots, `${snapshots} away`);
+    });
+    await Deno.rename(`${snapshots} away`, snapshots);
+    await serve(b.url, 1);
+    const fetched = b.logged.filter((line) => line.includes("newest snapshot of the cluster is fetched"));
+    assert.equal(fetched.length, 1, "as it began");
+  },
+);

@@ -13,6 +13,7 @@ import { Clients } from "./support/clients.ts";
 import { chosen, type FaultName, FAULTS, namedFaults } from "./support/faults.ts";
 import { Figures } from "./support/figures.ts";
 import { History } from "./support/history.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ProcessRig } from "./support/server_processes.ts";
 
@@ -154,9 +155,11 @@ class Run {
 }
 
 Deno.test({
-  name:
+  ...needs(
+    postgres,
     "[PG1] [PG3] [PG6] [PG7] [PG8] [PG13] [PG16] [PG21] whoever is killed, frozen, stopped or cut off, nothing is lost, " +
-    "nothing is done twice, and nobody is shown a step back",
+      "nothing is done twice, and nobody is shown a step back",
+  ),
   // What servers leave open as they are killed is the runtime's.
   sanitizeOps: false,
   sanitizeResources: false,

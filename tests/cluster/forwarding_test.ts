@@ -8,6 +8,7 @@ import { rateLimits } from "../../mod/auth/limits.ts";
 import { bearerOf, type TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { until } from "../support/waiting.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes, SECRET } from "./support/servers.ts";
 
@@ -27,7 +28,7 @@ async function me(server: TestServer, bearer: string) {
   return await server.post("/api/query", { path: "notes:me", args: {} }, { bearer });
 }
 
-Deno.test("what is asked of a server that does not lead", async (t) => {
+Deno.test(needs(postgres, "what is asked of a server that does not lead"), async (t) => {
   await using postgres = await TestPostgres.start();
   await using bucket = new FakeBucket();
   await using rig = await ClusterRig.make(await postgres.database());

@@ -4,6 +4,7 @@ import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes } from "./support/servers.ts";
 
@@ -39,7 +40,7 @@ function freePort(): number {
   return listener.addr.port;
 }
 
-Deno.test("a leader that is cut off", async (t) => {
+Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
   await using postgres = await TestPostgres.start();
   await using counter = new Counter();
   await using database = new Gate(postgres.port);

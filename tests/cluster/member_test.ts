@@ -11,6 +11,7 @@ import { anyTable, schemaOf } from "../engine/support.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { joinCluster, servedState } from "./support/joined.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const schema = schemaOf({ items: anyTable() });
@@ -51,7 +52,7 @@ class Leading implements Disposable {
   }
 }
 
-Deno.test("[PG1] [PG5] [PG8] [PG25] a server's part in its cluster", async (t) => {
+Deno.test(needs(postgres, "[PG1] [PG5] [PG8] [PG25] a server's part in its cluster"), async (t) => {
   await using postgres = await TestPostgres.start();
   await t.step(
     "a server whose disk has lost its newest commits follows until it has applied them, and leads then",

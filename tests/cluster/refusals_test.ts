@@ -11,6 +11,7 @@ import { StartError } from "../../mod/config/start_error.ts";
 import { joinCluster } from "../../mod/server/features/cluster.ts";
 import { testConfig } from "../server/support/fake_backend.ts";
 import { pause } from "../support/waiting.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ClusterRig } from "./support/servers.ts";
 
@@ -126,120 +127,123 @@ async function rowsOf(client: Client): Promise<Record<string, string>> {
   return all;
 }
 
-Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is written", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await using rig = await ClusterRig.make(url);
-  const name = new URL(url).pathname.slice(1);
-  const at = `127.0.0.1:${postgres.port}`;
-  const here = `${at}/${name}, schema syncline`;
-  const join_ = async (folder: string, changes: Parameters<typeof rig.config>[0] = {}) => {
-    const dataDir = join(rig.folder, folder);
-    await Deno.mkdir(dataDir, { recursive: true });
-    const config = testConfig({ dataDir, cluster: rig.config(changes) });
-    const cluster = await joinCluster(config, { address: "http://here", log: () => {} });
-    await cluster?.[Symbol.asyncDispose]();
-    return dataDir;
-  };
-  const admin = await postgres.client(name);
-  let looks = admin;
-  const refused = async (folder: string, changes: Parameters<typeof rig.config>[0], line: string) => {
-    const dataDir = join(rig.folder, folder);
-    await Deno.mkdir(dataDir, { recursive: true });
-    const before = [await contentsOf(dataDir), await rowsOf(looks)];
-    await assert.rejects(join_(folder, changes), (error) => {
-      assert.ok(error instanceof StartError, String(error));
-      assert.equal(error.message, line);
-      return true;
-    });
-    assert.deepEqual([await contentsOf(dataDir), await rowsOf(looks)], before);
-  };
-  const idOf = async (schema: string) =>
-    (await admin.query<{ id: string }>(`select id from ${schema}.cluster`)).rows[0]?.id;
+Deno.test(
+  needs(postgres, "[PG11] who cannot be part of a cluster is told why, and nothing is written"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await using rig = await ClusterRig.make(url);
+    const name = new URL(url).pathname.slice(1);
+    const at = `127.0.0.1:${postgres.port}`;
+    const here = `${at}/${name}, schema syncline`;
+    const join_ = async (folder: string, changes: Parameters<typeof rig.config>[0] = {}) => {
+      const dataDir = join(rig.folder, folder);
+      await Deno.mkdir(dataDir, { recursive: true });
+      const config = testConfig({ dataDir, cluster: rig.config(changes) });
+      const cluster = await joinCluster(config, { address: "http://here", log: () => {} });
+      await cluster?.[Symbol.asyncDispose]();
+      return dataDir;
+    };
+    const admin = await postgres.client(name);
+    let looks = admin;
+    const refused = async (folder: string, changes: Parameters<typeof rig.config>[0], line: string) => {
+      const dataDir = join(rig.folder, folder);
+      await Deno.mkdir(dataDir, { recursive: true });
+      const before = [await contentsOf(dataDir), await rowsOf(looks)];
+      await assert.rejects(join_(folder, changes), (error) => {
+        assert.ok(error instanceof StartError, String(error));
+        assert.equal(error.message, line);
+        return true;
+      });
+      assert.deepEqual([await contentsOf(dataDir), await rowsOf(looks)], before);
+    };
+    const idOf = async (schema: string) =>
+      (await admin.query<{ id: string }>(`select id from ${schema}.cluster`)).rows[0]?.id;
 
-  await admin.query("create role guest login");
-  await admin.query(`revoke create on database ${name} from public`);
-  await refused(
-    "a",
-    { url: postgres.url(name, "guest") },
-    `The cluster's database at ${here} refuses: permission denied for database ${name}: ` +
-      "give this user the right to make the schema, or the schema to this user",
-  );
-  // One that was given its schema needs no other right; without one to its tables it is no way in.
-  await admin.query("create schema given authorization guest");
-  await join_("given", { url: `${postgres.url(name, "guest")}?schema=given` });
+    await admin.query("create role guest login");
+    await admin.query(`revoke create on database ${name} from public`);
+    await refused(
+      "a",
+      { url: postgres.url(name, "guest") },
+      `The cluster's database at ${here} refuses: permission denied for database ${name}: ` +
+        "give this user the right to make the schema, or the schema to this user",
+    );
+    // One that was given its schema needs no other right; without one to its tables it is no way in.
+    await admin.query("create schema given authorization guest");
+    await join_("given", { url: `${postgres.url(name, "guest")}?schema=given` });
 
-  await join_("a");
-  await refused(
-    "b",
-    { url: postgres.url(name, "guest") },
-    `The cluster's database at ${here} refuses: permission denied for schema syncline: ` +
-      "give this user the right to make the schema, or the schema to this user",
-  );
-  await refused(
-    "b",
-    { secret: "another secret of some length" },
-    `The cluster at ${here} was made with another secret than --cluster-secret`,
-  );
-  // The data of one cluster at another's schema.
-  await refused(
-    "a",
-    { url: `${url}?schema=given` },
-    `The data in "${join(rig.folder, "a")}" are of cluster ${await idOf("syncline")}, and at ` +
-      `${at}/${name}, schema given is cluster ${await idOf("given")}`,
-  );
-  await refused(
-    "b",
-    { url: postgres.url("nowhere") },
-    `The cluster's database at ${at}/nowhere, schema syncline refuses: database "nowhere" does not exist`,
-  );
-  await admin.query("update syncline.cluster set format = 99");
-  await refused(
-    "b",
-    {},
-    `The cluster at ${here} has format 99, and this version knows 2: update this server`,
-  );
-  await admin.query("update syncline.cluster set format = 2");
-  // One of the format before is made one of this one, by whoever comes first.
-  const tables = Object.keys(await rowsOf(admin));
-  await admin.query("drop table syncline.versions, syncline.version_pieces");
-  await admin.query("update syncline.cluster set format = 1");
-  await Promise.all([join_("later"), join_("later too")]);
-  const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
-  assert.equal(made_?.format, 2);
-  assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
-  // What came later is added, without keeping servers out that do not know it.
-  await admin.query("alter table syncline.members drop column lag_ms");
-  // Who reads the table for long, as a dump does, is waited for without holding others up.
-  await looks.query("begin");
-  await looks.query("select count(*) from syncline.members");
-  const joined = Promise.all([join_("even later"), join_("even later too")]);
-  await pause(clusterLimits.statementMs + 500);
-  await looks.query("commit");
-  await joined;
-  const { rows: added } = await admin.query(
-    "select 1 from information_schema.columns where table_schema = 'syncline' and column_name = 'lag_ms'",
-  );
-  assert.ok(added.length > 0);
-  const url2 = await postgres.database();
-  // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
-  looks = await postgres.client(new URL(url2).pathname.slice(1));
-  await looks.query("create table public.log (line text)");
-  await refused(
-    "c",
-    { url: `${url2}?schema=public` },
-    `The schema at ${at}${
-      new URL(url2).pathname
-    }, schema public holds other tables: name another one with ?schema=name`,
-  );
-  // Words of SQL, and the longest name.
-  for (const schema of ["select", "s".repeat(56)]) {
-    await join_(`of ${schema}`, { url: `${url2}?schema=${schema}` });
-  }
-  // Of servers that start at once one makes the cluster, and the others find it.
-  const dirs = await Promise.all(["x", "y", "z"].map((folder) => join_(folder, { url: url2 })));
-  const made = await Promise.all(dirs.map((dir) => Deno.stat(join(dir, "data.db")).then(() => 1, () => 0)));
-  assert.equal(made.reduce((sum, one) => sum + one, 0), 1);
-  await looks.end();
-  await admin.end();
-});
+    await join_("a");
+    await refused(
+      "b",
+      { url: postgres.url(name, "guest") },
+      `The cluster's database at ${here} refuses: permission denied for schema syncline: ` +
+        "give this user the right to make the schema, or the schema to this user",
+    );
+    await refused(
+      "b",
+      { secret: "another secret of some length" },
+      `The cluster at ${here} was made with another secret than --cluster-secret`,
+    );
+    // The data of one cluster at another's schema.
+    await refused(
+      "a",
+      { url: `${url}?schema=given` },
+      `The data in "${join(rig.folder, "a")}" are of cluster ${await idOf("syncline")}, and at ` +
+        `${at}/${name}, schema given is cluster ${await idOf("given")}`,
+    );
+    await refused(
+      "b",
+      { url: postgres.url("nowhere") },
+      `The cluster's database at ${at}/nowhere, schema syncline refuses: database "nowhere" does not exist`,
+    );
+    await admin.query("update syncline.cluster set format = 99");
+    await refused(
+      "b",
+      {},
+      `The cluster at ${here} has format 99, and this version knows 2: update this server`,
+    );
+    await admin.query("update syncline.cluster set format = 2");
+    // One of the format before is made one of this one, by whoever comes first.
+    const tables = Object.keys(await rowsOf(admin));
+    await admin.query("drop table syncline.versions, syncline.version_pieces");
+    await admin.query("update syncline.cluster set format = 1");
+    await Promise.all([join_("later"), join_("later too")]);
+    const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
+    assert.equal(made_?.format, 2);
+    assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
+    // What came later is added, without keeping servers out that do not know it.
+    await admin.query("alter table syncline.members drop column lag_ms");
+    // Who reads the table for long, as a dump does, is waited for without holding others up.
+    await looks.query("begin");
+    await looks.query("select count(*) from syncline.members");
+    const joined = Promise.all([join_("even later"), join_("even later too")]);
+    await pause(clusterLimits.statementMs + 500);
+    await looks.query("commit");
+    await joined;
+    const { rows: added } = await admin.query(
+      "select 1 from information_schema.columns where table_schema = 'syncline' and column_name = 'lag_ms'",
+    );
+    assert.ok(added.length > 0);
+    const url2 = await postgres.database();
+    // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
+    looks = await postgres.client(new URL(url2).pathname.slice(1));
+    await looks.query("create table public.log (line text)");
+    await refused(
+      "c",
+      { url: `${url2}?schema=public` },
+      `The schema at ${at}${
+        new URL(url2).pathname
+      }, schema public holds other tables: name another one with ?schema=name`,
+    );
+    // Words of SQL, and the longest name.
+    for (const schema of ["select", "s".repeat(56)]) {
+      await join_(`of ${schema}`, { url: `${url2}?schema=${schema}` });
+    }
+    // Of servers that start at once one makes the cluster, and the others find it.
+    const dirs = await Promise.all(["x", "y", "z"].map((folder) => join_(folder, { url: url2 })));
+    const made = await Promise.all(dirs.map((dir) => Deno.stat(join(dir, "data.db")).then(() => 1, () => 0)));
+    assert.equal(made.reduce((sum, one) => sum + one, 0), 1);
+    await looks.end();
+    await admin.end();
+  },
+);

@@ -18,6 +18,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
 import { joinCluster, servedState } from "./support/joined.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
@@ -89,84 +90,93 @@ class Side implements AsyncDisposable {
   }
 }
 
-Deno.test("[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever had it adds no row after another took it", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a", leaseMs: 300 });
-  await using b = new Side(url, { holder: "b" });
-  assert.equal(await a.lease.take(), true);
-  assert.equal(await b.lease.take(), false);
-  const rows = a.rows();
-  const one = a.next("one");
-  assert.equal(await rows.keep(one), null);
-  // Late, and still its own: nobody else has taken it.
-  await until(async () => {
-    const [lease] = await b.connection.query(b.statements.lease);
-    return Number(lease?.["left_ms"]) < 0;
-  }, { what: "the lease ends" });
-  assert.deepEqual(await a.lease.renew(), { others: 0 });
-  const two = a.next("two");
-  assert.equal(await rows.keep(two), null);
-  await until(() => b.lease.take(), { what: "the other takes it" });
-  assert.equal(b.lease.epoch, 2);
-  assert.equal(await a.lease.renew(), null);
-  const fenced = rows.keep(a.next("three of the old epoch"));
-  await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
-  rows.close();
-  assert.equal((await fenced)?.known, false);
-  b.stand(two);
-  const ofB = b.rows();
-  assert.equal(await ofB.keep(b.next("three")), null);
-  assert.deepEqual(await b.logged(), [
-    { seq: 1, epoch: 1, body: "one" },
-    { seq: 2, epoch: 1, body: "two" },
-    { seq: 3, epoch: 2, body: "three" },
-  ]);
-  // A hole is refused, and so is a row that is another's.
-  b.next("four, which is never sent");
-  const hole = ofB.keep(b.next("five"));
-  await until(() => Promise.resolve(b.lost.length === 1), { what: "the hole is noticed" });
-  ofB.close();
-  assert.equal((await hole)?.known, false);
-  assert.equal((await b.logged()).length, 3);
-  await b.lease.release();
-  // A renewal that was asked for before, and comes behind, does not bring it back.
-  assert.deepEqual(await b.connection.query(b.statements.renew, 2, "b", 60_000, 0), []);
-  await using c = new Side(url, { holder: "c" });
-  assert.equal(await c.lease.take(), true);
-});
+Deno.test(
+  needs(
+    postgres,
+    "[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever had it adds no row after another took it",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a", leaseMs: 300 });
+    await using b = new Side(url, { holder: "b" });
+    assert.equal(await a.lease.take(), true);
+    assert.equal(await b.lease.take(), false);
+    const rows = a.rows();
+    const one = a.next("one");
+    assert.equal(await rows.keep(one), null);
+    // Late, and still its own: nobody else has taken it.
+    await until(async () => {
+      const [lease] = await b.connection.query(b.statements.lease);
+      return Number(lease?.["left_ms"]) < 0;
+    }, { what: "the lease ends" });
+    assert.deepEqual(await a.lease.renew(), { others: 0 });
+    const two = a.next("two");
+    assert.equal(await rows.keep(two), null);
+    await until(() => b.lease.take(), { what: "the other takes it" });
+    assert.equal(b.lease.epoch, 2);
+    assert.equal(await a.lease.renew(), null);
+    const fenced = rows.keep(a.next("three of the old epoch"));
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
+    rows.close();
+    assert.equal((await fenced)?.known, false);
+    b.stand(two);
+    const ofB = b.rows();
+    assert.equal(await ofB.keep(b.next("three")), null);
+    assert.deepEqual(await b.logged(), [
+      { seq: 1, epoch: 1, body: "one" },
+      { seq: 2, epoch: 1, body: "two" },
+      { seq: 3, epoch: 2, body: "three" },
+    ]);
+    // A hole is refused, and so is a row that is another's.
+    b.next("four, which is never sent");
+    const hole = ofB.keep(b.next("five"));
+    await until(() => Promise.resolve(b.lost.length === 1), { what: "the hole is noticed" });
+    ofB.close();
+    assert.equal((await hole)?.known, false);
+    assert.equal((await b.logged()).length, 3);
+    await b.lease.release();
+    // A renewal that was asked for before, and comes behind, does not bring it back.
+    assert.deepEqual(await b.connection.query(b.statements.renew, 2, "b", 60_000, 0), []);
+    await using c = new Side(url, { holder: "c" });
+    assert.equal(await c.lease.take(), true);
+  },
+);
 
-Deno.test("[PG8] a snapshot that is being made is given up when its server stops leading", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using side = new Side(url, { holder: "a" });
-  await side.lease.take();
-  const dataDir = await Deno.makeTempDir();
-  const begun = Promise.withResolvers<void>();
-  const snapshots = new Snapshots({
-    connection: side.connection,
-    statements: side.statements,
-    clusterId: "one",
-    generation: GENERATION,
-    epoch: side.lease.epoch ?? assert.fail("it has no lease"),
-    dataDir,
-    place: { kind: "folder", path: dataDir },
-    makeBackup() {
-      begun.resolve();
-      return new Promise(() => {});
-    },
-    kept: () => ({ seq: 0, bytes: 0 }),
-    log: (level, message) => assert.fail(`${level} ${message}`),
-  });
-  const made = snapshots.tend();
-  await begun.promise;
-  await snapshots[Symbol.asyncDispose]();
-  await made;
-  assert.deepEqual(await Array.fromAsync(Deno.readDir(dataDir)), []);
-  await Deno.remove(dataDir);
-});
+Deno.test(
+  needs(postgres, "[PG8] a snapshot that is being made is given up when its server stops leading"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using side = new Side(url, { holder: "a" });
+    await side.lease.take();
+    const dataDir = await Deno.makeTempDir();
+    const begun = Promise.withResolvers<void>();
+    const snapshots = new Snapshots({
+      connection: side.connection,
+      statements: side.statements,
+      clusterId: "one",
+      generation: GENERATION,
+      epoch: side.lease.epoch ?? assert.fail("it has no lease"),
+      dataDir,
+      place: { kind: "folder", path: dataDir },
+      makeBackup() {
+        begun.resolve();
+        return new Promise(() => {});
+      },
+      kept: () => ({ seq: 0, bytes: 0 }),
+      log: (level, message) => assert.fail(`${level} ${message}`),
+    });
+    const made = snapshots.tend();
+    await begun.promise;
+    await snapshots[Symbol.asyncDispose]();
+    await made;
+    assert.deepEqual(await Array.fromAsync(Deno.readDir(dataDir)), []);
+    await Deno.remove(dataDir);
+  },
+);
 
 Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that would end the wait", async () => {
   const listening: (EventListenerOrEventListenerObject | null)[] = [];
@@ -210,192 +220,213 @@ Deno.test("[PG5] a notice that comes while one looks is not waited for again", a
   await waiting;
 });
 
-Deno.test("[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a", leaseMs: 1 });
-  await using b = new Side(url, { holder: "b" });
-  await a.lease.take();
-  const slow = await postgres.client(new URL(url).pathname.slice(1));
-  // The row of a leader that was stopped inside its statement: added, and not committed.
-  await slow.query("begin");
-  const { seq, tsBefore, ts, at, sum, body } = a.next("open");
-  const added = await slow.query(a.statements.append.text, [
-    1,
-    seq,
-    tsBefore,
-    ts,
-    at,
-    sum,
-    new TextEncoder().encode(body),
-    0,
-  ]);
-  assert.equal(added.rowCount, 1);
-  let taken = false;
-  const taking = b.lease.take().then((took) => taken = took);
-  const waiting = async () => {
-    const { rows } = await slow.query("select 1 from pg_locks where not granted");
-    return rows.length > 0;
-  };
-  await until(waiting, { what: "the takeover waits" });
-  assert.equal(taken, false);
-  await slow.query("commit");
-  await taking;
-  assert.equal(taken, true);
-  // What the new leader reads now is the end: the old one can add nothing.
-  const late = a.next("late");
-  const { rowCount } = await slow.query(a.statements.append.text, [
-    1,
-    late.seq,
-    late.tsBefore,
-    late.ts,
-    late.at,
-    late.sum,
-    new Uint8Array(),
-    0,
-  ]);
-  assert.equal(rowCount, 0);
-  await slow.end();
-  assert.deepEqual((await b.logged()).map(({ seq }) => seq), [1]);
-});
+Deno.test(
+  needs(
+    postgres,
+    "[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a", leaseMs: 1 });
+    await using b = new Side(url, { holder: "b" });
+    await a.lease.take();
+    const slow = await postgres.client(new URL(url).pathname.slice(1));
+    // The row of a leader that was stopped inside its statement: added, and not committed.
+    await slow.query("begin");
+    const { seq, tsBefore, ts, at, sum, body } = a.next("open");
+    const added = await slow.query(a.statements.append.text, [
+      1,
+      seq,
+      tsBefore,
+      ts,
+      at,
+      sum,
+      new TextEncoder().encode(body),
+      0,
+    ]);
+    assert.equal(added.rowCount, 1);
+    let taken = false;
+    const taking = b.lease.take().then((took) => taken = took);
+    const waiting = async () => {
+      const { rows } = await slow.query("select 1 from pg_locks where not granted");
+      return rows.length > 0;
+    };
+    await until(waiting, { what: "the takeover waits" });
+    assert.equal(taken, false);
+    await slow.query("commit");
+    await taking;
+    assert.equal(taken, true);
+    // What the new leader reads now is the end: the old one can add nothing.
+    const late = a.next("late");
+    const { rowCount } = await slow.query(a.statements.append.text, [
+      1,
+      late.seq,
+      late.tsBefore,
+      late.ts,
+      late.at,
+      late.sum,
+      new Uint8Array(),
+      0,
+    ]);
+    assert.equal(rowCount, 0);
+    await slow.end();
+    assert.deepEqual((await b.logged()).map(({ seq }) => seq), [1]);
+  },
+);
 
-Deno.test("[PG2] [PG6] a row whose answer was lost is looked up, is there once, and waits for a database that is away", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a" });
-  await a.lease.take();
-  const rows = a.rows();
-  const one = a.next("one");
-  assert.equal(await rows.keep(one), null);
-  // Sent before, as when the connection broke behind it: it is found, not sent again.
-  assert.equal(await rows.keep(one), null);
-  assert.deepEqual(a.lost, []);
-  // The connection is cut from the other side, with rows on their way.
-  const admin = await postgres.client("postgres");
-  for (let round = 0; round < 20; round++) {
-    const keeping = rows.keep(a.next(`round ${round}`));
-    await admin.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
+Deno.test(
+  needs(
+    postgres,
+    "[PG2] [PG6] a row whose answer was lost is looked up, is there once, and waits for a database that is away",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a" });
+    await a.lease.take();
+    const rows = a.rows();
+    const one = a.next("one");
+    assert.equal(await rows.keep(one), null);
+    // Sent before, as when the connection broke behind it: it is found, not sent again.
+    assert.equal(await rows.keep(one), null);
+    assert.deepEqual(a.lost, []);
+    // The connection is cut from the other side, with rows on their way.
+    const admin = await postgres.client("postgres");
+    for (let round = 0; round < 20; round++) {
+      const keeping = rows.keep(a.next(`round ${round}`));
+      await admin.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
+      );
+      assert.equal(await keeping, null, `round ${round}`);
+    }
+    await admin.end();
+    await postgres.down();
+    const kept = rows.keep(a.next("while it is away"));
+    await until(() => Promise.resolve(rows.awaySince !== null), { what: "it is noticed" });
+    await postgres.up();
+    assert.equal(await kept, null);
+    assert.equal(rows.awaySince, null);
+    const bodies = (await a.logged()).map(({ body }) => body);
+    assert.equal(bodies.length, 22);
+    assert.equal(new Set(bodies).size, 22);
+    await postgres.down();
+    // Never sent: the same call may succeed later.
+    const impatient = a.rows({ waitMs: 0 });
+    const refused = await impatient.keep(a.next("too late"));
+    assert.equal(refused?.known, true);
+    assert.deepEqual(a.lost, []);
+    await postgres.up();
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG5] a log is read from any row on, told of what comes, and one that does not go on is a gap",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a" });
+    await a.lease.take();
+    const rows = a.rows();
+    const large = "x".repeat(3 * 2 ** 20);
+    const made = [a.next("ü\u{1f600}\u2028"), a.next(large), a.next(large), a.next(large), a.next("last")];
+    for (const row of made) assert.equal(await rows.keep(row), null);
+    const { signal } = new AbortController();
+    let waited = 0;
+    await using log = new PostgresLog({
+      connection: a.connection,
+      statements: a.statements,
+      place: "here",
+      generation: GENERATION,
+      more: () => async () => {
+        if (waited++ === 0) await rows.keep(a.next("came later"));
+      },
+    });
+    let position = { generation: GENERATION, ...FIRST };
+    const read: JournalRow[] = [];
+    for (let parts = 0; read.length < made.length; parts++) {
+      const { items, newestTs } = await log.read(position, { signal });
+      assert.ok(items.length < made.length, "large ones come apart");
+      assert.equal(newestTs, made.at(-1)?.ts);
+      read.push(...items);
+      const { seq, ts, sum } = items.at(-1) ?? assert.fail("nothing came");
+      position = { ...position, seq, ts, sum };
+      assert.ok(parts < 5);
+    }
+    assert.deepEqual(read, made);
+    // A row that comes costs one statement.
+    const { query } = Connection.prototype;
+    const asked: string[] = [];
+    Connection.prototype.query = function (statement, ...values) {
+      if (/_(?:read|end)$/.test(statement.name)) asked.push(statement.name);
+      return query.call(this, statement, ...values);
+    };
+    try {
+      assert.deepEqual((await log.read(position, { signal })).items.map(({ body }) => body), ["came later"]);
+      assert.deepEqual(asked, ["syncline_read"]);
+    } finally {
+      Connection.prototype.query = query;
+    }
+    const other = { ...position, sum: "of another history" };
+    await assert.rejects(log.read(other, { signal }), LogGapError);
+    await assert.rejects(log.read({ ...position, generation: "another" }, { signal }), LogGapError);
+    await assert.rejects(log.read({ ...position, seq: 50 }, { signal }), LogGapError);
+    // What is older than the snapshots that are kept goes.
+    const trimmed = async (rows: number, bytes: number) =>
+      (await a.connection.query(a.statements.trim, 4, rows, bytes)).length;
+    assert.equal(await trimmed(2, 1), 1, "one is removed whatever its size, and none behind so many bytes");
+    assert.deepEqual([await trimmed(1, 1_000), await trimmed(2, 1_000), await trimmed(2, 1_000)], [1, 1, 0]);
+    await assert.rejects(log.read({ generation: GENERATION, ...FIRST }, { signal }), LogGapError);
+    const third = made[2] ?? assert.fail();
+    assert.equal(
+      (await log.read({ ...position, seq: 3, ts: third.ts, sum: third.sum }, { signal })).items.length,
+      3,
     );
-    assert.equal(await keeping, null, `round ${round}`);
-  }
-  await admin.end();
-  await postgres.down();
-  const kept = rows.keep(a.next("while it is away"));
-  await until(() => Promise.resolve(rows.awaySince !== null), { what: "it is noticed" });
-  await postgres.up();
-  assert.equal(await kept, null);
-  assert.equal(rows.awaySince, null);
-  const bodies = (await a.logged()).map(({ body }) => body);
-  assert.equal(bodies.length, 22);
-  assert.equal(new Set(bodies).size, 22);
-  await postgres.down();
-  // Never sent: the same call may succeed later.
-  const impatient = a.rows({ waitMs: 0 });
-  const refused = await impatient.keep(a.next("too late"));
-  assert.equal(refused?.known, true);
-  assert.deepEqual(a.lost, []);
-  await postgres.up();
-});
+  },
+);
 
-Deno.test("[PG5] a log is read from any row on, told of what comes, and one that does not go on is a gap", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a" });
-  await a.lease.take();
-  const rows = a.rows();
-  const large = "x".repeat(3 * 2 ** 20);
-  const made = [a.next("ü\u{1f600}\u2028"), a.next(large), a.next(large), a.next(large), a.next("last")];
-  for (const row of made) assert.equal(await rows.keep(row), null);
-  const { signal } = new AbortController();
-  let waited = 0;
-  await using log = new PostgresLog({
-    connection: a.connection,
-    statements: a.statements,
-    place: "here",
-    generation: GENERATION,
-    more: () => async () => {
-      if (waited++ === 0) await rows.keep(a.next("came later"));
-    },
-  });
-  let position = { generation: GENERATION, ...FIRST };
-  const read: JournalRow[] = [];
-  for (let parts = 0; read.length < made.length; parts++) {
-    const { items, newestTs } = await log.read(position, { signal });
-    assert.ok(items.length < made.length, "large ones come apart");
-    assert.equal(newestTs, made.at(-1)?.ts);
-    read.push(...items);
-    const { seq, ts, sum } = items.at(-1) ?? assert.fail("nothing came");
-    position = { ...position, seq, ts, sum };
-    assert.ok(parts < 5);
-  }
-  assert.deepEqual(read, made);
-  // A row that comes costs one statement.
-  const { query } = Connection.prototype;
-  const asked: string[] = [];
-  Connection.prototype.query = function (statement, ...values) {
-    if (/_(?:read|end)$/.test(statement.name)) asked.push(statement.name);
-    return query.call(this, statement, ...values);
-  };
-  try {
-    assert.deepEqual((await log.read(position, { signal })).items.map(({ body }) => body), ["came later"]);
-    assert.deepEqual(asked, ["syncline_read"]);
-  } finally {
-    Connection.prototype.query = query;
-  }
-  const other = { ...position, sum: "of another history" };
-  await assert.rejects(log.read(other, { signal }), LogGapError);
-  await assert.rejects(log.read({ ...position, generation: "another" }, { signal }), LogGapError);
-  await assert.rejects(log.read({ ...position, seq: 50 }, { signal }), LogGapError);
-  // What is older than the snapshots that are kept goes.
-  const trimmed = async (rows: number, bytes: number) =>
-    (await a.connection.query(a.statements.trim, 4, rows, bytes)).length;
-  assert.equal(await trimmed(2, 1), 1, "one is removed whatever its size, and none behind so many bytes");
-  assert.deepEqual([await trimmed(1, 1_000), await trimmed(2, 1_000), await trimmed(2, 1_000)], [1, 1, 0]);
-  await assert.rejects(log.read({ generation: GENERATION, ...FIRST }, { signal }), LogGapError);
-  const third = made[2] ?? assert.fail();
-  assert.equal(
-    (await log.read({ ...position, seq: 3, ts: third.ts, sum: third.sum }, { signal })).items.length,
-    3,
-  );
-});
-
-Deno.test("[PG5] a row that is larger than what is read at once keeps nobody from the one behind it", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a" });
-  await a.lease.take();
-  const rows = a.rows();
-  const made = [a.next("x".repeat(clusterLimits.rowBytesRead + 1)), a.next("behind it")];
-  for (const row of made) assert.equal(await rows.keep(row), null);
-  await using log = new PostgresLog({
-    connection: a.connection,
-    statements: a.statements,
-    place: "here",
-    generation: GENERATION,
-    more: () => () => Promise.resolve(),
-  });
-  let position = { generation: GENERATION, ...FIRST };
-  for (const row of made) {
-    const { items: [item] } = await log.read(position, new AbortController());
-    assert.equal(item?.seq, row.seq);
-    const { seq, ts, sum } = row;
-    position = { ...position, seq, ts, sum };
-  }
-  // One that is no text leads to a snapshot, not to asking for ever.
-  const [large] = made;
-  assert.ok(large !== undefined);
-  await a.connection.query({
-    name: "spoil",
-    text: "update syncline.log set body = decode('ff', 'hex') where seq = 2",
-  });
-  const { seq, ts, sum } = large;
-  await assert.rejects(log.read({ ...position, seq, ts, sum }, new AbortController()), LogGapError);
-});
+Deno.test(
+  needs(postgres, "[PG5] a row that is larger than what is read at once keeps nobody from the one behind it"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await Side.make(url);
+    await using a = new Side(url, { holder: "a" });
+    await a.lease.take();
+    const rows = a.rows();
+    const made = [a.next("x".repeat(clusterLimits.rowBytesRead + 1)), a.next("behind it")];
+    for (const row of made) assert.equal(await rows.keep(row), null);
+    await using log = new PostgresLog({
+      connection: a.connection,
+      statements: a.statements,
+      place: "here",
+      generation: GENERATION,
+      more: () => () => Promise.resolve(),
+    });
+    let position = { generation: GENERATION, ...FIRST };
+    for (const row of made) {
+      const { items: [item] } = await log.read(position, new AbortController());
+      assert.equal(item?.seq, row.seq);
+      const { seq, ts, sum } = row;
+      position = { ...position, seq, ts, sum };
+    }
+    // One that is no text leads to a snapshot, not to asking for ever.
+    const [large] = made;
+    assert.ok(large !== undefined);
+    await a.connection.query({
+      name: "spoil",
+      text: "update syncline.log set body = decode('ff', 'hex') where seq = 2",
+    });
+    const { seq, ts, sum } = large;
+    await assert.rejects(log.read({ ...position, seq, ts, sum }, new AbortController()), LogGapError);
+  },
+);
 
 Deno.test("[PG5] behind many commits more come together before they are read, unless another one is to lead", async () => {
   const clock = new FakeClock();
@@ -490,288 +521,336 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
   await assert.rejects(reading, { name: "AbortError" });
 });
 
-Deno.test("[PG5] a log is read the same from a database that cannot hold every text as such", async () => {
-  await using postgres = await TestPostgres.start();
-  for (const encoding of ["UTF8", "LATIN1", "SQL_ASCII"]) {
-    const url = await postgres.database({ encoding });
+Deno.test(
+  needs(postgres, "[PG5] a log is read the same from a database that cannot hold every text as such"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    for (const encoding of ["UTF8", "LATIN1", "SQL_ASCII"]) {
+      const url = await postgres.database({ encoding });
+      await Side.make(url);
+      await using a = new Side(url, { holder: "a" });
+      await a.lease.take();
+      const rows = a.rows();
+      const made = [a.next("ü\u{1f600}\u2028 \\u0000 \\x41"), a.next("\ufeff and more")];
+      for (const row of made) assert.equal(await rows.keep(row), null);
+      await using log = new PostgresLog({
+        connection: a.connection,
+        statements: a.statements,
+        place: "here",
+        generation: GENERATION,
+        more: () => () => Promise.resolve(),
+      });
+      const { signal } = new AbortController();
+      const { items } = await log.read({ generation: GENERATION, ...FIRST }, { signal });
+      assert.deepEqual(items, made, encoding);
+    }
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    const name = new URL(url).pathname.slice(1);
     await Side.make(url);
     await using a = new Side(url, { holder: "a" });
     await a.lease.take();
-    const rows = a.rows();
-    const made = [a.next("ü\u{1f600}\u2028 \\u0000 \\x41"), a.next("\ufeff and more")];
-    for (const row of made) assert.equal(await rows.keep(row), null);
-    await using log = new PostgresLog({
-      connection: a.connection,
-      statements: a.statements,
-      place: "here",
-      generation: GENERATION,
-      more: () => () => Promise.resolve(),
-    });
-    const { signal } = new AbortController();
-    const { items } = await log.read({ generation: GENERATION, ...FIRST }, { signal });
-    assert.deepEqual(items, made, encoding);
-  }
-});
-
-Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  const name = new URL(url).pathname.slice(1);
-  await Side.make(url);
-  await using a = new Side(url, { holder: "a" });
-  await a.lease.take();
-  const rows = a.rows({ waitMs: 0 });
-  assert.equal(await rows.keep(a.next("one")), null);
-  const locker = await postgres.client(name);
-  await locker.query("begin");
-  await locker.query("lock table syncline.lease in access exclusive mode");
-  const head = a.next("sent, and the database dies");
-  const sent = rows.keep(head);
-  const waiting = async () => {
-    const { rows } = await locker.query("select 1 from pg_locks where not granted");
-    return rows.length > 0;
-  };
-  await until(waiting, { what: "the row is on its way" });
-  await postgres.down("immediate");
-  assert.equal((await sent)?.known, false);
-  // It was never sent, whatever became of the one before it.
-  assert.equal((await rows.keep({ ...head, body: "never sent" }))?.known, true);
-  await postgres.up();
-  await until(async () => await rows.keep(head) === null, { what: "rows are kept again" });
-  // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
-  const client = await postgres.client(name);
-  await client.query(`alter database ${name} set lock_timeout = 20`);
-  await client.query(
-    "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
-  );
-  await client.query("begin");
-  await client.query("lock table syncline.lease in access exclusive mode");
-  const locked = a.next("locked");
-  await until(async () => {
-    const refused = await rows.keep(locked);
-    assert.ok(refused !== null, "nobody gets the lock");
-    return refused.known;
-  }, { what: "it is refused as not now" });
-  await client.query("commit");
-  await until(async () => await rows.keep(locked) === null, { what: "rows are kept again" });
-  assert.deepEqual(a.lost, []);
-  assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
-  // A writer may begin where the rows end, and nowhere else.
-  assert.equal(await rows.begins(locked), null);
-  const behind = rows.begins(head);
-  await until(() => a.lost.length === 1, { what: "it is noticed" });
-  assert.match(a.lost[0] ?? "", /row 3 of the log is not in this server's database/);
-  rows.close();
-  assert.equal((await behind)?.known, false);
-  await client.end();
-});
-
-Deno.test("[PG8] a server that is told to stop while it waits for the database gives up", async () => {
-  await using postgres = await TestPostgres.start();
-  await using folder = new TempFolder();
-  const cluster = await joinCluster(await postgres.database(), { dataDir: folder.path, folder });
-  await postgres.down();
-  const began = assert.rejects(cluster.begin());
-  await pause(300);
-  cluster.stopping();
-  await began;
-  await cluster[Symbol.asyncDispose]();
-});
-
-Deno.test("[PG12] who waits for a database that cannot be reached, or has no room for its connections, is told so once", async () => {
-  await using postgres = await TestPostgres.start();
-  await using folder = new TempFolder();
-  await Deno.mkdir(folder.at("a"));
-  const said: string[] = [];
-  const log: Log = (level, message, { reason } = {}) => void said.push(`${level} ${message}: ${reason}`);
-  const parts = { dataDir: folder.at("a"), folder, leaseMs: 60_000, log };
-  const nobody = new URL(await postgres.database());
-  using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  nobody.port = String(unused.addr.port);
-  unused.close();
-  await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /cannot be reached/);
-  const away = "warn The cluster's database cannot be reached now, and is tried again";
-  assert.equal(said.length, 1, said.join("\n"));
-  assert.match(said.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
-
-  await using admin = { it: await postgres.client("postgres"), [Symbol.asyncDispose]: () => admin.it.end() };
-  await admin.it.query("create role few login connection limit 1");
-  await admin.it.query("create database small owner few");
-  await using cluster = await joinCluster(postgres.url("small", "few"), parts);
-  const began = cluster.begin();
-  await until(() => said.length > 0, { what: "it is told" });
-  await pause(4 * clusterLimits.reconnectMs);
-  assert.deepEqual(said.splice(0), [`${away}: too many connections for role "few"`]);
-  await admin.it.query("alter role few connection limit 3");
-  assert.equal(await began, "leader");
-  assert.ok(
-    said.some((line) => line.startsWith("info The cluster's database answers again")),
-    said.join("\n"),
-  );
-});
-
-Deno.test("[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await using folder = new TempFolder();
-  const joined = (dataDir: string) => joinCluster(url, { dataDir, folder, leaseMs: 300 });
-  await Deno.mkdir(folder.at("a"));
-  await Deno.mkdir(folder.at("b"));
-  const a = await joined(folder.at("a"));
-  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
-  const rowsBehind = clusterLimits.takeRowsMax + 500;
-  let renewed = 0;
-  let seq = 0;
-  const served = servedState({ position: () => ({ seq, ts: seq }), renew: () => void renewed++ });
-  try {
-    assert.equal(await a.begin(), "leader");
-    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-    await using b = await joined(folder.at("b"));
-    assert.equal(await b.begin(), "follower");
-    await client.it.query(
-      `insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body)
-       select n, 1, n - 1, n, 0, 'sum', '' from generate_series(1, ${rowsBehind}) n`,
+    const rows = a.rows({ waitMs: 0 });
+    assert.equal(await rows.keep(a.next("one")), null);
+    const locker = await postgres.client(name);
+    await locker.query("begin");
+    await locker.query("lock table syncline.lease in access exclusive mode");
+    const head = a.next("sent, and the database dies");
+    const sent = rows.keep(head);
+    const waiting = async () => {
+      const { rows } = await locker.query("select 1 from pg_locks where not granted");
+      return rows.length > 0;
+    };
+    await until(waiting, { what: "the row is on its way" });
+    await postgres.down("immediate");
+    assert.equal((await sent)?.known, false);
+    // It was never sent, whatever became of the one before it.
+    assert.equal((await rows.keep({ ...head, body: "never sent" }))?.known, true);
+    await postgres.up();
+    await until(async () => await rows.keep(head) === null, { what: "rows are kept again" });
+    // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
+    const client = await postgres.client(name);
+    await client.query(`alter database ${name} set lock_timeout = 20`);
+    await client.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
     );
-    b.serve(served);
-    await a[Symbol.asyncDispose]();
-    const looks = async () => {
-      const { rows: [row] } = await client.it.query<{ seen: string }>(
-        "select seen_at::text as seen from syncline.members where holder = $1",
-        [b.name],
-      );
-      return row?.seen;
-    };
-    // It has looked at the free lease again and again.
-    for (let look = 0; look < 4; look++) {
-      const before = await looks();
-      await until(async () => await looks() !== before, { what: "it looks again" });
-    }
-    assert.equal(b.figures.epoch, null);
-    assert.equal(renewed, 0);
-    seq = rowsBehind - 10;
-    await until(() => b.figures.epoch !== null, { what: "it takes the lease" });
-    assert.equal(renewed, 0, "what is missing is applied first");
-    seq = rowsBehind;
-    await until(() => renewed > 0, { what: "it leads" });
-  } finally {
-    await a[Symbol.asyncDispose]();
-  }
-});
+    await client.query("begin");
+    await client.query("lock table syncline.lease in access exclusive mode");
+    const locked = a.next("locked");
+    await until(async () => {
+      const refused = await rows.keep(locked);
+      assert.ok(refused !== null, "nobody gets the lock");
+      return refused.known;
+    }, { what: "it is refused as not now" });
+    await client.query("commit");
+    await until(async () => await rows.keep(locked) === null, { what: "rows are kept again" });
+    assert.deepEqual(a.lost, []);
+    assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
+    // A writer may begin where the rows end, and nowhere else.
+    assert.equal(await rows.begins(locked), null);
+    const behind = rows.begins(head);
+    await until(() => a.lost.length === 1, { what: "it is noticed" });
+    assert.match(a.lost[0] ?? "", /row 3 of the log is not in this server's database/);
+    rows.close();
+    assert.equal((await behind)?.known, false);
+    await client.end();
+  },
+);
 
-Deno.test("[PG3] who took the lease renews it at its pace, and not as if another one's were about to end", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await using folder = new TempFolder();
-  const leaseMs = 900;
-  await Deno.mkdir(folder.at("a"));
-  await Deno.mkdir(folder.at("b"));
-  const a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs });
-  let renewed = 0;
-  const served = servedState({ renew: () => void renewed++ });
-  const { renew } = Lease.prototype;
-  try {
-    assert.equal(await a.begin(), "leader");
-    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs });
-    assert.equal(await b.begin(), "follower");
-    let seen = false;
-    b.onLeader((leader) => seen ||= leader !== null);
-    b.serve(served);
-    await until(() => seen, { what: "it has seen when the lease of the other one ends" });
-    await a[Symbol.asyncDispose]();
-    await until(() => renewed > 0, { what: "it takes the lease" });
-    await b.unserve();
-    assert.equal(await b.begin(), "leader");
-    b.serve(served);
-    await pause(2 * leaseMs);
-    let renewals = 0;
-    Lease.prototype.renew = function () {
-      renewals++;
-      return renew.call(this);
-    };
-    const from = performance.now();
-    await pause(2 * leaseMs);
-    const due = (performance.now() - from) / (leaseMs / 3);
-    assert.ok(renewals > 0 && renewals <= due + 4, `${renewals} renewals where ${due} were due`);
-  } finally {
-    Lease.prototype.renew = renew;
-    await a[Symbol.asyncDispose]();
-  }
-});
+Deno.test(
+  needs(postgres, "[PG8] a server that is told to stop while it waits for the database gives up"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using folder = new TempFolder();
+    const cluster = await joinCluster(await postgres.database(), { dataDir: folder.path, folder });
+    await postgres.down();
+    const began = assert.rejects(cluster.begin());
+    await pause(300);
+    cluster.stopping();
+    await began;
+    await cluster[Symbol.asyncDispose]();
+  },
+);
 
-Deno.test("[PG4] clocks of servers that are off by an hour, either way and while they run, change nothing", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await using folder = new TempFolder();
-  for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
-  const { now } = Date;
-  const hour = 3_600_000;
-  const off = (ms: number) => Date.now = () => now() + ms;
-  try {
-    off(hour);
-    await using a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
-    assert.equal(await a.begin(), "leader");
-    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-    off(-hour);
-    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs: 60_000 });
-    assert.equal(await b.begin(), "follower");
+Deno.test(
+  needs(
+    postgres,
+    "[PG12] who waits for a database that cannot be reached, or has no room for its connections, is told so once",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using folder = new TempFolder();
+    await Deno.mkdir(folder.at("a"));
+    const said: string[] = [];
+    const log: Log = (level, message, { reason } = {}) => void said.push(`${level} ${message}: ${reason}`);
+    const parts = { dataDir: folder.at("a"), folder, leaseMs: 60_000, log };
+    const nobody = new URL(await postgres.database());
+    using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    nobody.port = String(unused.addr.port);
+    unused.close();
+    await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /cannot be reached/);
+    const away = "warn The cluster's database cannot be reached now, and is tried again";
+    assert.equal(said.length, 1, said.join("\n"));
+    assert.match(said.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
+
+    await using admin = {
+      it: await postgres.client("postgres"),
+      [Symbol.asyncDispose]: () => admin.it.end(),
+    };
+    await admin.it.query("create role few login connection limit 1");
+    await admin.it.query("create database small owner few");
+    await using cluster = await joinCluster(postgres.url("small", "few"), parts);
+    const began = cluster.begin();
+    await until(() => said.length > 0, { what: "it is told" });
+    await pause(4 * clusterLimits.reconnectMs);
+    assert.deepEqual(said.splice(0), [`${away}: too many connections for role "few"`]);
+    await admin.it.query("alter role few connection limit 3");
+    assert.equal(await began, "leader");
+    assert.ok(
+      said.some((line) => line.startsWith("info The cluster's database answers again")),
+      said.join("\n"),
+    );
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await using folder = new TempFolder();
+    const joined = (dataDir: string) => joinCluster(url, { dataDir, folder, leaseMs: 300 });
+    await Deno.mkdir(folder.at("a"));
+    await Deno.mkdir(folder.at("b"));
+    const a = await joined(folder.at("a"));
     await using client = {
       it: await postgres.client("test_1"),
       [Symbol.asyncDispose]: () => client.it.end(),
     };
-    const lease = async () =>
-      (await client.it.query<{ epoch: string; until: string }>(
-        "select epoch, until::text from syncline.lease",
-      ))
-        .rows[0];
-    for (const ms of [hour, -hour, 0]) {
-      off(ms);
-      const before = await lease();
-      await until(async () => (await lease())?.until !== before?.until, { what: "it is renewed" });
-      assert.equal((await lease())?.epoch, before?.epoch);
-      assert.equal(a.leadsSurely, true);
+    const rowsBehind = clusterLimits.takeRowsMax + 500;
+    let renewed = 0;
+    let seq = 0;
+    const served = servedState({ position: () => ({ seq, ts: seq }), renew: () => void renewed++ });
+    try {
+      assert.equal(await a.begin(), "leader");
+      await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+      await using b = await joined(folder.at("b"));
       assert.equal(await b.begin(), "follower");
+      await client.it.query(
+        `insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body)
+       select n, 1, n - 1, n, 0, 'sum', '' from generate_series(1, ${rowsBehind}) n`,
+      );
+      b.serve(served);
+      await a[Symbol.asyncDispose]();
+      const looks = async () => {
+        const { rows: [row] } = await client.it.query<{ seen: string }>(
+          "select seen_at::text as seen from syncline.members where holder = $1",
+          [b.name],
+        );
+        return row?.seen;
+      };
+      // It has looked at the free lease again and again.
+      for (let look = 0; look < 4; look++) {
+        const before = await looks();
+        await until(async () => await looks() !== before, { what: "it looks again" });
+      }
+      assert.equal(b.figures.epoch, null);
+      assert.equal(renewed, 0);
+      seq = rowsBehind - 10;
+      await until(() => b.figures.epoch !== null, { what: "it takes the lease" });
+      assert.equal(renewed, 0, "what is missing is applied first");
+      seq = rowsBehind;
+      await until(() => renewed > 0, { what: "it leads" });
+    } finally {
+      await a[Symbol.asyncDispose]();
     }
-  } finally {
-    Date.now = now;
-  }
-});
+  },
+);
 
-Deno.test("[PG22] where its own connection is silent a lease is renewed by one that is not", async () => {
-  await using postgres = await TestPostgres.start();
-  await using gate = new Gate(postgres.port);
-  const url = new URL(await postgres.database());
-  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
-  await using folder = new TempFolder();
-  await Deno.mkdir(folder.at("a"));
-  url.port = String(gate.port);
-  await using a = await joinCluster(url.href, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
-  assert.equal(await a.begin(), "leader");
-  await a.members();
-  const portsOf = async (use: string) => {
-    const { rows } = await client.it.query<{ client_port: number }>(
-      "select client_port from pg_stat_activity where application_name = $1",
-      [use],
-    );
-    return rows.map(({ client_port }) => client_port);
-  };
-  const [lease] = await portsOf("syncline lease");
-  const [other] = await portsOf("syncline");
-  assert.ok(lease !== undefined && gate.hold(lease));
-  assert.ok(other !== undefined && gate.hold(other));
-  const order: string[] = [];
-  const asked = a.members().then(() => order.push("answered"), () => order.push("given up"));
-  const end = async () =>
-    (await client.it.query<{ until: string }>("select until::text from syncline.lease")).rows[0]?.until;
-  // What was said before it was shut has come.
-  await pause(200);
-  const before = await end();
-  await until(async () => await end() !== before, { what: "it is renewed" });
-  order.push("renewed");
-  await asked;
-  assert.deepEqual(order, ["renewed", "given up"]);
-  assert.notEqual(a.figures.epoch, null);
-});
+Deno.test(
+  needs(
+    postgres,
+    "[PG3] who took the lease renews it at its pace, and not as if another one's were about to end",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await using folder = new TempFolder();
+    const leaseMs = 900;
+    await Deno.mkdir(folder.at("a"));
+    await Deno.mkdir(folder.at("b"));
+    const a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs });
+    let renewed = 0;
+    const served = servedState({ renew: () => void renewed++ });
+    const { renew } = Lease.prototype;
+    try {
+      assert.equal(await a.begin(), "leader");
+      await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+      await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs });
+      assert.equal(await b.begin(), "follower");
+      let seen = false;
+      b.onLeader((leader) => seen ||= leader !== null);
+      b.serve(served);
+      await until(() => seen, { what: "it has seen when the lease of the other one ends" });
+      await a[Symbol.asyncDispose]();
+      await until(() => renewed > 0, { what: "it takes the lease" });
+      await b.unserve();
+      assert.equal(await b.begin(), "leader");
+      b.serve(served);
+      await pause(2 * leaseMs);
+      let renewals = 0;
+      Lease.prototype.renew = function () {
+        renewals++;
+        return renew.call(this);
+      };
+      const from = performance.now();
+      await pause(2 * leaseMs);
+      const due = (performance.now() - from) / (leaseMs / 3);
+      assert.ok(renewals > 0 && renewals <= due + 4, `${renewals} renewals where ${due} were due`);
+    } finally {
+      Lease.prototype.renew = renew;
+      await a[Symbol.asyncDispose]();
+    }
+  },
+);
+
+Deno.test(
+  needs(
+    postgres,
+    "[PG4] clocks of servers that are off by an hour, either way and while they run, change nothing",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await using folder = new TempFolder();
+    for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
+    const { now } = Date;
+    const hour = 3_600_000;
+    const off = (ms: number) => Date.now = () => now() + ms;
+    try {
+      off(hour);
+      await using a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
+      assert.equal(await a.begin(), "leader");
+      await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+      off(-hour);
+      await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs: 60_000 });
+      assert.equal(await b.begin(), "follower");
+      await using client = {
+        it: await postgres.client("test_1"),
+        [Symbol.asyncDispose]: () => client.it.end(),
+      };
+      const lease = async () =>
+        (await client.it.query<{ epoch: string; until: string }>(
+          "select epoch, until::text from syncline.lease",
+        ))
+          .rows[0];
+      for (const ms of [hour, -hour, 0]) {
+        off(ms);
+        const before = await lease();
+        await until(async () => (await lease())?.until !== before?.until, { what: "it is renewed" });
+        assert.equal((await lease())?.epoch, before?.epoch);
+        assert.equal(a.leadsSurely, true);
+        assert.equal(await b.begin(), "follower");
+      }
+    } finally {
+      Date.now = now;
+    }
+  },
+);
+
+Deno.test(
+  needs(postgres, "[PG22] where its own connection is silent a lease is renewed by one that is not"),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    await using gate = new Gate(postgres.port);
+    const url = new URL(await postgres.database());
+    await using client = {
+      it: await postgres.client("test_1"),
+      [Symbol.asyncDispose]: () => client.it.end(),
+    };
+    await using folder = new TempFolder();
+    await Deno.mkdir(folder.at("a"));
+    url.port = String(gate.port);
+    await using a = await joinCluster(url.href, { dataDir: folder.at("a"), folder, leaseMs: 60_000 });
+    assert.equal(await a.begin(), "leader");
+    await a.members();
+    const portsOf = async (use: string) => {
+      const { rows } = await client.it.query<{ client_port: number }>(
+        "select client_port from pg_stat_activity where application_name = $1",
+        [use],
+      );
+      return rows.map(({ client_port }) => client_port);
+    };
+    const [lease] = await portsOf("syncline lease");
+    const [other] = await portsOf("syncline");
+    assert.ok(lease !== undefined && gate.hold(lease));
+    assert.ok(other !== undefined && gate.hold(other));
+    const order: string[] = [];
+    const asked = a.members().then(() => order.push("answered"), () => order.push("given up"));
+    const end = async () =>
+      (await client.it.query<{ until: string }>("select until::text from syncline.lease")).rows[0]?.until;
+    // What was said before it was shut has come.
+    await pause(200);
+    const before = await end();
+    await until(async () => await end() !== before, { what: "it is renewed" });
+    order.push("renewed");
+    await asked;
+    assert.deepEqual(order, ["renewed", "given up"]);
+    assert.notEqual(a.figures.epoch, null);
+  },
+);
 
 /** What a lease asks for, at the ms of its clock, by connections that answer or are silent; each can be made to fail. */
 class AskedLease {
@@ -871,37 +950,43 @@ Deno.test("[PG22] by a connection that is lost at once the other one is asked at
   assert.equal(clock.nextAt, null, "nothing is waited for any more");
 });
 
-Deno.test("[PG12] what the database refuses of what a server notes of itself is told, and costs it nothing", async () => {
-  await using postgres = await TestPostgres.start();
-  const url = await postgres.database();
-  await using folder = new TempFolder();
-  const said: string[] = [];
-  const log: Log = (level, message, { error } = {}) => void said.push(`${level} ${message}: ${error}`);
-  await using cluster = await joinCluster(url, { dataDir: folder.path, folder, leaseMs: 600, log });
-  assert.equal(await cluster.begin(), "leader");
-  await using admin = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => admin.it.end() };
-  await admin.it.query("alter table syncline.members drop column lag_ms");
-  let renewed = 0;
-  cluster.serve(servedState({ renew: () => void renewed++ }));
-  const told = () => said.filter((line) => line.includes("notes of itself"));
-  await until(() => told().length > 0, { what: "it is told" });
-  const leaseEnd = async () => {
-    const { rows: [row] } = await admin.it.query<{ ends: string }>(
-      "select until::text as ends from syncline.lease",
-    );
-    return row?.ends;
-  };
-  for (let renewal = 0; renewal < 3; renewal++) {
-    const before = await leaseEnd();
-    await until(async () => await leaseEnd() !== before, { what: "the lease is renewed" });
-  }
-  assert.match(told().join(), /^error The cluster's database refused .*"lag_ms"/, "once");
-  assert.equal(told().length, 1);
-  const { role, awayMs } = cluster.figures;
-  assert.deepEqual({ role, awayMs, renewed }, { role: "leader", awayMs: null, renewed: 0 });
-  // What is refused again after it was taken is told again.
-  await admin.it.query("alter table syncline.members add column lag_ms double precision");
-  await until(async () => (await cluster.members()).length === 1, { what: "it is noted" });
-  await admin.it.query("alter table syncline.members drop column lag_ms");
-  await until(() => told().length === 2, { what: "it is told again" });
-});
+Deno.test(
+  needs(
+    postgres,
+    "[PG12] what the database refuses of what a server notes of itself is told, and costs it nothing",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const url = await postgres.database();
+    await using folder = new TempFolder();
+    const said: string[] = [];
+    const log: Log = (level, message, { error } = {}) => void said.push(`${level} ${message}: ${error}`);
+    await using cluster = await joinCluster(url, { dataDir: folder.path, folder, leaseMs: 600, log });
+    assert.equal(await cluster.begin(), "leader");
+    await using admin = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => admin.it.end() };
+    await admin.it.query("alter table syncline.members drop column lag_ms");
+    let renewed = 0;
+    cluster.serve(servedState({ renew: () => void renewed++ }));
+    const told = () => said.filter((line) => line.includes("notes of itself"));
+    await until(() => told().length > 0, { what: "it is told" });
+    const leaseEnd = async () => {
+      const { rows: [row] } = await admin.it.query<{ ends: string }>(
+        "select until::text as ends from syncline.lease",
+      );
+      return row?.ends;
+    };
+    for (let renewal = 0; renewal < 3; renewal++) {
+      const before = await leaseEnd();
+      await until(async () => await leaseEnd() !== before, { what: "the lease is renewed" });
+    }
+    assert.match(told().join(), /^error The cluster's database refused .*"lag_ms"/, "once");
+    assert.equal(told().length, 1);
+    const { role, awayMs } = cluster.figures;
+    assert.deepEqual({ role, awayMs, renewed }, { role: "leader", awayMs: null, renewed: 0 });
+    // What is refused again after it was taken is told again.
+    await admin.it.query("alter table syncline.members add column lag_ms double precision");
+    await until(async () => (await cluster.members()).length === 1, { what: "it is noted" });
+    await admin.it.query("alter table syncline.members drop column lag_ms");
+    await until(() => told().length === 2, { what: "it is told again" });
+  },
+);

@@ -11,6 +11,7 @@ import { options as allOptions, type OptionValues } from "../../mod/config/optio
 import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica_restore.ts";
 import { bearerOf, startTestServer, type TestServer, type TestSocket } from "../auth/server/test_server.ts";
 import { pause, until } from "../support/waiting.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, functions, notes } from "./support/servers.ts";
 
@@ -31,7 +32,7 @@ const WATCHES_NOTES = {
   modifications: [{ type: "Add", queryId: 0, udfPath: "notes:list", args: {} }],
 };
 
-Deno.test("servers on one PostgreSQL", async (t) => {
+Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   await using postgres = await TestPostgres.start();
   await using rig = await ClusterRig.make(await postgres.database());
   await using open = new AsyncDisposableStack();

@@ -11,67 +11,74 @@ import { VersionError, type VersionStore } from "../../mod/functions/versions/mo
 import { ClusterCode } from "../../mod/server/features/cluster_code.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 /** Of two pieces. */
 const bundle = (fill: number) => new Uint8Array(clusterLimits.versionPieceBytes + 10).fill(fill);
 const streamOf = (bytes: Uint8Array) => new Blob([bytes.slice()]).stream();
 
-Deno.test("[PG20] a version is in the cluster's database as a whole or not at all, and is kept while the log names it", async () => {
-  await using postgres = await TestPostgres.start();
-  const place = parsePostgresUrl(await postgres.database());
-  await using connection = new Connection({ place });
-  const identity = {
-    id: "one",
-    generation: "20300101T000000Z-00000000",
-    first: { seq: 0, ts: 0, sum: "sum" },
-    serviceKey: "key",
-  };
-  assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
-  const statements = statementsFor(place.schema);
-  const versions = new SharedVersions({ connection, statements });
-  const run = (text: string) => connection.query({ name: "", text });
-  const read = async (hash: string) => {
-    const bytes = await versions.read(hash);
-    return bytes === null ? null : new Uint8Array(await new Response(bytes).arrayBuffer());
-  };
-  const nobody = { named: null, seq: 0 };
+Deno.test(
+  needs(
+    postgres,
+    "[PG20] a version is in the cluster's database as a whole or not at all, and is kept while the log names it",
+  ),
+  async () => {
+    await using postgres = await TestPostgres.start();
+    const place = parsePostgresUrl(await postgres.database());
+    await using connection = new Connection({ place });
+    const identity = {
+      id: "one",
+      generation: "20300101T000000Z-00000000",
+      first: { seq: 0, ts: 0, sum: "sum" },
+      serviceKey: "key",
+    };
+    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
+    const statements = statementsFor(place.schema);
+    const versions = new SharedVersions({ connection, statements });
+    const run = (text: string) => connection.query({ name: "", text });
+    const read = async (hash: string) => {
+      const bytes = await versions.read(hash);
+      return bytes === null ? null : new Uint8Array(await new Response(bytes).arrayBuffer());
+    };
+    const nobody = { named: null, seq: 0 };
 
-  // Two at once, of which one waits in the middle.
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  const writer = writable.getWriter();
-  const slow = versions.put("first", () => Promise.resolve(readable), nobody).then(
-    () => true,
-    (error) => error,
-  );
-  await writer.write(bundle(1).subarray(0, clusterLimits.versionPieceBytes));
-  await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
-  await writer.write(bundle(1).subarray(clusterLimits.versionPieceBytes));
-  await writer.close();
-  await slow;
-  assert.deepEqual(await read("first"), bundle(1));
+    // Two at once, of which one waits in the middle.
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    const slow = versions.put("first", () => Promise.resolve(readable), nobody).then(
+      () => true,
+      (error) => error,
+    );
+    await writer.write(bundle(1).subarray(0, clusterLimits.versionPieceBytes));
+    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
+    await writer.write(bundle(1).subarray(clusterLimits.versionPieceBytes));
+    await writer.close();
+    await slow;
+    assert.deepEqual(await read("first"), bundle(1));
 
-  // What is not whole is put there anew, and what is nobody's is removed.
-  await run("delete from syncline.version_pieces where hash = 'first' and piece = 1");
-  await run("insert into syncline.version_pieces values ('nobody', 0, '')");
-  await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
-  assert.deepEqual(await read("first"), bundle(1));
-  const [pieces] = await run("select count(*)::int as count from syncline.version_pieces");
-  assert.equal(pieces?.["count"], 2);
+    // What is not whole is put there anew, and what is nobody's is removed.
+    await run("delete from syncline.version_pieces where hash = 'first' and piece = 1");
+    await run("insert into syncline.version_pieces values ('nobody', 0, '')");
+    await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
+    assert.deepEqual(await read("first"), bundle(1));
+    const [pieces] = await run("select count(*)::int as count from syncline.version_pieces");
+    assert.equal(pieces?.["count"], 2);
 
-  // Named, and nobody came to say that it is served.
-  await run("update syncline.versions set made_at = now() - interval '2 days'");
-  await run(
-    "insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body) values (5, 1, 4, 5, 0, '', '')",
-  );
-  await versions.put("second", () => Promise.resolve(streamOf(bundle(2))), { named: "first", seq: 5 });
-  assert.deepEqual(await read("first"), bundle(1));
-  assert.deepEqual(await versions.list(), []);
-  // The log does not name it any more.
-  await versions.put("third", () => Promise.resolve(streamOf(bundle(3))), { named: "second", seq: 5 });
-  assert.equal(await read("first"), null);
-  assert.deepEqual(await read("second"), bundle(2));
-});
+    // Named, and nobody came to say that it is served.
+    await run("update syncline.versions set made_at = now() - interval '2 days'");
+    await run(
+      "insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body) values (5, 1, 4, 5, 0, '', '')",
+    );
+    await versions.put("second", () => Promise.resolve(streamOf(bundle(2))), { named: "first", seq: 5 });
+    assert.deepEqual(await read("first"), bundle(1));
+    assert.deepEqual(await versions.list(), []);
+    // The log does not name it any more.
+    await versions.put("third", () => Promise.resolve(streamOf(bundle(3))), { named: "second", seq: 5 });
+    assert.equal(await read("first"), null);
+    assert.deepEqual(await read("second"), bundle(2));
+  },
+);
 
 /** A server that does not have the version, and is given its bundle so. */
 function codeOf(dataDir: string, read: ReadableStream<Uint8Array<ArrayBuffer>>): ClusterCode {

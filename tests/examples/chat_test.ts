@@ -5,6 +5,7 @@ import { Child } from "../support/processes/child.ts";
 import { ChatTab as Tab } from "../support/chat_tab.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { chromium, needs } from "../support/services.ts";
 
 const START_MS = 60_000;
 
@@ -69,7 +70,7 @@ async function withBrowser(test: (browser: Browser) => Promise<void>): Promise<v
   }
 }
 
-Deno.test("two people chat in a browser", async (t) => {
+Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
   await withServer((server) =>
     withBrowser(async (browser) => {
       let places = 0;
@@ -262,23 +263,26 @@ Deno.test("two people chat in a browser", async (t) => {
   );
 });
 
-Deno.test("a server that is killed and comes back: what was typed meanwhile arrives once", async () => {
-  await withServer((server, dataDir) =>
-    withBrowser((browser) =>
-      withTabs({ url: server.url, browser }, async ({ ada, linus }) => {
-        await ada.say("before");
-        await linus.sees("Ada", "before");
-        await server.kill();
-        await ada.connection("Offline");
-        await ada.say("typed offline");
-        await ada.page.locator(".message.pending").filter({ hasText: "typed offline" }).waitFor();
-        await ada.connection("1 message waits");
-        await using _again = await serveChat(dataDir, server.port);
-        await linus.sees("Ada", "typed offline");
-        await ada.sees("Ada", "typed offline");
-        await ada.connection("Live");
-        for (const tab of [ada, linus]) assert.deepEqual(await tab.bodies(), ["before", "typed offline"]);
-      })
-    )
-  );
-});
+Deno.test(
+  needs(chromium, "a server that is killed and comes back: what was typed meanwhile arrives once"),
+  async () => {
+    await withServer((server, dataDir) =>
+      withBrowser((browser) =>
+        withTabs({ url: server.url, browser }, async ({ ada, linus }) => {
+          await ada.say("before");
+          await linus.sees("Ada", "before");
+          await server.kill();
+          await ada.connection("Offline");
+          await ada.say("typed offline");
+          await ada.page.locator(".message.pending").filter({ hasText: "typed offline" }).waitFor();
+          await ada.connection("1 message waits");
+          await using _again = await serveChat(dataDir, server.port);
+          await linus.sees("Ada", "typed offline");
+          await ada.sees("Ada", "typed offline");
+          await ada.connection("Live");
+          for (const tab of [ada, linus]) assert.deepEqual(await tab.bodies(), ["before", "typed offline"]);
+        })
+      )
+    );
+  },
+);

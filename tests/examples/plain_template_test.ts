@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { projectDir } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { chromium, needs } from "../support/services.ts";
 
 const template = join(projectDir, "templates/plain");
 
@@ -16,7 +17,10 @@ async function filesOf(folder: string): Promise<Record<string, string>> {
 }
 
 Deno.test({
-  name: "NP2 the page of the plain template shows who comes first a way in, and their tasks in each window",
+  ...needs(
+    chromium,
+    "NP2 the page of the plain template shows who comes first a way in, and their tasks in each window",
+  ),
   // The browser's driver keeps timers and pipes of its own.
   sanitizeOps: false,
   sanitizeResources: false,

@@ -4,78 +4,82 @@ import type { Page } from "playwright-core";
 import { Child } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { chromium, needs } from "../support/services.ts";
 
 const START_MS = 60_000;
 
-Deno.test("two tabs of one user: lists, items, pages and search stay the same in both", async () => {
-  await using dataFolder = new TempFolder();
-  const dataDir = dataFolder.path;
-  await using server = new Child({
-    args: [
-      ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
-      ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
-    ],
-  });
-  const [url] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
-  const browser = await launchChromium();
-  try {
-    const context = await browser.newContext();
-    const errors: string[] = [];
-    const open = async () => {
-      const page = await context.newPage();
-      page.setDefaultTimeout(20_000);
-      page.on("pageerror", (error) => errors.push(error.message));
-      await page.goto(url);
-      return page;
-    };
-    const one = await open();
-    await one.getByRole("button", { name: "Create an account" }).click();
-    await one.getByLabel("Email address").fill("ada@example.com");
-    await one.getByLabel("Password").fill("correct horse");
-    await one.getByRole("button", { name: "Create account", exact: true }).click();
-    await one.getByText("A fresh start.").waitFor();
+Deno.test(
+  needs(chromium, "two tabs of one user: lists, items, pages and search stay the same in both"),
+  async () => {
+    await using dataFolder = new TempFolder();
+    const dataDir = dataFolder.path;
+    await using server = new Child({
+      args: [
+        ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
+        ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
+      ],
+    });
+    const [url] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
+    const browser = await launchChromium();
+    try {
+      const context = await browser.newContext();
+      const errors: string[] = [];
+      const open = async () => {
+        const page = await context.newPage();
+        page.setDefaultTimeout(20_000);
+        page.on("pageerror", (error) => errors.push(error.message));
+        await page.goto(url);
+        return page;
+      };
+      const one = await open();
+      await one.getByRole("button", { name: "Create an account" }).click();
+      await one.getByLabel("Email address").fill("ada@example.com");
+      await one.getByLabel("Password").fill("correct horse");
+      await one.getByRole("button", { name: "Create account", exact: true }).click();
+      await one.getByText("A fresh start.").waitFor();
 
-    await one.getByLabel("Name of a new list").fill("Groceries");
-    await one.getByLabel("Name of a new list").press("Enter");
-    await one.getByRole("heading", { name: "Groceries" }).waitFor();
-    const other = await open();
-    await other.getByRole("heading", { name: "Groceries" }).waitFor();
+      await one.getByLabel("Name of a new list").fill("Groceries");
+      await one.getByLabel("Name of a new list").press("Enter");
+      await one.getByRole("heading", { name: "Groceries" }).waitFor();
+      const other = await open();
+      await other.getByRole("heading", { name: "Groceries" }).waitFor();
 
-    for (let n = 1; n <= 23; n++) await add(one, `item ${n}`);
-    await add(one, "oat milk <i>now</i>");
-    await row(other, "oat milk <i>now</i>").waitFor();
-    assert.equal(await other.locator(".item").count(), 20);
-    await other.getByRole("button", { name: "Show more" }).click();
-    await row(other, "item 1").waitFor();
-    assert.equal(await other.locator(".item").count(), 24);
+      for (let n = 1; n <= 23; n++) await add(one, `item ${n}`);
+      await add(one, "oat milk <i>now</i>");
+      await row(other, "oat milk <i>now</i>").waitFor();
+      assert.equal(await other.locator(".item").count(), 20);
+      await other.getByRole("button", { name: "Show more" }).click();
+      await row(other, "item 1").waitFor();
+      assert.equal(await other.locator(".item").count(), 24);
 
-    await row(one, "item 23").check();
-    await other.getByRole("button", { name: "Done", exact: true }).click();
-    await row(other, "item 23").waitFor();
-    assert.equal(await other.locator(".item").count(), 1);
-    await other.getByRole("button", { name: "Delete: item 23" }).click();
-    await other.getByText("Nothing is done yet.").waitFor();
+      await row(one, "item 23").check();
+      await other.getByRole("button", { name: "Done", exact: true }).click();
+      await row(other, "item 23").waitFor();
+      assert.equal(await other.locator(".item").count(), 1);
+      await other.getByRole("button", { name: "Delete: item 23" }).click();
+      await other.getByText("Nothing is done yet.").waitFor();
 
-    await other.getByLabel("Search in all lists").fill("oat mi");
-    await row(other, "oat milk <i>now</i>").waitFor();
-    assert.equal(await other.locator(".item").count(), 1);
+      await other.getByLabel("Search in all lists").fill("oat mi");
+      await row(other, "oat milk <i>now</i>").waitFor();
+      assert.equal(await other.locator(".item").count(), 1);
 
-    await other.getByRole("button", { name: "Sign out" }).click();
-    await other.getByRole("button", { name: "Sign in", exact: true }).waitFor();
-    await one.getByRole("button", { name: "Sign in", exact: true }).waitFor();
-    await one.getByLabel("Email address").fill("ada@example.com");
-    await one.getByLabel("Password").fill("wrong password");
-    await one.getByRole("button", { name: "Sign in", exact: true }).click();
-    await one.getByRole("alert").filter({ hasText: "The email address or the password is wrong" })
-      .waitFor();
-    await one.getByLabel("Password").fill("correct horse");
-    await one.getByRole("button", { name: "Sign in", exact: true }).click();
-    await one.getByRole("heading", { name: "Groceries" }).waitFor();
-    assert.deepEqual(errors, []);
-  } finally {
-    await browser.close();
-  }
-});
+      await other.getByRole("button", { name: "Sign out" }).click();
+      await other.getByRole("button", { name: "Sign in", exact: true }).waitFor();
+      await one.getByRole("button", { name: "Sign in", exact: true }).waitFor();
+      await one.getByLabel("Email address").fill("ada@example.com");
+      await one.getByLabel("Password").fill("wrong password");
+      await one.getByRole("button", { name: "Sign in", exact: true }).click();
+      await one.getByRole("alert").filter({ hasText: "The email address or the password is wrong" })
+        .waitFor();
+      await one.getByLabel("Password").fill("correct horse");
+      await one.getByRole("button", { name: "Sign in", exact: true }).click();
+      await one.getByRole("heading", { name: "Groceries" }).waitFor();
+      assert.deepEqual(errors, []);
+    } finally {
+      await browser.close();
+    }
+  },
+);
 
 async function add(page: Page, text: string): Promise<void> {
   const box = page.getByLabel("What there is to do");

@@ -6,10 +6,13 @@ import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.
 import { startTestServer } from "../auth/server/test_server.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { chromium, needs } from "../support/services.ts";
 
 Deno.test({
-  name:
+  ...needs(
+    chromium,
     "OA1 OA10 OA11 OK1 OK4 PF1 PF2 a person signs in on the todo page with a provider, links, unlinks, and signs out in two tabs",
+  ),
   // The browser's driver and the provider keep timers and pipes of their own.
   sanitizeOps: false,
   sanitizeResources: false,

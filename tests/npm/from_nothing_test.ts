@@ -7,6 +7,7 @@ import { join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
 import { projectDir } from "../support/processes/child.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { chromium, needs, npm } from "../support/services.ts";
 import { until } from "../support/waiting.ts";
 import {
   changesSchema,
@@ -32,14 +33,8 @@ const NO_NETWORK = {
   npm_config_fetch_retries: "0",
 };
 
-Deno.test("from nothing to an app with Node alone", async (test) => {
-  const opened = await Registry.start();
-  if (typeof opened === "string") {
-    // deno-lint-ignore no-console
-    console.log(`npm cannot install here, so the packages are not tried:\n${opened}`);
-    return;
-  }
-  await using registry = opened;
+Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => {
+  await using registry = await Registry.start();
   await using machine = await NodeMachine.create(registry.npmrc);
   const figures: string[] = [];
   const t = new Way(test);
@@ -236,12 +231,12 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
     );
   });
 
-  await t.step("NP12 the app goes to another server: deploy, two browsers, a migration, back", async () => {
+  await t.step("NP12 the app goes to another server: deploy, two browsers, a migration, back", async (t) => {
     await machine.done("npm run build", { at: "my-app", env: NO_NETWORK });
     await using production = await Production.start(machine);
     figures.push(`deploy of an unchanged app: ${seconds(await deploys(production))}`);
     await twoClients(machine, production.url);
-    await twoTabs(production.url);
+    await t.step({ ...needs(chromium, "two browsers"), fn: () => twoTabs(production.url) });
     await changesSchema(machine, production);
     await refusesDeploys(machine, production);
   });
@@ -259,7 +254,7 @@ class Way {
     this.#test = test;
   }
 
-  async step(name: string, run: () => Promise<void>): Promise<void> {
+  async step(name: string, run: (t: Deno.TestContext) => Promise<void>): Promise<void> {
     if (this.#open) this.#open = await this.#test.step(name, run);
   }
 }

@@ -7,7 +7,8 @@ import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { TusClient } from "./support/tus.ts";
-import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
+import { needs, swift } from "../support/services.ts";
+import { SwiftServer } from "./support/swift_server.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause } from "../support/waiting.ts";
 
@@ -134,11 +135,8 @@ Deno.test("blobs in a folder", async (t) => {
   await contract(t, () => LocalBlobs.open(join(dir, "storage")));
 });
 
-const missing = await swiftMissing();
-
 Deno.test({
-  name: `blobs in a bucket${missing === null ? "" : ` (left out: ${missing})`}`,
-  ignore: missing !== null,
+  ...needs(swift, "blobs in a bucket"),
   fn: async (t) => {
     await using server = await SwiftServer.start();
     const { endpoint, accessKeyId, secretAccessKey } = server;

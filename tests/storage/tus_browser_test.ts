@@ -10,6 +10,7 @@ import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { resumable } from "./support/tus.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { chromium, needs } from "../support/services.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -69,58 +70,61 @@ function servePage(): { readonly url: string } & AsyncDisposable {
   };
 }
 
-Deno.test("RU13 a page of another origin uploads in pieces, over a line that breaks", async () => {
-  await using dataFolder = new TempFolder();
-  const dataDir = dataFolder.path;
-  await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions" });
-  await using proxy = new FaultProxy(server.port);
-  await using origin = servePage();
-  const browser = await launchChromium();
-  try {
-    const page = await browser.newPage();
-    await page.goto(origin.url);
-    const uploadUrl = async () =>
-      `http://127.0.0.1:${proxy.port}${await server.call("mutation", "files:generate")}`;
-    let [patches, cuts] = [0, 0];
-    await page.route("**/resumable/**", async (route) => {
-      if (route.request().method() !== "PATCH" || ++patches % 3 !== 2) return await route.continue();
-      await route.continue();
-      setTimeout(() => {
-        while (proxy.strike("cut", 0)) cuts++;
-      }, 10 * patches);
-    });
-    const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
-    const check = async (id: string | undefined, size: number) => {
-      const response = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`);
-      assert.equal(response.headers.get("content-type"), "application/x-test");
-      assert.match(response.headers.get("content-disposition") ?? "", /gr%C3%B6%C3%9Fe\.bin/);
-      assert.equal(sha256(await response.bytes()), sha256(contents(size)));
-    };
-    type Run<Result> = (url: string, size: number) => Promise<Result>;
-    const withTus = await page.evaluate(
-      ([url, size]) =>
-        (globalThis as unknown as { uploadWithTus: Run<string> }).uploadWithTus(String(url), Number(size)),
-      [resumable(await uploadUrl()), BYTES],
-    );
-    await check(withTus, BYTES);
-    for (const size of [BYTES, 1_000]) {
-      const { id, last } = await page.evaluate(
+Deno.test(
+  needs(chromium, "RU13 a page of another origin uploads in pieces, over a line that breaks"),
+  async () => {
+    await using dataFolder = new TempFolder();
+    const dataDir = dataFolder.path;
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions" });
+    await using proxy = new FaultProxy(server.port);
+    await using origin = servePage();
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      await page.goto(origin.url);
+      const uploadUrl = async () =>
+        `http://127.0.0.1:${proxy.port}${await server.call("mutation", "files:generate")}`;
+      let [patches, cuts] = [0, 0];
+      await page.route("**/resumable/**", async (route) => {
+        if (route.request().method() !== "PATCH" || ++patches % 3 !== 2) return await route.continue();
+        await route.continue();
+        setTimeout(() => {
+          while (proxy.strike("cut", 0)) cuts++;
+        }, 10 * patches);
+      });
+      const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+      const check = async (id: string | undefined, size: number) => {
+        const response = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`);
+        assert.equal(response.headers.get("content-type"), "application/x-test");
+        assert.match(response.headers.get("content-disposition") ?? "", /gr%C3%B6%C3%9Fe\.bin/);
+        assert.equal(sha256(await response.bytes()), sha256(contents(size)));
+      };
+      type Run<Result> = (url: string, size: number) => Promise<Result>;
+      const withTus = await page.evaluate(
         ([url, size]) =>
-          (globalThis as unknown as { uploadWithTodo: Run<{ id: string; last: number }> })
-            .uploadWithTodo(String(url), Number(size)),
-        [await uploadUrl(), size],
+          (globalThis as unknown as { uploadWithTus: Run<string> }).uploadWithTus(String(url), Number(size)),
+        [resumable(await uploadUrl()), BYTES],
       );
-      await check(id, size);
-      assert.equal(last, size);
+      await check(withTus, BYTES);
+      for (const size of [BYTES, 1_000]) {
+        const { id, last } = await page.evaluate(
+          ([url, size]) =>
+            (globalThis as unknown as { uploadWithTodo: Run<{ id: string; last: number }> })
+              .uploadWithTodo(String(url), Number(size)),
+          [await uploadUrl(), size],
+        );
+        await check(id, size);
+        assert.equal(last, size);
+      }
+      const said = await page.evaluate(
+        (url) => (globalThis as unknown as { refusal(url: string): Promise<string> }).refusal(url),
+        `${await uploadUrl()}x`,
+      );
+      assert.equal(said, "The upload URL is not valid");
+      assert.ok(cuts > 1, `${cuts} connections were cut`);
+    } finally {
+      await browser.close();
+      await server.stop();
     }
-    const said = await page.evaluate(
-      (url) => (globalThis as unknown as { refusal(url: string): Promise<string> }).refusal(url),
-      `${await uploadUrl()}x`,
-    );
-    assert.equal(said, "The upload URL is not valid");
-    assert.ok(cuts > 1, `${cuts} connections were cut`);
-  } finally {
-    await browser.close();
-    await server.stop();
-  }
-});
+  },
+);

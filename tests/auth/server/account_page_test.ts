@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { launchChromium } from "../../support/chromium.ts";
 import { startSmtpServer } from "../mail/smtp_server.ts";
 import { startTestServer } from "./test_server.ts";
+import { chromium, needs } from "../../support/services.ts";
 
 const password = "correct horse";
 
 Deno.test({
-  name: "CO5 links of the server's own page work after a click and not before",
+  ...needs(chromium, "CO5 links of the server's own page work after a click and not before"),
   // The browser's driver keeps timers and pipes of its own.
   sanitizeOps: false,
   sanitizeResources: false,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { launchChromium } from "../../support/chromium.ts";
+import { chromium, needs } from "../../support/services.ts";
 import { follow } from "../support/follow.ts";
 import { openIdSecret, type OpenIdServer, startOpenIdServer } from "../support/open_id_server.ts";
 import { signed, type SigningKey, signingKey } from "../support/stand_in.ts";
@@ -202,8 +203,10 @@ Deno.test({
 });
 
 Deno.test({
-  name:
+  ...needs(
+    chromium,
     "OA10 OA11 OK1 OK4 a person signs in with another account in a browser, links, unlinks and signs out in two tabs",
+  ),
   // The browser's driver and the provider keep timers and pipes of their own.
   sanitizeOps: false,
   sanitizeResources: false,

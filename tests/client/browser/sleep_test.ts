@@ -5,6 +5,7 @@ import { FaultProxy } from "../support/fault_proxy.ts";
 import { BarePage } from "./support/bare_page.ts";
 import { withClientPage } from "./support/client_page.ts";
 import { pause } from "../../support/waiting.ts";
+import { chromium, needs } from "../../support/services.ts";
 
 /** About a second is aimed at; a busy machine must not fail a healthy run. */
 const AWAKE_MS_MAX = 12_000;
@@ -47,67 +48,73 @@ const sleepAnHour = (): void => {
   (globalThis as unknown as Scope).slept += 3_600_000;
 };
 
-Deno.test("a page that wakes shows what was written while it slept, about at once", async (t) => {
-  await withClientPage(async ({ browser, server }) => {
-    const http = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);
-    await using proxy = new FaultProxy(server.port);
-    const page = await BarePage.open(browser, `http://127.0.0.1:${server.port}/`);
-    await page.evaluate(subscribe, `http://127.0.0.1:${proxy.port}`);
-    await page.until(shows, 0);
-    const lifecycle = (state: "frozen" | "active") => page.send("Page.setWebLifecycleState", { state });
-    const network = (offline: boolean) =>
-      page.send("Network.emulateNetworkConditions", {
-        ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 },
+Deno.test(
+  needs(chromium, "a page that wakes shows what was written while it slept, about at once"),
+  async (t) => {
+    await withClientPage(async ({ browser, server }) => {
+      const http = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);
+      await using proxy = new FaultProxy(server.port);
+      const page = await BarePage.open(browser, `http://127.0.0.1:${server.port}/`);
+      await page.evaluate(subscribe, `http://127.0.0.1:${proxy.port}`);
+      await page.until(shows, 0);
+      const lifecycle = (state: "frozen" | "active") => page.send("Page.setWebLifecycleState", { state });
+      const network = (offline: boolean) =>
+        page.send("Network.emulateNetworkConditions", {
+          ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 },
+        });
+      let written = 0;
+
+      /** A write while the page sleeps; fails when the page shows it late, or saw it in its sleep. */
+      const sleeps = async (sleep: () => Promise<void>, wake: () => Promise<void>) => {
+        await sleep();
+        const before = written++;
+        await http.mutation("entries:append", { author: "a", n: written });
+        await pause(SLEEP_MS);
+        assert(await page.evaluate(shows, before), "it saw the write in its sleep");
+        const startedAt = performance.now();
+        await wake();
+        await page.until(shows, written);
+        const ms = performance.now() - startedAt;
+        // deno-lint-ignore no-console
+        console.log(`right ${ms.toFixed(0)} ms after waking`);
+        assert(ms < AWAKE_MS_MAX);
+      };
+      const freeze = async () => {
+        await lifecycle("frozen");
+        const before = await page.evaluate(ticks, null);
+        await pause(300);
+        assert.equal(await page.evaluate(ticks, null), before, "timers stand still");
+      };
+
+      await t.step("a frozen page whose connection lives", async () => {
+        await sleeps(freeze, async () => {
+          await lifecycle("active");
+        });
       });
-    let written = 0;
 
-    /** A write while the page sleeps; fails when the page shows it late, or saw it in its sleep. */
-    const sleeps = async (sleep: () => Promise<void>, wake: () => Promise<void>) => {
-      await sleep();
-      const before = written++;
-      await http.mutation("entries:append", { author: "a", n: written });
-      await pause(SLEEP_MS);
-      assert(await page.evaluate(shows, before), "it saw the write in its sleep");
-      const startedAt = performance.now();
-      await wake();
-      await page.until(shows, written);
-      const ms = performance.now() - startedAt;
-      // deno-lint-ignore no-console
-      console.log(`right ${ms.toFixed(0)} ms after waking`);
-      assert(ms < AWAKE_MS_MAX);
-    };
-    const freeze = async () => {
-      await lifecycle("frozen");
-      const before = await page.evaluate(ticks, null);
-      await pause(300);
-      assert.equal(await page.evaluate(ticks, null), before, "timers stand still");
-    };
+      await t.step(
+        "an hour of sleep over which the network forgot the connection without a word",
+        async () => {
+          await sleeps(async () => {
+            await freeze();
+            assert(proxy.strike("halfOpen", 0));
+          }, async () => {
+            await page.evaluate(sleepAnHour, null);
+            await lifecycle("active");
+          });
+        },
+      );
 
-    await t.step("a frozen page whose connection lives", async () => {
-      await sleeps(freeze, async () => {
-        await lifecycle("active");
+      await t.step("a page that was offline", async () => {
+        await page.send("Network.enable");
+        await sleeps(async () => {
+          await network(true);
+          proxy.strike("cut", 0);
+          await page.until(waits, null);
+        }, async () => {
+          await network(false);
+        });
       });
     });
-
-    await t.step("an hour of sleep over which the network forgot the connection without a word", async () => {
-      await sleeps(async () => {
-        await freeze();
-        assert(proxy.strike("halfOpen", 0));
-      }, async () => {
-        await page.evaluate(sleepAnHour, null);
-        await lifecycle("active");
-      });
-    });
-
-    await t.step("a page that was offline", async () => {
-      await page.send("Network.enable");
-      await sleeps(async () => {
-        await network(true);
-        proxy.strike("cut", 0);
-        await page.until(waits, null);
-      }, async () => {
-        await network(false);
-      });
-    });
-  });
-});
+  },
+);

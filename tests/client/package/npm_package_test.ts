@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { launchChromium } from "../../support/chromium.ts";
+import { chromium, needs, npm } from "../../support/services.ts";
 import { NodeProject } from "./support/node_project.ts";
 import { nodeScript } from "./support/node_script.ts";
 import { LanguageServer } from "../../npm/support/language_server.ts";
@@ -22,7 +23,14 @@ async function serve(flags: readonly string[], test: (url: string) => Promise<vo
   await test(`http://127.0.0.1:${server.port}`);
 }
 
-async function buildPackage(): Promise<string> {
+let built: Promise<string> | null = null;
+
+/** Builds the package, once for all tests. Returns what the build prints. */
+function buildPackage(): Promise<string> {
+  return built ??= runBuild();
+}
+
+async function runBuild(): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["task", "--quiet", "build:client"],
     cwd: projectDir,
@@ -32,7 +40,7 @@ async function buildPackage(): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-Deno.test("the npm package is small and works where apps use it", async (t) => {
+Deno.test("the npm package is small and its types need React alone", async (t) => {
   await t.step("the build prints the sizes, and they are within their limits", async () => {
     const printed = await buildPackage();
     // deno-lint-ignore no-console
@@ -52,14 +60,11 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
       assert.deepEqual(imported.filter((from) => !from.startsWith(".") && from !== "react"), [], name);
     }
   });
+});
 
-  const created = await NodeProject.create();
-  if (created.project === null) {
-    // deno-lint-ignore no-console
-    console.log(`npm cannot install here, so the package is not tried in projects:\n${created.reason}`);
-    return;
-  }
-  await using project = created.project;
+Deno.test(needs(npm, "the npm package works in projects that install it"), async (t) => {
+  await buildPackage();
+  await using project = await NodeProject.create();
 
   await t.step("in plain Node it subscribes, calls and lets the program end", async () => {
     await Deno.mkdir(join(project.dir, "script"));
@@ -145,34 +150,37 @@ export const twice = query({
     assert.deepEqual(["notes:list", "own:twice"].filter((path) => !paths.includes(path)), []);
   });
 
-  await t.step("a page that Vite builds is live in two tabs", async () => {
-    await project.node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn");
-    const script = await builtScript(project);
-    // What only functions need is left out: the package's texts about tables, and zod.
-    const needed = await Deno.readTextFile(join(projectDir, "dist/client/server.js"));
-    assert.match(needed, ONLY_FUNCTIONS);
-    assert.doesNotMatch(script, ONLY_FUNCTIONS);
-    await serve(["--static", join(project.dir, "dist")], async (url) => {
-      const browser = await launchChromium();
-      try {
-        const context = await browser.newContext();
-        const [here, there] = await Promise.all([context.newPage(), context.newPage()]);
-        const errors: string[] = [];
-        for (const page of [here, there]) {
-          page.on("pageerror", ({ message }) => errors.push(message));
-          await page.goto(url);
-          await page.getByRole("status").filter({ hasText: "webSocket" }).waitFor();
+  await t.step({
+    ...needs(chromium, "a page that Vite builds is live in two tabs"),
+    fn: async () => {
+      await project.node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn");
+      const script = await builtScript(project);
+      // What only functions need is left out: the package's texts about tables, and zod.
+      const needed = await Deno.readTextFile(join(projectDir, "dist/client/server.js"));
+      assert.match(needed, ONLY_FUNCTIONS);
+      assert.doesNotMatch(script, ONLY_FUNCTIONS);
+      await serve(["--static", join(project.dir, "dist")], async (url) => {
+        const browser = await launchChromium();
+        try {
+          const context = await browser.newContext();
+          const [here, there] = await Promise.all([context.newPage(), context.newPage()]);
+          const errors: string[] = [];
+          for (const page of [here, there]) {
+            page.on("pageerror", ({ message }) => errors.push(message));
+            await page.goto(url);
+            await page.getByRole("status").filter({ hasText: "webSocket" }).waitFor();
+          }
+          await here.getByRole("button", { name: "Add" }).click();
+          await there.getByText("note 0").waitFor();
+          await there.getByRole("button", { name: "Add" }).click();
+          await here.getByText("note 1").waitFor();
+          assert.deepEqual(await here.getByRole("listitem").allTextContents(), ["note 1", "note 0"]);
+          assert.deepEqual(errors, []);
+        } finally {
+          await browser.close();
         }
-        await here.getByRole("button", { name: "Add" }).click();
-        await there.getByText("note 0").waitFor();
-        await there.getByRole("button", { name: "Add" }).click();
-        await here.getByText("note 1").waitFor();
-        assert.deepEqual(await here.getByRole("listitem").allTextContents(), ["note 1", "note 0"]);
-        assert.deepEqual(errors, []);
-      } finally {
-        await browser.close();
-      }
-    });
+      });
+    },
   });
 });
 

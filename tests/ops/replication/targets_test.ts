@@ -9,7 +9,8 @@ import {
 import { BucketTarget } from "../../../mod/ops/replication/target/bucket_target.ts";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
-import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+import { needs, swift } from "../../support/services.ts";
+import { SwiftServer } from "../../storage/support/swift_server.ts";
 import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
 import { triedFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
@@ -324,12 +325,8 @@ Deno.test("[RP3] a bucket without conditional writes is a target too", async () 
   await behaves(target, folder);
 });
 
-const missing = await swiftMissing();
 Deno.test({
-  name: `[RP3] [RP5] [RP15] a bucket of a real S3 server is a target${
-    missing === null ? "" : ` (left out: ${missing})`
-  }`,
-  ignore: missing !== null,
+  ...needs(swift, "[RP3] [RP5] [RP15] a bucket of a real S3 server is a target"),
   fn: async () => {
     await using folder = new TempFolder();
     await using swift = await SwiftServer.start();

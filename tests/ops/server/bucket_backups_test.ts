@@ -10,12 +10,12 @@ import { projectDir } from "../../support/processes/child.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 import { startWorld } from "../admin/support/world.ts";
-import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+import { needs, swift } from "../../support/services.ts";
+import { SwiftServer } from "../../storage/support/swift_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 
 const MiB = 1024 * 1024;
-const missing = await swiftMissing();
 const functions = "tests/storage/functions";
 
 async function namesIn(place: BucketPlace): Promise<string[]> {
@@ -42,8 +42,7 @@ async function restore(
 }
 
 Deno.test({
-  name: `backups in a bucket${missing === null ? "" : ` (left out: ${missing})`}`,
-  ignore: missing !== null,
+  ...needs(swift, "backups in a bucket"),
   fn: async (t) => {
     await using swift = await SwiftServer.start();
     const { endpoint, accessKeyId, secretAccessKey } = swift;

@@ -5,12 +5,6 @@
 import { join } from "node:path";
 import { until } from "../../support/waiting.ts";
 
-const PROGRAMS = [
-  "swift-proxy-server",
-  "swift-account-server",
-  "swift-container-server",
-  "swift-object-server",
-];
 const START_MS = 40_000;
 /** Debian's own, which finds the packages of Swift. */
 const PYTHON = "/usr/bin/python3";
@@ -25,17 +19,6 @@ for name, port in zip(sys.argv[1::2], sys.argv[2::2]):
     builder.get_ring().save(f"{name}.ring.gz")
 `;
 const decoder = new TextDecoder();
-
-/** Why there can be no server here, or `null`. */
-export async function swiftMissing(): Promise<string | null> {
-  for (const program of [...PROGRAMS, "memcached"]) {
-    const { success } = await new Deno.Command("sh", { args: ["-c", `command -v ${program}`] }).output();
-    if (!success) {
-      return `${program} is not installed: apt-get install swift-proxy swift-account swift-container swift-object memcached`;
-    }
-  }
-  return null;
-}
 
 function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

@@ -19,8 +19,8 @@ export class NodeProject implements AsyncDisposable {
     this.dir = dir;
   }
 
-  /** Copies the project's files and installs the package built last; `null`, and why, when npm cannot install. */
-  static async create(): Promise<{ project: NodeProject } | { project: null; reason: string }> {
+  /** Copies the project's files and installs the package built last. */
+  static async create(): Promise<NodeProject> {
     const project = new NodeProject(await Deno.makeTempDir({ prefix: "syncline_npm_" }));
     try {
       await copyFolder(sources, project.dir);
@@ -31,9 +31,8 @@ export class NodeProject implements AsyncDisposable {
       const install = await project.run("npm", [
         ..."install --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error".split(" "),
       ]);
-      if (install.success) return { project };
-      await project[Symbol.asyncDispose]();
-      return { project: null, reason: install.text };
+      assert(install.success, install.text);
+      return project;
     } catch (error) {
       await project[Symbol.asyncDispose]();
       throw error;
