@@ -1,6 +1,6 @@
 /**
- * The server's modules as a few files: a process that loads hundreds of them spends more on finding and reading than on
- * running them. Run by itself, it prints what it made, for builds that may not start the bundler.
+ * Bundles the server's modules into a few files, because finding and reading hundreds of modules dominates start time.
+ * When run as a program, prints the result, for builds that have no permission to start the bundler.
  */
 import * as esbuild from "esbuild";
 import { dirname, join, relative } from "node:path";
@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 import { type BundledFile, bundleFolder } from "./bundled_files.ts";
 
 const projectDir = fileURLToPath(new URL("../../", import.meta.url));
-/** The root of the program from where the files stand. */
+/** Path from the bundles to the root of the program. */
 const ROOT = "../../";
 
-/** Modules that processes begin with: those of a server have much in common, and load parts of it late. */
+/** Entry modules. Those of the server share most code and load some of it lazily. */
 const SERVER = ["main.ts", "cli.ts", "mod/server/workers/main.ts"];
-/** Each of these has what it needs for itself. */
+/** Entry modules bundled separately. */
 const HELPERS = [
   "mod/ops/backups/scheduled/folder_process.ts",
   "mod/ops/log/process/process.ts",
@@ -21,19 +21,19 @@ const HELPERS = [
   "mod/ops/replication/process/main.ts",
   "mod/storage/thumbnails/process.ts",
 ];
-/** One file each, with nothing left to load when app code runs. */
+/** One file each, so that nothing is loaded after app code starts. */
 const ISOLATES = ["mod/server/isolate_entry.ts", "mod/functions/isolate/main.ts"];
-/** What of the program is in bundles. */
+/** The bundled entry modules. */
 export const ENTRIES: readonly string[] = [...SERVER, ...HELPERS, ...ISOLATES];
 
-/** Builds them. Whoever is done with the bundler ends it: `esbuild.stop()`. */
+/** Builds the bundles. The caller stops the bundler with `esbuild.stop()`. */
 export async function makeBundles(): Promise<BundledFile[]> {
   const built = await Promise.all([
     bundled(SERVER, { late: true }),
     ...HELPERS.map((entry) => bundled([entry], { late: true })),
     ...ISOLATES.map((entry) => bundled([entry], { late: false })),
   ]);
-  // Entries stay where they are looked for. The runtime takes longer for a large file of TypeScript.
+  // Entries keep their paths. Plain JavaScript loads faster than a large TypeScript file.
   const shims = ENTRIES.map((entry) => ({
     path: entry,
     text: `import ${JSON.stringify(address(dirname(entry), `${bundleFolder}/${nameOf(entry)}.js`))};\n`,
@@ -41,7 +41,7 @@ export async function makeBundles(): Promise<BundledFile[]> {
   return [...built.flat(), ...shims];
 }
 
-/** `late`: what is imported while a process runs stays a file of its own. */
+/** With `late`, modules imported dynamically remain separate files. */
 async function bundled(
   entries: readonly string[],
   { late }: { readonly late: boolean },
@@ -57,14 +57,14 @@ async function bundled(
     format: "esm",
     platform: "neutral",
     target: "esnext",
-    // Lines stay: what is told of a fault is found in the sources by them.
+    // Keep line breaks, so that stack traces can be mapped to the sources.
     minifySyntax: true,
     keepNames: true,
     logLevel: "error",
     plugins: [{
       name: "places",
       setup(build) {
-        // Packages, and modules of the runtime.
+        // npm packages and runtime modules.
         build.onResolve({ filter: /^[^./]/ }, ({ path }) => ({ path, external: true }));
         build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
           const place = relative(projectDir, path);
@@ -77,7 +77,7 @@ async function bundled(
   return outputFiles.map(({ path, text }) => ({ path: relative(projectDir, path), text }));
 }
 
-/** The text of a module that knows where it would stand, and whether the process begins with it. */
+/** The bundle with its original module URL, and whether it is the entry of the process. */
 function placed(
   text: string,
   { place, begins }: { readonly place: string; readonly begins: boolean },
@@ -88,12 +88,12 @@ function placed(
     .replaceAll(/import\.meta\.url\b/g, url);
 }
 
-/** A name for an entry among the files of all. */
+/** Returns a unique file name for an entry. */
 function nameOf(entry: string): string {
   return entry.replace(/\.ts$/, "").replaceAll("/", "_");
 }
 
-/** How a module in a folder names a file. */
+/** Returns the import specifier of a file relative to a folder. */
 function address(folder: string, file: string): string {
   const path = relative(folder, file);
   return path.startsWith(".") ? path : `./${path}`;

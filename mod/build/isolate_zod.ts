@@ -1,12 +1,12 @@
 /**
- * `deno task build:zod`: prints zod as one module, which isolates load twice, under two addresses: once for the service and
- * once for app code. The package has a hundred files, and each process would look up, read and compile every one of them.
+ * `deno task build:zod`: prints zod as one module. Isolates load it twice, once for the service and once for app code, and
+ * loading the package's hundred files in each process is slow.
  */
 import { build, stop } from "esbuild";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The text of the module. */
+/** Returns the source of the module. */
 export async function isolateZod(): Promise<string> {
   const entry = fileURLToPath(import.meta.resolve("zod"));
   const license = await Deno.readTextFile(join(dirname(entry), "LICENSE"));
@@ -21,7 +21,7 @@ export async function isolateZod(): Promise<string> {
     logLevel: "warning",
   });
   await stop();
-  if (file === undefined) throw new Error("The builder gave no file");
+  if (file === undefined) throw new Error("esbuild produced no output");
   return file.text;
 }
 

@@ -1,16 +1,16 @@
-/** The npm packages that the server needs on this kind of machine, and where the runtime keeps them. */
+/** Finds the npm packages the server needs on this platform, and their location in Deno's cache. */
 
-/** A package in the cache of the runtime. */
+/** A package in Deno's cache. */
 export interface CachedPackage {
-  /** Its name in `deno.lock`. */
+  /** The name in `deno.lock`. */
   readonly id: string;
-  /** Absolute path of its folder. */
+  /** Absolute path of the package folder. */
   readonly folder: string;
-  /** Path of that folder below that of the registry. */
+  /** Path of the package folder relative to the registry folder. */
   readonly place: string;
 }
 
-/** What `deno info --json` says. */
+/** Output of `deno info --json`. */
 interface ModuleGraph {
   readonly modules: readonly {
     readonly kind?: string;
@@ -30,7 +30,7 @@ interface ModuleGraph {
   >;
 }
 
-/** What `deno.lock` and a package.json say of where a package runs. */
+/** Platform fields of `deno.lock` and package.json. */
 interface Platforms {
   readonly os?: readonly string[];
   readonly cpu?: readonly string[];
@@ -42,7 +42,7 @@ type Lock = { readonly npm: Readonly<Record<string, Platforms>> };
 const OS: Readonly<Record<string, string>> = { darwin: "darwin", linux: "linux", freebsd: "freebsd" };
 const CPU: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "arm64" };
 
-/** The packages behind modules and, of all packages, what they depend on. Throws when one is not in the cache. */
+/** Returns the packages used by the modules, with their dependencies. Throws if one is not in the cache. */
 export async function neededPackages(
   entries: readonly string[],
   lockFile: string,
@@ -54,7 +54,7 @@ export async function neededPackages(
     const wanted = new Set(modules.flatMap(({ npmPackage }) => npmPackage ?? []));
     for (const id of wanted) {
       const found = npmPackages[id];
-      // Those for other machines need not be in the cache.
+      // Packages for other platforms may be missing.
       if (found === undefined || !runsHere(lock.npm[id])) continue;
       const { name, version, dependencies, localPath } = found;
       if (!runsHere(await manifestOf(localPath))) continue;
@@ -81,13 +81,13 @@ async function manifestOf(folder: string): Promise<Platforms> {
   try {
     return JSON.parse(await Deno.readTextFile(`${folder}/package.json`)) as Platforms;
   } catch (error) {
-    throw new Error(`The package in ${folder} is missing: run "deno install" first`, { cause: error });
+    throw new Error(`The package in ${folder} does not exist: run "deno install" first`, { cause: error });
   }
 }
 
-/** Whether a package is for this kind of machine. */
+/** Whether a package supports this platform. */
 function runsHere({ os, cpu, libc }: Platforms = {}): boolean {
-  // The runtime itself needs glibc on Linux.
+  // On Linux, Deno itself needs glibc.
   return fits(os, OS[Deno.build.os]) && fits(cpu, CPU[Deno.build.arch]) && fits(libc, "glibc");
 }
 

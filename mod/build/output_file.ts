@@ -1,12 +1,12 @@
-/** What a build writes: files whole or not at all, and nothing in the place of the other kind. */
+/** Writes build outputs atomically, and never replaces a folder with a file or the reverse. */
 import { dirname, join, resolve } from "node:path";
 
-/** What a build does not do; the message is all there is to say. */
+/** An expected build failure; only the message is printed. */
 export class RefusedTarget extends Error {
   override readonly name = "RefusedTarget";
 }
 
-/** Throws when something of the other kind stands where a build is to write. */
+/** Throws if the target exists and is of the other kind. */
 export async function refuseOtherKind(target: string, wanted: "file" | "folder"): Promise<void> {
   const found = await Deno.stat(target).catch((error) => {
     if (error instanceof Deno.errors.NotFound) return null;
@@ -15,11 +15,11 @@ export async function refuseOtherKind(target: string, wanted: "file" | "folder")
   if (found === null || found.isDirectory === (wanted === "folder")) return;
   const kind = found.isDirectory ? "folder" : "file";
   throw new RefusedTarget(
-    `${target} is a ${kind}, and a ${wanted} is to be written there: move it away or remove it.`,
+    `Cannot write the ${wanted} ${target}: a ${kind} with that name exists. Move it away or remove it.`,
   );
 }
 
-/** Runs a build. One that refuses says why in a sentence and ends with exit code 1. */
+/** Runs a build. A `RefusedTarget` is printed as one line and exits with code 1. */
 export async function runBuild(build: () => Promise<void>): Promise<void> {
   try {
     await build();
@@ -30,7 +30,7 @@ export async function runBuild(build: () => Promise<void>): Promise<void> {
   }
 }
 
-/** `write` makes the file at a path in a work folder beside the target, which the file then replaces. */
+/** Calls `write` with a temporary path next to the target, then renames the result to the target. */
 export async function writeOutput(
   target: string,
   write: (paths: { readonly file: string; readonly work: string }) => Promise<void>,
@@ -47,8 +47,8 @@ export async function writeOutput(
   }
 }
 
-/** Builds at the path that the arguments name, or the usual one, and says where and how large it is. */
-export async function buildAndTell(
+/** Builds at the path in the arguments or the default path, and prints the path and size. */
+export async function buildAndReport(
   build: (target: string) => Promise<void>,
   { usual }: { readonly usual: string },
 ): Promise<void> {

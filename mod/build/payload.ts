@@ -1,4 +1,4 @@
-/** What every form of the server in one file carries: the runtime that builds it, the sources, the packages, the example. */
+/** The payload of the single-file and compiled server: the Deno runtime, sources, packages and the example. */
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,9 +10,9 @@ import { type PayloadName, registryFolder } from "./self_extractor.ts";
 import { shell } from "./shell.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../", import.meta.url));
-/** What of the project the server needs. */
+/** Project files the server needs. */
 const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "docs", "examples/chat"];
-/** Modules that processes of the server begin with; the isolates' packages are among those of the first. */
+/** Entry modules of the server's processes. The first one covers the packages of the isolates. */
 export const ENTRIES: readonly string[] = [
   "cli.ts",
   "mod/storage/thumbnails/process.ts",
@@ -20,13 +20,13 @@ export const ENTRIES: readonly string[] = [
   "mod/server/workers/main.ts",
 ];
 
-/** Writes the compressed archive; `work`, an empty folder, holds what goes into it meanwhile. */
+/** Writes the compressed archive, using the empty folder `work` for temporary files. */
 export async function writeArchive(
   archive: string,
   { work }: { readonly work: string },
 ): Promise<PayloadName> {
   await collect(work);
-  // The last entry is there only when all others are.
+  // The last entry marks a complete archive.
   await shell('tar -C "$1" -cf - deno app cache complete | gzip -6 >"$2"', [work, archive]);
   await Deno.remove(work, { recursive: true });
   const hash = createHash("sha256");
@@ -56,7 +56,7 @@ async function collect(bundle: string): Promise<void> {
   await Deno.writeTextFile(join(bundle, "complete"), "");
 }
 
-/** Puts bundles into the program. The bundler is a program of its own, which builds like this one may not start. */
+/** Adds bundles to the program. The bundler runs in a separate process, because this build may not start it. */
 async function putBundles(program: string, printed: string): Promise<void> {
   const config = join(projectDir, "deno.json");
   const script = join(projectDir, "mod/build/bundles.ts");

@@ -1,6 +1,6 @@
 /**
- * The project's configuration without what the server does not need on this kind of machine: the runtime wants every
- * package there that `deno.json` or the lock file names, used or not.
+ * Reduces the project's configuration to what the server needs on this platform. Deno fetches every package named in
+ * `deno.json` or the lock file, whether it is used or not.
  */
 
 interface Project {
@@ -17,7 +17,7 @@ interface LockedPackage {
   readonly optionalDependencies?: readonly string[];
 }
 
-/** `ids`: the packages to keep, by their names in the lock file. Gives the texts of `deno.json` and `deno.lock`. */
+/** Keeps the packages named in `ids` (names in the lock file). Returns the contents of `deno.json` and `deno.lock`. */
 export function productionConfig(
   { project, lock, ids }: {
     readonly project: string;
@@ -53,7 +53,7 @@ export function productionConfig(
   };
 }
 
-/** A package without the optional dependencies that are left out. They are named with a version where there are several. */
+/** Returns a package without the omitted optional dependencies, which are named with a version if ambiguous. */
 function inPart(entry: LockedPackage, ids: ReadonlySet<string>): LockedPackage {
   if (entry.optionalDependencies === undefined) return entry;
   return {

@@ -1,26 +1,26 @@
-/** Shell scripts that unpack the server into a cache folder and turn into it. */
+/** Shell scripts that unpack the server into a cache folder and exec it. */
 import { runtimeEnvironment } from "../kit/processes/runtime_environment.ts";
 
-/** Versions that nobody has started for this long are removed when another is unpacked. */
+/** Versions not started for this long are removed when another one is unpacked. */
 const KEPT_DAYS = 90;
-/** Unpacking takes seconds: what is older than this was left behind by one that was killed. */
+/** Temporary folders older than this were left behind by a killed process. */
 const UNPACKING_MINUTES_MAX = 60;
-/** The name of the folder in the cache that the packages lie in: that of the registry they are said to be from. */
+/** Name of the registry folder in the cache that contains the packages. */
 export const registryFolder = "packages.invalid";
-/** It is nowhere: nothing is fetched from it. */
+/** A host that does not exist, so nothing is fetched. */
 const REGISTRY = `https://${registryFolder}/`;
-/** Room for the numbers in the single file's script, which say how long it is. */
+/** Width of the length fields in the script of the single file. */
 const LENGTH_DIGITS = 12;
 
 export interface PayloadName {
-  /** Names the contents of the archive; hexadecimal. */
+  /** Hash of the archive's contents, hexadecimal. */
   readonly id: string;
   readonly version: string;
 }
 
-/** The head of the single file: unpacks what follows it, and turns into the server, so that signals reach it. */
+/** The script at the start of the single file: unpacks the archive behind it and execs the server. */
 export function singleFileHead(name: PayloadName): string {
-  // The script names its own length, in a number of fixed width.
+  // The script contains its own length in a fixed-width number.
   const ofLength = (length: number) => {
     const from = String(length + 1);
     const script = `#!/bin/sh\n${unpack(name, `tail -c +${from} "$0"`)}${START}`;
@@ -30,24 +30,23 @@ export function singleFileHead(name: PayloadName): string {
   return ofLength(length);
 }
 
-/** The same in two scripts, for a program that holds the archive itself. */
+/** The same as two scripts, for a program that carries the archive itself. */
 export function launcherScripts(name: PayloadName): { readonly unpack: string; readonly start: string } {
   return {
-    /** Takes the archive from its input, as far as it needs it, and prints the folder. */
+    /** Reads the archive from standard input as far as needed, and prints the folder. */
     unpack: `${unpack(name, "cat")}printf %s "$home"\n`,
-    /** The folder is the first argument, those of the server follow. */
+    /** The first argument is the folder; the remaining ones are passed to the server. */
     start: `home="$1"\nshift\n${START}`,
   };
 }
 
 /**
- * Unpacks what the command `archive` prints into a folder named for it, unless it is there; `home` is that folder then.
- * Unpacking ends in a rename, whoever was killed and however many began at once. Names and sizes of all files are
- * compared with those at that moment, because cleaners of caches remove files one by one; contents are not, which would
- * read all of them at each start.
+ * Unpacks the output of the command `archive` into a folder named after its hash, unless the folder exists; sets `home` to
+ * it. Ends with an atomic rename, so concurrent and killed starts are safe. Each start compares the names and sizes of all
+ * files with those at that moment, because cache cleaners remove single files. Comparing contents would read all files.
  */
 function unpack({ id, version }: PayloadName, archive: string): string {
-  return `# Syncline ${version}. Unpacks itself into a cache folder the first time; SYNCLINE_CACHE_DIR says where.
+  return `# Syncline ${version}. Unpacks itself into a cache folder at the first start. Set SYNCLINE_CACHE_DIR to choose the folder.
 set -eu
 cache="\${SYNCLINE_CACHE_DIR:-\${CACHE_DIRECTORY:-\${XDG_CACHE_HOME:-\${HOME:+$HOME/.cache}}}}"
 fail() {
@@ -61,7 +60,7 @@ contents() {
 whole() {
   [ -x "$home/deno" ] && [ -f "$home/complete" ] && [ "$(contents "$home" 2>/dev/null)" = "$(cat "$home/complete")" ]
 }
-[ -n "$cache" ] || fail "there is no HOME to keep the unpacked program in: set SYNCLINE_CACHE_DIR to a folder"
+[ -n "$cache" ] || fail "HOME is not set: set SYNCLINE_CACHE_DIR to a folder for the unpacked program"
 cache="$cache/syncline"
 home="$cache/${id}"
 found=""
@@ -94,7 +93,7 @@ if ! whole; then
   umask "$mask"
 fi
 # Whoever owns the folder decides what runs.
-[ -O "$home" ] || fail "$home belongs to somebody else: set SYNCLINE_CACHE_DIR to a folder of your own"
+[ -O "$home" ] || fail "$home belongs to another user: set SYNCLINE_CACHE_DIR to a folder of your own"
 # When it was started last. A cache that cannot be written to is as good.
 touch "$home/complete" 2>/dev/null || :
 `;

@@ -1,6 +1,6 @@
 /**
- * `deno task build:serve`: writes `deno.serve.json` and `deno.serve.lock`, with which a clone serves. The runtime
- * fetches whatever the lock file names before it starts; of `deno.json` that is what tests and builds need, too.
+ * `deno task build:serve`: writes `deno.serve.json` and `deno.serve.lock`, used to serve from a clone. Deno fetches every
+ * package in the lock file before it starts, and the full `deno.json` also names packages for tests and builds.
  */
 import { join } from "node:path";
 import { nativeIds } from "./native_ids.ts";
@@ -10,10 +10,10 @@ import { productionConfig } from "./production_config.ts";
 
 export const SERVE_CONFIG = "deno.serve.json";
 export const SERVE_LOCK = "deno.serve.lock";
-/** What of `deno.json` is not for serving. */
+/** Parts of `deno.json` that are not needed for serving. */
 const LEFT_OUT = ["fmt", "lint", "test", "exclude"];
 
-/** The texts of both files. */
+/** Returns the contents of both files. */
 export async function serveConfig(): Promise<{ readonly config: string; readonly lock: string }> {
   const lockFile = join(projectDir, "deno.lock");
   const [packages, native, project, lock] = await Promise.all([
@@ -28,7 +28,7 @@ export async function serveConfig(): Promise<{ readonly config: string; readonly
   const kept = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
   const tasks = Object.entries(kept["tasks"] as Record<string, string>)
     .filter(([, command]) => command.includes(SERVE_CONFIG));
-  // Sets that no task of it names are those of tests and builds.
+  // Permission sets that no remaining task uses belong to tests and builds.
   const named = new Set(tasks.map(([, command]) => /-P=(\w+)/.exec(command)?.[1]));
   const sets = Object.entries(kept["permissions"] as Record<string, unknown>)
     .filter(([name]) => named.has(name));

@@ -1,6 +1,6 @@
-/** Programs that a build starts, through the one its permissions name. */
+/** Runs build commands through `sh`, the only program the build permissions allow. */
 
-/** Runs a script with values as `$1` and on, and variables beside those of this process. Throws with what it said when it fails. */
+/** Runs a script with `values` as `$1`, `$2`, ... and additional variables. Throws an error with its output on failure. */
 export async function shell(
   script: string,
   values: readonly string[],

@@ -1,9 +1,9 @@
 /**
- * Builds the server as one file that runs where there is no Deno: `deno task build:single [file]`. It is a shell script
- * before an archive, for machines of the same kind.
+ * Builds the single-file server: `deno task build:single [file]`. The file is a shell script followed by an archive and runs
+ * without Deno on the same platform.
  */
 import { join } from "node:path";
-import { buildAndTell, writeOutput } from "./output_file.ts";
+import { buildAndReport, writeOutput } from "./output_file.ts";
 import { writeArchive } from "./payload.ts";
 import { singleFileHead } from "./self_extractor.ts";
 
@@ -18,4 +18,4 @@ export async function buildSingleFile(target: string): Promise<void> {
   });
 }
 
-if (import.meta.main) await buildAndTell(buildSingleFile, { usual: "dist/syncline" });
+if (import.meta.main) await buildAndReport(buildSingleFile, { usual: "dist/syncline" });

@@ -1,4 +1,4 @@
-/** The time of a test server: it stands still until the test moves it. */
+/** The clock of a test server. Time is frozen until the test advances it. */
 import type { Clock, Timer } from "../kit/clock.ts";
 
 interface Waiting {
@@ -14,7 +14,7 @@ export class TestClock implements Clock {
     this.#now = startsAt;
   }
 
-  /** Timers that have neither fired nor been cancelled. */
+  /** Pending timers. */
   get timers(): number {
     return this.#waiting.size;
   }
@@ -38,14 +38,14 @@ export class TestClock implements Clock {
     return { cancel: () => timer.cancel() };
   }
 
-  /** When the next timer is due, `null` without one. */
+  /** The time of the next pending timer, or `null`. */
   get nextAt(): number | null {
     let next: number | null = null;
     for (const { at } of this.#waiting) if (next === null || at < next) next = at;
     return next;
   }
 
-  /** Moves to an instant that is not in the past and calls what is due by then, in the order of time. */
+  /** Advances to an instant, calling due timers in order. The instant must not be in the past. */
   moveTo(instant: number): void {
     this.#now = Math.max(this.#now, instant);
     const due = [...this.#waiting].filter(({ at }) => at <= this.#now).sort((a, b) => a.at - b.at);

@@ -1,6 +1,6 @@
 /**
- * The functions of an app on the real engine in this process: what isolates do in the server, without processes. The same
- * loader and the same runs; what only a process can give is missing: a memory limit, and an end for endless loops.
+ * Runs an app's functions on the real engine in the current process. Uses the same loader and runner as isolates. Features
+ * that need a process are missing: memory limits and the interruption of endless loops.
  */
 import {
   type CommitEntry,
@@ -45,19 +45,19 @@ import {
   wireHeaders,
 } from "../functions/host/mod.ts";
 import { functionLimits } from "../limits.ts";
-import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
-import { inTurn } from "./turns.ts";
+import { inAction, inTransaction, useFunctionEnvironment } from "./function_environment.ts";
+import { exclusively } from "./exclusively.ts";
 
 export interface InProcessHostOptions {
   readonly app: LoadedApp;
-  /** URL of the functions folder, which stack traces leave out; empty for modules from anywhere. */
+  /** URL of the functions folder, removed from stack traces; empty for imported modules. */
   readonly functionsUrl: string;
   readonly databasePath: string;
-  /** The clock of functions, milliseconds since the epoch. */
+  /** Clock of functions, in milliseconds since the epoch. */
   readonly now: () => number;
-  /** What actions see as `ctx.env`. */
+  /** Variables of `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
-  /** Time queries and mutations have, in milliseconds of the machine's clock; as in the server unless given. */
+  /** Timeouts of queries and mutations in real milliseconds. Default: those of the server. */
   readonly callTimeoutMs?: number | undefined;
 }
 
@@ -66,10 +66,10 @@ export class InProcessHost implements FunctionHost, Disposable {
   readonly #writer: WriterDatabase;
   readonly #reader: ReaderDatabase;
   readonly #routes: RouteTable;
-  readonly #surroundings = useFunctionSurroundings();
+  readonly #surroundings = useFunctionEnvironment();
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
-  /** Advanced with each commit, before the listeners are told of it. */
+  /** The ts of the last commit, updated before listeners are notified. */
   #ts: number;
   #waveRunning = false;
   #actionCount = 0;
@@ -79,7 +79,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   #ctxActions: ReadonlyMap<string, MainAction> = new Map();
   #closed = false;
 
-  /** Opens the database and makes it fit the app's schema. Throws `SchemaError` when its documents do not. */
+  /** Opens the database and applies the app's schema. Throws `SchemaError` if documents do not match it. */
   constructor(options: InProcessHostOptions) {
     this.#options = options;
     const { app, databasePath, functionsUrl } = options;
@@ -104,7 +104,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     this.#ts = this.#writer.ts;
   }
 
-  /** To be called when no call is under way: see {@linkcode settled}. */
+  /** Call only when nothing is in flight; see {@linkcode settled}. */
   [Symbol.dispose](): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -117,7 +117,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#ts;
   }
 
-  /** Queries, mutations and actions that have not ended. */
+  /** Number of queries, mutations and actions in flight. */
   get callsUnderWay(): number {
     return this.#callsUnderWay;
   }
@@ -138,21 +138,21 @@ export class InProcessHost implements FunctionHost, Disposable {
     this.#commitListeners.push(listener);
   }
 
-  /** Code is loaded once. */
+  /** The code is loaded once. */
   onReload(): void {}
 
   serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void {
     this.#serveQuery = run;
   }
 
-  /** How actions run what stands behind their `ctx`, by function path. */
+  /** Handlers of `ctx` calls made by actions, by function path. */
   serveCtxActions(actions: ReadonlyMap<string, MainAction>): void {
     this.#ctxActions = actions;
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
     return this.#counted(() =>
-      inTurn(async () => {
+      exclusively(async () => {
         if (this.#closed) return { outcome: closedOutcome, ts: this.#ts, replayed: false };
         try {
           return await this.#mutate(call);
@@ -171,7 +171,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     this.#waveRunning = true;
     const pinned = Promise.withResolvers<number>();
     const done = this.#counted(() =>
-      inTurn(async () => {
+      exclusively(async () => {
         if (!this.#closed) await this.#runWave(queries, { onAnswer, onPinned: pinned.resolve });
       })
     ).then(() => {
@@ -185,16 +185,16 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#counted(() => this.#act(call, 0));
   }
 
-  /** The key of the app's route for a request, or `null`. */
+  /** Returns the key of the app route that matches a request, or `null`. */
   findRoute(method: string, pathname: string): string | null {
     return this.#routes.find(method, pathname);
   }
 
-  /** Answers a request by a route, as a runner does; the response is complete when this resolves. Never rejects. */
+  /** Handles a request with an app route. Resolves when the response is complete. Never rejects. */
   async respond({ request, route, identity }: RouteRequest): Promise<RouteAnswer> {
     const { app, now } = this.#options;
     const handler = app.handlers.get(route);
-    if (handler === undefined) throw new TypeError(`There is no route ${route}`);
+    if (handler === undefined) throw new TypeError(`Route ${route} does not exist`);
     let asked: Request;
     try {
       asked = requestOf(request);
@@ -216,7 +216,7 @@ export class InProcessHost implements FunctionHost, Disposable {
             }
             const { status, statusText } = answer;
             head = { status, statusText, headers: pairsOf(wireHeaders(answer.headers)) };
-            // Read while the handler's ctx is open, as a streamed body is.
+            // Read the body while the handler's ctx is open, because it may be a stream.
             if (request.method === "HEAD") await answer.body?.cancel();
             else if (answer.body !== null) body = await answer.arrayBuffer();
             return "null";
@@ -250,7 +250,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     }
   }
 
-  /** What an action has beside its arguments. */
+  /** Context of an action. */
   #surroundingsOf(
     { identity, lineage }: Pick<FunctionCall, "identity" | "lineage">,
     depth: number,
@@ -270,7 +270,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   ): Promise<Outcome> {
     if (kind === "mutation") return (await this.mutate(call)).outcome;
     if (kind === "query") {
-      return await this.#serveQuery?.(call) ?? failed("internal", "No one serves queries");
+      return await this.#serveQuery?.(call) ?? failed("internal", "Queries are not available");
     }
     const ctxAction = this.#ctxActions.get(call.udfPath);
     if (ctxAction !== undefined) return await ctxAction.run(call.args, call.identity);
@@ -320,7 +320,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     return { outcome: outcomeOf(ending, logLines), readSet, scope, nondeterministic, durationMs };
   }
 
-  /** Runs a function and fails it when it awaits something that does not happen in its time. */
+  /** Runs a function. Fails it if it awaits longer than its timeout. */
   async #patiently<T>(kind: "query" | "mutation", run: () => Promise<T>): Promise<T> {
     const { callTimeoutMs } = this.#options;
     const { queryTimeoutMs, mutationTimeoutMs } = functionLimits;
@@ -343,7 +343,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 }
 
-/** A request as it comes to a handler. Throws `RangeError` for headers over the limit. */
+/** Builds the request for a handler. Throws `RangeError` if the headers exceed the limit. */
 function requestOf({ method, url, headers, body, signal }: Request): Request {
   const hasBody = body !== null && method !== "GET" && method !== "HEAD";
   return new Request(url, {
@@ -358,10 +358,10 @@ function pairsOf(headers: ReturnType<typeof wireHeaders>): [string, string][] {
   return headers.map(([name, value]) => [name, value]);
 }
 
-/** A body that ends with an error, as one does whose handler failed after it had begun to answer. */
+/** Returns a body that fails, for a handler that fails after it started its response. */
 function brokenOff(message: string): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream({
-    start: (controller) => controller.error(new Error(`The response broke off: ${message}`)),
+    start: (controller) => controller.error(new Error(`The response was interrupted: ${message}`)),
   });
 }
 
@@ -375,7 +375,7 @@ function timeoutText(kind: string, timeoutMs: number): string {
   return `The ${kind} ran longer than its limit of ${timeoutMs / 1000} seconds`;
 }
 
-/** Outside a run only the form of an id can be judged. */
+/** Outside of a run, only the format of an id can be checked. */
 function tableOfId(id: string): string | null | undefined {
   const reads = currentCall()?.reads;
   if (reads !== undefined) return reads.tableOf(id);
@@ -385,7 +385,7 @@ function tableOfId(id: string): string | null | undefined {
 function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {
   if (ending.ok) return { ok: true, value: ending.text, logLines };
   const outcome: Outcome = { ok: false, error: ending.error, logLines };
-  // There is no log, but whoever is told an id of a server is told one here.
+  // There is no log, but the response contains a request id as on a server.
   numberError(outcome, nextRequest());
   return outcome;
 }

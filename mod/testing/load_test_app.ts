@@ -1,4 +1,4 @@
-/** The app under test: from a folder as the server loads it, or of modules the test has imported. */
+/** Loads the app under test: from a folder, as the server does, or from modules imported by the test. */
 import { authModules } from "../auth/isolate_functions/mod.ts";
 import { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "../functions/isolate/mod.ts";
 import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
@@ -7,19 +7,19 @@ import type { StorageSettings } from "../storage/mod.ts";
 import type { TestServerOptions } from "./test_types.ts";
 import { testFunctions } from "./test_system.ts";
 
-/** Tables and functions of the service that apps can name. */
+/** Tables and functions of the service that apps can refer to. */
 const systemModules = [...authModules, ...schedulerModules, ...storageModules];
 
-/** What URLs of files are made of: they lead to the test server, and nowhere else. */
+/** Settings for file URLs, which refer to the test server. */
 export const testStorageSettings: StorageSettings = {
   urlKey: "A".repeat(43),
   baseUrl: "http://test.invalid",
 };
 
-/** What functions of the service have to know of the server. */
+/** Settings that system functions read. */
 const settings: Readonly<Record<string, unknown>> = { [storageFeature]: testStorageSettings };
 
-/** Loads the app of a folder or of modules, with the functions of the test server. Throws `BrokenAppError`. */
+/** Loads an app with the functions of the test server. Throws `BrokenAppError`. */
 export async function loadTestApp(
   { functionsDir, modules }: Pick<TestServerOptions, "functionsDir" | "modules">,
 ): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
@@ -34,7 +34,7 @@ export async function loadTestApp(
   }
   if (functionsDir === undefined) {
     throw new TypeError(
-      "createTestServer() needs functionsDir, the folder of the app's functions, or modules",
+      "createTestServer() needs functionsDir (the app's functions folder) or modules",
     );
   }
   const path = await Deno.realPath(functionsDir);

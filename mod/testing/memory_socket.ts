@@ -1,15 +1,15 @@
-/** Sockets without a network: the client's end and the hub's end in one process, frames in order, each in a turn of its own. */
+/** In-memory sockets between a client and a hub in one process. Frames arrive in order, one an event loop tick. */
 import type { WebSocketFactory, WebSocketLike } from "../client/mod.ts";
 import type { Hub, SocketHandle } from "../sync/mod.ts";
 
-/** A `WebSocket` class whose sockets lead to a hub. */
+/** Returns a `WebSocket` class whose sockets connect to a hub. */
 export function memorySockets(hub: Hub): WebSocketFactory {
   return class MemorySocket implements WebSocketLike {
     onopen: ((event: never) => void) | null = null;
     onmessage: ((event: never) => void) | null = null;
     onclose: ((event: never) => void) | null = null;
     onerror: ((event: never) => void) | null = null;
-    /** The hub's end, from opening to closing. */
+    /** The hub's end of an open socket. */
     #handle: SocketHandle | null = null;
     #closed = false;
 

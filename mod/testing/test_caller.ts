@@ -1,4 +1,4 @@
-/** Somebody who calls the functions of a test server: a user, an administrator, or nobody in particular. */
+/** A caller of functions on a test server: a user, an administrator, or an anonymous caller. */
 import { FunctionError, SynclineClient } from "../client/mod.ts";
 import { jsonArgs } from "../client/json_args.ts";
 import type { Id } from "../functions/api/service.ts";
@@ -9,19 +9,19 @@ import { type FunctionKind, functionPath } from "../protocol/function_reference.
 import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
 import { TestSubscription } from "./test_subscription.ts";
 
-/** What a caller needs of its server. */
+/** What a caller needs from its server. */
 export interface CallerPort {
-  /** Runs a call as a client's, waits until everybody who is connected has seen its effects. */
+  /** Runs a call as a client would. Resolves when all connected clients have seen its effects. */
   run(kind: FunctionKind, call: FunctionCall): Promise<Outcome>;
-  /** A client over a socket in memory, signed in with the token unless it is `null`. Closed with the server. */
+  /** Returns a client on an in-memory socket, signed in with the token unless it is `null`. Closed with the server. */
   connect(token: string | null): SynclineClient;
-  /** Sends a request without a port. Resolves when everybody who is connected has seen its effects. */
+  /** Sends a request without a port. Resolves when all connected clients have seen its effects. */
   fetch(request: Request): Promise<Response>;
-  /** Whether callers are shown real error messages. */
+  /** Whether callers receive real error messages. */
   readonly dev: boolean;
 }
 
-/** Who a caller is. */
+/** Identity of a caller. */
 export interface CallerFacts {
   readonly identity: Identity;
   readonly token: string | null;
@@ -30,8 +30,8 @@ export interface CallerFacts {
 export const callerFacts: unique symbol = Symbol("callerFacts");
 
 /**
- * Calls functions as one identity. Calls reject with the `FunctionError` of `syncline/client`: `code` and `data` are those
- * of the app's `UserError`, other errors have the real message.
+ * Calls functions with one identity. Calls reject with the `FunctionError` of `syncline/client`: `code` and `data` come from
+ * the app's `UserError`; other errors have the real message.
  */
 export class TestCaller {
   readonly #port: CallerPort;
@@ -45,12 +45,12 @@ export class TestCaller {
     this.#token = options.token;
   }
 
-  /** Id of the user, `null` for others. */
+  /** Id of the user; `null` for other callers. */
   get userId(): Id<"_users"> | null {
     return this.#identity.userId as Id<"_users"> | null;
   }
 
-  /** For a caller of the same identity in another process. */
+  /** For a caller with the same identity in another process. */
   get [callerFacts](): CallerFacts {
     return { identity: this.#identity, token: this.#token };
   }
@@ -59,12 +59,12 @@ export class TestCaller {
     return this.#identity.sessionId;
   }
 
-  /** A real client, connected through memory and signed in as this caller. Closed with the server. */
+  /** A real client on an in-memory socket, signed in as this caller. Closed with the server. */
   get client(): SynclineClient {
     return this.#client ??= this.#port.connect(this.#token);
   }
 
-  /** Another client of the same caller, as a second tab is. Closed with the server. */
+  /** Another client of the same caller, like a second tab. Closed with the server. */
   connect(): SynclineClient {
     return this.#port.connect(this.#token);
   }
@@ -97,8 +97,8 @@ export class TestCaller {
   }
 
   /**
-   * Sends a request, to a path or a whole URL, with the caller's token unless the request has credentials of its own. It is
-   * answered as a server without a frontend does: function calls, files, and the routes of the app's `http.ts`.
+   * Sends a request to a path or URL with the caller's token, unless the request has its own credentials. The server handles
+   * it like a server without a frontend: function calls, files, and the routes of the app's `http.ts`.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const request = input instanceof Request && init === undefined
@@ -117,7 +117,7 @@ export class TestCaller {
   }
 }
 
-/** The value of an outcome. Throws its error as a client does, with the stack in the author's files. */
+/** Returns the value of an outcome, or throws its error like a client, with a stack of the author's files. */
 export function resultOf(
   udfPath: string,
   outcome: Outcome,

@@ -1,4 +1,4 @@
-/** What requests to a test server are answered with: by the parts that answer them on a real one, without a port. */
+/** Handles requests to a test server without a port, with the same handlers as a real server. */
 import { Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
@@ -14,18 +14,18 @@ export interface TestHttpOptions {
   readonly authenticator: Authenticator;
   readonly dev: boolean;
   readonly storage: TestStorage;
-  /** Which pages may use the API; `null`: any. */
+  /** Page origins that may use the API; `null` for any. */
   readonly origins: OriginGuard | null;
 }
 
-/** Of answers below `/` that no route of the app has given. */
+/** Default headers of responses that do not come from an app route. */
 const frontendHeaders = {
   "Referrer-Policy": "strict-origin-when-cross-origin",
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "SAMEORIGIN",
 } as const;
 
-/** What a browser is told before a page of another origin calls. */
+/** Headers of a CORS preflight response. */
 const preflightHeaders = {
   "Access-Control-Allow-Origin": apiHeaders["Access-Control-Allow-Origin"],
   "Access-Control-Expose-Headers": apiHeaders["Access-Control-Expose-Headers"],
@@ -33,7 +33,7 @@ const preflightHeaders = {
   "Access-Control-Max-Age": "7200",
 } as const;
 
-/** Answers requests as a server without a frontend does: function calls, files and the app's routes. */
+/** Handles requests like a server without a frontend: function calls, files and app routes. */
 export function testHttp(
   { host, hub, authenticator, dev, storage, origins }: TestHttpOptions,
 ): (request: Request) => Promise<Response> {
@@ -77,17 +77,19 @@ export function testHttp(
   };
 }
 
-/** `undefined`: pages of any origin may come. Throws `TypeError` for what no browser would name as an origin: it would let nothing in. */
+/** Returns the origin check; `undefined` allows any origin. Throws `TypeError` for an invalid origin, which would match nothing. */
 export function testOrigins(allowed: readonly string[] | undefined): OriginGuard | null {
   if (allowed === undefined) return null;
   for (const origin of allowed) {
     if (URL.parse(origin)?.origin === origin) continue;
-    throw new TypeError(`allowOrigins has "${origin}", which is no origin such as https://app.example.com`);
+    throw new TypeError(
+      `allowOrigins contains "${origin}": expected an origin such as https://app.example.com`,
+    );
   }
   return new OriginGuard({ allowed, publicUrl: null });
 }
 
-/** There is no connection to tell of. */
+/** There is no network connection. */
 const NOBODY = {} as Deno.ServeHandlerInfo;
 
 function preflight(request: Request): Response {
@@ -99,7 +101,7 @@ function preflight(request: Request): Response {
   return new Response(null, { status: 204, headers: { ...preflightHeaders, ...allowed } });
 }
 
-/** Those that an answer lacks. */
+/** Adds the headers that a response lacks. */
 function withHeaders(response: Response, further: Readonly<Record<string, string>>): Response {
   for (const [name, value] of Object.entries(further)) {
     if (!response.headers.has(name)) response.headers.set(name, value);

@@ -1,4 +1,4 @@
-/** `createTestServer`: an app's functions on the real engine, in the test's own process. */
+/** `createTestServer`: runs an app's functions on the real engine, in the test's own process. */
 import { Scheduler } from "../scheduler/mod.ts";
 import { setImmediate } from "node:timers";
 import { SynclineClient } from "../client/mod.ts";
@@ -20,22 +20,22 @@ import { loadTestApp } from "./load_test_app.ts";
 import { testHttp, testOrigins } from "./test_http.ts";
 import { TestStorage } from "./test_storage.ts";
 import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
-import { keepWork, testPaths } from "./test_system.ts";
+import { registerWork, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
 
-/** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
+/** Default start of a test server's clock: 2030-01-01T00:00:00Z. */
 const START = Date.UTC(2030, 0, 1);
 
-/** What a test in another process needs of a server. */
-export interface RemoteDoor extends Pick<CallerPort, "run"> {
-  /** Opens the hub's end of a socket; `null` when it takes none. */
+/** Access for a test in another process. */
+export interface RemoteAccess extends Pick<CallerPort, "run"> {
+  /** Opens the hub's end of a socket; returns `null` if the hub refuses it. */
   connect(channel: Channel): SocketHandle | null;
 }
 
-export const remoteDoor: unique symbol = Symbol("remoteDoor");
+export const remoteAccess: unique symbol = Symbol("remoteDoor");
 
 /**
- * An app under test. Calls of the server itself are anonymous ones; {@linkcode asUser} gives callers who are signed in.
+ * An app under test. Calls on the server itself are anonymous; {@linkcode asUser} returns signed-in callers.
  */
 export class TestServer<Model extends DataModel = AnyDataModel> implements AsyncDisposable {
   readonly #folder: string;
@@ -48,7 +48,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #port: CallerPort;
   readonly #nobody: TestCaller;
   readonly #scheduler: Scheduler;
-  /** Set by {@linkcode open}, as is what follows. */
+  /** Set by {@linkcode open}, like the following fields. */
   #storage: TestStorage | null = null;
   #http: ((request: Request) => Promise<Response>) | null = null;
   #sessions = 0;
@@ -105,7 +105,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
       await server.#openHttp({ ...options, origins });
       await server.#scheduler.start();
-      // Crons with an interval run as soon as they are declared.
+      // Crons with an interval first run when they are declared.
       await server.settled();
       return server;
     } catch (error) {
@@ -114,17 +114,17 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     }
   }
 
-  /** The server's time, which stands still but for {@linkcode advance}; milliseconds since the epoch. */
+  /** The server's time in milliseconds since the epoch. It is frozen except for {@linkcode advance}. */
   now(): number {
     return this.#clock.now();
   }
 
   /**
-   * Moves the clock forward: scheduled functions and crons run when their time comes, one after another. Resolves when what
-   * they started has ended. Throws `RangeError` for a negative time.
+   * Advances the clock and runs due scheduled functions and crons in order. Resolves when everything they started has
+   * finished. Throws `RangeError` for a negative duration.
    */
   async advance(ms: number): Promise<void> {
-    if (!(ms >= 0)) throw new RangeError(`advance() needs milliseconds from 0 on, not ${ms}`);
+    if (!(ms >= 0)) throw new RangeError(`advance() needs a duration of at least 0 ms, received ${ms}`);
     const end = this.#clock.now() + ms;
     await this.settled();
     for (let next = this.#clock.nextAt; next !== null && next <= end; next = this.#clock.nextAt) {
@@ -136,7 +136,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     await this.settled();
   }
 
-  /** Resolves when no call is under way and every live query shows the newest commit. */
+  /** Resolves when nothing is in flight and every live query shows the newest commit. */
   async settled(): Promise<void> {
     do {
       await turnOfEventLoop();
@@ -148,32 +148,32 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     return this.#host.callsUnderWay === 0 && !this.#hub.working;
   }
 
-  /** A caller without credentials, the same as calling the server itself. */
+  /** An anonymous caller, equivalent to calling the server itself. */
   asAnonymous(): TestCaller {
     return new TestCaller(this.#port, { identity: anonymous, token: null });
   }
 
-  /** A signed-in user in a session of their own; a text is short for the name. */
+  /** Signs in a user with a new session. A string is short for the name. */
   async asUser(user: TestUser | string = {}): Promise<SignedInUser> {
     const { emailVerified = true, ...rest } = typeof user === "string" ? { name: user } : user;
     const userId = await this.#system(testPaths.createUser, { ...rest, emailVerified });
     return this.#signedIn({ principal: `user:${userId}`, userId, adminId: null }) as SignedInUser;
   }
 
-  /** A signed-in administrator of the server. */
+  /** Signs in an administrator. */
   async asAdmin(email = "admin@example.com"): Promise<TestCaller> {
     const adminId = await this.#system(testPaths.createAdmin, { email });
     return this.#signedIn({ principal: `admin:${adminId}`, userId: null, adminId });
   }
 
-  /** Ends a caller's session, as signing out elsewhere does: its clients become anonymous. */
+  /** Ends a caller's session, as signing out elsewhere does. Its clients become anonymous. */
   endSession({ sessionId }: TestCaller): void {
     if (sessionId !== null) this.#tokens.endSession(sessionId);
   }
 
-  /** Runs work of the test as a mutation of the app, to look at the database or to fill it. The result is JSON. */
+  /** Runs a callback as a mutation, to inspect or fill the database. The result is JSON. */
   async run<Result>(work: (ctx: MutationCtx<Model>) => Result | Promise<Result>): Promise<Result> {
-    const args = { work: keepWork(work as (ctx: unknown) => unknown) };
+    const args = { work: registerWork(work as (ctx: unknown) => unknown) };
     const call = { udfPath: testPaths.run, args, identity: anonymous, origin: "server" } as const;
     return resultOf("run()", await this.#run("mutation", call), { dev: true }) as Result;
   }
@@ -201,16 +201,16 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /**
-   * Sends a request, to a path or a whole URL, as nobody; `asUser(...)` has the same for a user. It is answered as a server
-   * without a frontend does: function calls, files at the URLs that `ctx.storage` gives, and the routes of the app's `http.ts`.
+   * Sends an anonymous request to a path or URL; `asUser(...)` has the same for a user. The server handles it like a server
+   * without a frontend: function calls, files at URLs from `ctx.storage`, and the routes of the app's `http.ts`.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return await this.#nobody.fetch(input, init);
   }
 
   /**
-   * Uploads a file to a URL of `ctx.storage.generateUploadUrl()`, with the blob's type and name unless told. Resolves to the
-   * file's id once it is committed and every live query shows it. Rejects with a `FunctionError` with the answer's code.
+   * Uploads a file to a URL of `ctx.storage.generateUploadUrl()`, with the type and name of the blob by default. Resolves to
+   * the file id once it is committed and visible to live queries. Rejects with a `FunctionError` with the response's code.
    */
   async upload(url: string, contents: Blob, options: UploadOptions = {}): Promise<Id<"_storage">> {
     const id = await this.#openedStorage.upload(url, contents, options);
@@ -218,7 +218,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     return id as Id<"_storage">;
   }
 
-  /** Closes clients and database and removes the folder. */
+  /** Closes all clients and the database, and removes the folder. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -236,7 +236,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /** For a test in another process. */
-  get [remoteDoor](): RemoteDoor {
+  get [remoteAccess](): RemoteAccess {
     return { run: this.#port.run, connect: (channel) => this.#hub.connect(channel) };
   }
 
@@ -305,13 +305,13 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
 }
 
 /**
- * Starts an app's functions on the real engine and a temporary folder, without ports or other processes.
+ * Starts an app's functions on the real engine with a temporary folder, without ports or other processes.
  *
  * @example
  * ```ts
  * import { createTestServer } from "syncline/test";
  *
- * Deno.test("a message appears", async () => {
+ * Deno.test("a sent message appears", async () => {
  *   await using server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
  *   const ada = await server.asUser("Ada");
  *   using messages = ada.subscribe("messages:list", { channel: "general" });
@@ -326,7 +326,7 @@ export function createTestServer<S extends Schema = Schema>(
   return TestServer.open(options);
 }
 
-/** Lets everything that is ready run: nothing here waits for more than promises. */
+/** Yields until all ready promises have run; nothing here waits for other events. */
 function turnOfEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** File storage of a test server: the real one on a folder of its own, reached without a port. */
+/** File storage of a test server: the real implementation in a temporary folder, reached without a port. */
 import { join } from "node:path";
 import { Hono } from "hono";
 import { FunctionError } from "../client/mod.ts";
@@ -15,7 +15,7 @@ export interface TestStorageOptions {
   readonly folder: string;
   readonly port: CallPort;
   readonly now: () => number;
-  /** As in the server unless told. */
+  /** Default: as in the server. */
   readonly uploadBytesMax?: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export class TestStorage implements AsyncDisposable {
       private: false,
       thumbnailSizes: null,
       keepDeletedMs: 0,
-      // The clock stands still, so that a rate limit would never let go: each request comes from somebody else.
+      // Time is frozen, so a rate limit would never refill: give each request its own client address.
       clientOf: () => `test client ${++requests}`,
       log: () => {},
       now,
@@ -58,7 +58,7 @@ export class TestStorage implements AsyncDisposable {
     return new TestStorage(service);
   }
 
-  /** Whether a URL is one of file storage. */
+  /** Whether a URL belongs to file storage. */
   serves({ pathname }: URL): boolean {
     return pathname.startsWith(`${PATH}/`);
   }
@@ -67,7 +67,7 @@ export class TestStorage implements AsyncDisposable {
     return await this.#routes.fetch(request);
   }
 
-  /** Uploads a file as a browser does; resolves to its id. Rejects with a `FunctionError` that has the code of the answer. */
+  /** Uploads a file as a browser does. Resolves to its id. Rejects with a `FunctionError` with the code of the response. */
   async upload(
     url: string,
     contents: Blob,

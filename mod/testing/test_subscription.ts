@@ -1,7 +1,7 @@
-/** A live query as a test watches it: results come one after another and are waited for. */
+/** A live query observed by a test, which awaits its results one by one. */
 import type { FunctionError } from "../client/mod.ts";
 
-/** A result is waited for this long, in milliseconds of the machine's clock. */
+/** How long to wait for a result, in real milliseconds. */
 const WAIT_MS = 5_000;
 
 type Event<Result> = { readonly value: Result } | { readonly error: FunctionError };
@@ -14,7 +14,7 @@ export class TestSubscription<Result> implements Disposable {
   readonly #waiting = new Set<() => void>();
   #end: (() => void) | null = null;
 
-  /** `start` begins the subscription and gives back what ends it. */
+  /** `start` begins the subscription and returns the function that ends it. */
   constructor(
     what: string,
     start: (onResult: (value: Result) => void, onError: (error: FunctionError) => void) => () => void,
@@ -30,18 +30,18 @@ export class TestSubscription<Result> implements Disposable {
   }
 
   /**
-   * The oldest result that was not taken yet, now or when it comes. Rejects with the query's `FunctionError` when it
-   * failed instead, and after five seconds without a result.
+   * Resolves to the oldest result that was not read yet. Rejects with the query's `FunctionError` if it failed instead, and
+   * after five seconds without a result.
    */
   async next(): Promise<Result> {
     if (this.#untaken.length === 0) await this.#change("has no further result");
     const event = this.#untaken.shift();
-    if (event === undefined) throw new Error(`The subscription to ${this.#what} was read by two at once`);
+    if (event === undefined) throw new Error(`The subscription to ${this.#what} was read concurrently`);
     if ("error" in event) throw event.error;
     return event.value;
   }
 
-  /** The first result from now on, the newest included, for which the condition holds. */
+  /** Resolves to the first result, starting with the newest, for which the condition holds. */
   async until(condition: (value: Result) => boolean): Promise<Result> {
     const newest = this.results.at(-1);
     if (this.results.length > 0 && condition(newest as Result)) {

@@ -1,4 +1,4 @@
-/** The functions a test server adds to the app: work written in a test, and accounts made without passwords. */
+/** Functions that a test server adds to the app: callbacks of a test, and accounts created without passwords. */
 import { z } from "zod";
 import {
   insertUser,
@@ -18,12 +18,12 @@ export const testPaths = {
 
 type Work = (ctx: unknown) => unknown;
 
-/** Work waiting for its run, by number. */
+/** Callbacks waiting for their run, by number. */
 const works = new Map<number, Work>();
 let workCount = 0;
 
-/** Keeps work for one run of {@linkcode testPaths.run}; gives back the number to name it by. */
-export function keepWork(work: Work): number {
+/** Registers a callback for one run of {@linkcode testPaths.run}. Returns its number. */
+export function registerWork(work: Work): number {
   works.set(++workCount, work);
   return workCount;
 }
@@ -38,8 +38,8 @@ const run = internalMutation({
 });
 
 /**
- * The user with this address, made if there is none; without an address a new one. Who is new comes as if by a password:
- * with the app's profile, and told to its `onUserCreated`.
+ * Returns the user with this address, or creates one; without an address always creates one. A new user is created as if by
+ * password sign-up: with the app's profile, and `onUserCreated` is called.
  */
 const createUser = accountMutation({
   args: {
@@ -69,7 +69,7 @@ const createAdmin = accountMutation({
   },
 });
 
-/** As the loader registers them. Work of a test has the rights of the app, no more. */
+/** Registers them like the loader does. Callbacks of a test only have the rights of the app. */
 export function testFunctions(): LoadedFunction[] {
   return [
     loaded(testPaths.run, { declared: run, system: false }),

@@ -1,4 +1,4 @@
-/** Who is signed in to a test server: tokens that name an identity, without passwords and signatures. */
+/** Authenticator of a test server: tokens that name an identity, without passwords or signatures. */
 import type { Identity } from "../functions/identity.ts";
 import type { Authenticator, SessionEnd, Verification } from "../sync/mod.ts";
 
@@ -6,14 +6,14 @@ export class TestTokens implements Authenticator {
   readonly #identities = new Map<string, Identity>();
   readonly #listeners: ((ended: SessionEnd) => void)[] = [];
 
-  /** A token that signs in as this identity until its session ends. */
+  /** Returns a token for an identity, valid until its session ends. */
   issue(identity: Identity): string {
     const token = `test.${identity.sessionId}.token`;
     this.#identities.set(token, identity);
     return token;
   }
 
-  /** Ends a session, as signing out does. */
+  /** Ends a session, like signing out. */
   endSession(sessionId: string): void {
     this.#identities.delete(`test.${sessionId}.token`);
     for (const listener of this.#listeners) listener({ sessionId });

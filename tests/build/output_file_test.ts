@@ -42,7 +42,7 @@ for (const build of ["single_file", "compiled"]) {
       await Deno.mkdir(target);
       assert.equal(
         await refusal("buildServer", join(projectDir, `mod/build/${build}.ts`), target),
-        `${target} is a folder, and a file is to be written there: move it away or remove it.\n`,
+        `Cannot write the file ${target}: a folder with that name exists. Move it away or remove it.\n`,
       );
       assert.deepEqual((await Array.fromAsync(Deno.readDir(dir))).map(({ name }) => name), ["syncline"]);
     }));
@@ -65,7 +65,7 @@ Deno.test("a file stays where the npm package is to be written", () =>
     await Deno.writeTextFile(target, "kept");
     assert.equal(
       await refusal("buildClient", join(dir, "mod/client/build/main.ts")),
-      `${target} is a file, and a folder is to be written there: move it away or remove it.\n`,
+      `Cannot write the folder ${target}: a file with that name exists. Move it away or remove it.\n`,
     );
     assert.equal(await Deno.readTextFile(target), "kept");
   }));

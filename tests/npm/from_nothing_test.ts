@@ -171,13 +171,14 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     await Deno.writeTextFile(viteConfig, config);
     await refused("node ../my-app/node_modules/syncline/bin/syncline.mjs init", {
       at: "small",
-      line: /^syncline: \S+ has a folder "functions" already[^\n]*$/,
+      line: /^syncline: \S+ already has a folder "functions"[^\n]*$/,
     });
     assert.deepEqual(await names(machine.at()), before);
     const create = join(projectDir, "dist/npm/create-syncline/bin/create-syncline.mjs");
     await refused(`node ${create} unreached --template plain`, {
       env: NO_NETWORK,
-      line: /\nsyncline: The files are in \S+unreached, but `npm install` failed: run it there again$/,
+      line:
+        /\nsyncline: The files are in \S+unreached, but `npm install` failed: run it again in that folder$/,
     });
     assert.deepEqual(await names(machine.at("unreached")), await names(machine.at("small")));
   });
@@ -329,7 +330,7 @@ async function edits(machine: NodeMachine, dev: Running, url: string): Promise<v
   );
   await dev.line(/^\d{4}-\d\d-\d\dT[\d:.]+Z INFO +tasks:hello: Hello wrong=1/);
   await Deno.writeTextFile(file, before);
-  await dev.line(/The types are right again/);
+  await dev.line(/No type errors left/);
 }
 
 async function call(

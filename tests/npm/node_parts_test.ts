@@ -59,7 +59,7 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   const made = (await Deno.stat(`${target}/app/cli.ts`)).ino;
   unpack(pack, { folder: target, id });
   assert.equal((await Deno.stat(`${target}/app/cli.ts`)).ino, made);
-  assert.throws(() => unpack(pack, { folder: folder.at("made/other"), id: "another" }), /damaged, install/);
+  assert.throws(() => unpack(pack, { folder: folder.at("made/other"), id: "another" }), /damaged: reinstall/);
   assert.deepEqual(
     (await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name).toSorted(),
     [
@@ -149,7 +149,7 @@ Deno.test("NP15 on Windows what needs a server says where there is one, and depl
   for (const command of ["dev", "serve", "demo", "backup"]) {
     assert.match(
       refusedHere(command, "win32") ?? "",
-      /^The server runs on Linux and macOS\. On Windows .* WSL[^\n]*$/,
+      /^The server runs on Linux and macOS\. On Windows, use WSL[^\n]*$/,
     );
     assert.equal(refusedHere(command, "darwin"), null);
   }

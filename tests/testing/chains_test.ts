@@ -1,6 +1,6 @@
 /** Calls on a `ctx` in another process: recorded here, done there. */
 import assert from "node:assert/strict";
-import { follow, pack, recorder, unpack } from "../../mod/testing/remote/chains.ts";
+import { applyChain, encodeValue, recorder, decodeValue } from "../../mod/testing/remote/chains.ts";
 import { createTestServer } from "syncline/test";
 import {
   createFunctions,
@@ -25,9 +25,9 @@ const app = {
 /** A `ctx` as another process has it: everything goes through JSON. */
 function remote<Ctx>(ctx: Ctx): Ctx {
   return recorder([], async (chain, list) => {
-    const value = follow(ctx, JSON.parse(JSON.stringify(chain)));
+    const value = applyChain(ctx, JSON.parse(JSON.stringify(chain)));
     const result = list ? await Array.fromAsync(value as AsyncIterable<unknown>) : await value;
-    return unpack(JSON.parse(JSON.stringify(pack(result))));
+    return decodeValue(JSON.parse(JSON.stringify(encodeValue(result))));
   }) as Ctx;
 }
 

@@ -1,21 +1,21 @@
 /**
- * The compiled program: unpacks the server it carries, starts it, passes signals on and ends as it ends. It imports
- * nothing, because it is compiled by itself.
+ * The launcher of the compiled program: unpacks the server, starts it, forwards signals and exits with its exit code. It has
+ * no imports, because it is compiled separately.
  */
 
-/** Beside this module, in the program as in the folder it is compiled from. */
+/** Located next to this module, both in the program and in the folder it is compiled from. */
 const PAYLOAD = new URL("./payload/", import.meta.url);
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
 type StopSignal = keyof typeof SIGNAL_NUMBERS;
 
 /**
- * Ends the server when this process is gone, which closes its input. Signals are not for it: those of a terminal or a
- * service manager may reach all processes at once.
+ * Ends the server when this process is gone, which closes the server's input. Ignores signals, because a terminal or a
+ * service manager may send them to the whole process group.
  */
 const GUARD = `trap '' HUP INT TERM; read -r _ || kill -TERM "$0"`;
 
-/** The first signal that asked this process to end, and the child that signals go to. Changed by the listeners and by `started`. */
+/** The first signal received, and the child that receives forwarded signals. Set by the listeners and `started`. */
 const state: { asked: StopSignal | null; child: Deno.ChildProcess | null } = { asked: null, child: null };
 
 for (const signal of Object.keys(SIGNAL_NUMBERS) as StopSignal[]) {
@@ -27,7 +27,7 @@ for (const signal of Object.keys(SIGNAL_NUMBERS) as StopSignal[]) {
 
 Deno.exit(await launch());
 
-/** Gives the exit code. */
+/** Returns the exit code. */
 async function launch(): Promise<number> {
   const unpacking = await unpack();
   if (state.asked !== null) return 128 + SIGNAL_NUMBERS[state.asked];
@@ -42,7 +42,7 @@ async function launch(): Promise<number> {
     stderr: "null",
   }).spawn();
   const { code } = await server.status;
-  // Before its input closes with this process: the server's id may be another's by then.
+  // Forward it before the input closes: afterwards the process id may belong to another process.
   kill(guard, "SIGKILL");
   return code;
 }
@@ -57,7 +57,7 @@ async function unpack(): Promise<{ readonly code: number; readonly folder: strin
   const [{ code }, folder] = await Promise.all([
     child.status,
     new Response(child.stdout).text(),
-    // It stops reading when it needs no more, and says itself when it got too little.
+    // The script closes its input when it has enough, and reports an incomplete archive itself.
     archive.readable.pipeTo(child.stdin).catch(() => {}),
   ]);
   return { code, folder };
@@ -75,6 +75,6 @@ function kill(child: Deno.ChildProcess, signal: Deno.Signal): void {
   try {
     child.kill(signal);
   } catch {
-    // It has ended already.
+    // The child has already exited.
   }
 }

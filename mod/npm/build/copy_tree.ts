@@ -1,10 +1,10 @@
-/** Copies folders file by file, without what a package does not need. */
+/** Copies folders, filtering files that a package does not need. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Copies what is in a folder; `keep` is asked with paths below it, and with those of folders, which end in a slash. */
+/** Copies a folder. `keep` receives relative paths; those of folders end with a slash. */
 export async function copyTree(
   from: string,
   to: string,

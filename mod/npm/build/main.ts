@@ -1,6 +1,6 @@
 /**
  * `deno task build:npm`: writes the npm packages `dist/npm/syncline` and `dist/npm/create-syncline`, which are published
- * together under one version.
+ * together with the same version.
  */
 import * as esbuild from "esbuild";
 import { fileURLToPath } from "node:url";
@@ -10,10 +10,10 @@ import { writeSynclinePackage } from "./syncline_package.ts";
 
 const OUTPUT = fileURLToPath(new URL("../../../dist/npm", import.meta.url));
 
-/** Writes both packages below a folder, which holds nothing else then. */
+/** Writes both packages into a folder, removing its previous contents. */
 export async function buildPackages(folder: string): Promise<void> {
   await refuseOtherKind(folder, "folder");
-  // What an earlier build left must not be published.
+  // Files of an earlier build must not be published.
   await Deno.remove(folder, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });

@@ -3,7 +3,7 @@ import project from "../../../deno.json" with { type: "json" };
 import { PEERS } from "../../client/build/package_files.ts";
 import { nativePackages } from "./native_packages.ts";
 
-/** The oldest Node that the programs, and the builder of the templates, run on. */
+/** The minimum Node version for the commands and the templates' build tool. */
 export const nodeVersionMin = "20.19";
 
 const common = {
@@ -13,7 +13,7 @@ const common = {
   engines: { node: `>=${nodeVersionMin}` },
 } as const;
 
-/** The text of that of `syncline`. */
+/** Returns the `package.json` of `syncline`. */
 export async function synclineManifest(entries: readonly string[]): Promise<string> {
   const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
   return text({
@@ -28,18 +28,18 @@ export async function synclineManifest(entries: readonly string[]): Promise<stri
       "./package.json": "./package.json",
     },
     peerDependencies: PEERS,
-    // Functions are written with zod: npm installs it. Whoever has no React needs none.
+    // Apps use zod to declare functions. React is optional.
     peerDependenciesMeta: { react: { optional: true } },
-    // The runtime and the image library: npm installs those for this kind of machine.
+    // The Deno runtime and the image library; npm installs the packages for the current platform.
     optionalDependencies: await nativePackages(),
   });
 }
 
-/** The text of that of `create-syncline`. */
+/** Returns the `package.json` of `create-syncline`. */
 export function createManifest(): string {
   return text({
     name: "create-syncline",
-    description: "Makes a new app with Syncline: npm create syncline@latest my-app",
+    description: "Creates a new Syncline app: npm create syncline@latest my-app",
     ...common,
     bin: { "create-syncline": "bin/create-syncline.mjs" },
   });

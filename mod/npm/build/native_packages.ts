@@ -1,8 +1,8 @@
-/** Packages with programs for one kind of machine each: npm installs the one that fits, and no other is downloaded. */
+/** Platform-specific packages: npm downloads only those for the current platform. */
 import { nativeIds } from "../../build/native_ids.ts";
 
 const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64", "win32-arm64"];
-/** Names and versions: the runtime this is built with, and the image library's, which brings its own libraries. */
+/** Names and versions of the Deno runtime and of the image library with its native libraries. */
 export async function nativePackages(): Promise<Record<string, string>> {
   const runtime = PLATFORMS.map((platform) => [
     `@deno/${platform}${platform.startsWith("linux") ? "-glibc" : ""}`,

@@ -1,4 +1,4 @@
-/** A program for Node: one file, behind a first one that even an old Node can read. */
+/** Builds a command for Node: one bundled file, started by a small file that old Node versions can parse. */
 import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,8 +6,8 @@ import { options } from "../../config/options.ts";
 import { nodeVersionMin } from "./manifests.ts";
 
 /**
- * Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, made of a module of `mod/npm/node`. `server`: the id of the
- * server that is in the same package.
+ * Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, bundled from a module of `mod/npm/node`. `server` is the id
+ * of the server in the same package.
  */
 export async function writeProgram(
   folder: string,
@@ -20,7 +20,7 @@ export async function writeProgram(
     platform: "node",
     format: "esm",
     target: "node20",
-    // The app's own.
+    // Resolved from the app.
     external: ["vite"],
     define: {
       SYNCLINE_VARIABLES: JSON.stringify(Object.values(options).map(({ env }) => env)),
@@ -38,7 +38,7 @@ const [major, minor] = process.versions.node.split(".").map(Number);
 if (major > ${major} || (major === ${major} && minor >= ${minor})) {
   await import("./main.mjs");
 } else {
-  console.error("Syncline needs Node ${nodeVersionMin} or newer, and this is " + process.version + ": get one from https://nodejs.org");
+  console.error("Syncline needs Node ${nodeVersionMin} or newer, but this is " + process.version + ": install it from https://nodejs.org");
   process.exitCode = 1;
 }
 `;

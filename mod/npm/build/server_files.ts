@@ -1,4 +1,4 @@
-/** The server in the package: its sources with what processes begin with in bundles, and packages as the runtime's own cache. */
+/** The server in the package: bundled sources, and npm packages laid out as Deno's cache. */
 import { join } from "node:path";
 import { writeBundles } from "../../build/bundled_files.ts";
 import { makeBundles } from "../../build/bundles.ts";
@@ -10,16 +10,16 @@ import { registryFolder } from "../../build/self_extractor.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { writePack } from "./server_pack.ts";
 
-/** What of the project the server needs. */
+/** Project files the server needs. */
 const PARTS = ["mod", "dashboard/public", "docs", "examples/chat/functions", "examples/chat/public"];
-/** What builds is not needed where there is nothing to build. */
+/** Build tools are not needed in the package. */
 const NOT_SERVED = /^(?:build|npm|client\/build)\/$|\.md$/;
-/** What the runtime loads of a package; the rest stays away. */
+/** Files that Deno loads from a package; others are omitted. */
 const LOADED = /\/$|\.(?:[cm]?js|json|wasm)$|(?:^|\/)LICEN[CS]E/i;
-/** Folders with the same code in a form that is not loaded. */
+/** Folders with alternative builds that are never loaded. */
 const NOT_LOADED = /(?:^|\/)(?:dist-es|dist-types|docs|tests?|benchmarks?)\/$|^dist\/(?:cjs|types)\/$/;
 
-/** Writes `server.pack` into the package, which has `app/` and `cache/` in it. Gives its id. */
+/** Writes `server.pack` into the package, which contains `app/` and `cache/`. Returns its id. */
 export async function writeServer(packageFolder: string): Promise<string> {
   const folder = join(packageFolder, ".server");
   await collect(folder);

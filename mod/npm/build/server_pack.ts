@@ -1,12 +1,12 @@
-/** The server's files as one: npm takes about as long for a small file as for a large one, and there are thousands. */
+/** Packs the server's files into one file, because npm needs about the same time for each file regardless of size. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { writeAll } from "../../kit/durable_files.ts";
 import { packId, type PackIndex } from "../node/server_pack.ts";
 
 /**
- * Writes what is in a folder into one file: a line of JSON with paths and sizes, and then the contents one after the other.
- * Gives its id, which is another for other contents.
+ * Writes a folder into one file: a JSON line with paths and sizes, followed by the contents. Returns an id derived from the
+ * contents.
  */
 export async function writePack(folder: string, target: string): Promise<string> {
   const paths: string[] = [];

@@ -34,14 +34,14 @@ function wishes(args: string[]): Wishes {
   const template = templates.find((name) => name === (values.template ?? "react"));
   if (template === undefined || more.length > 0) {
     const fault = template === undefined
-      ? `There is no template "${values.template}"`
-      : `One folder, not ${more.length + 1}`;
+      ? `Unknown template "${values.template}"`
+      : `Expected one folder, received ${more.length + 1}`;
     throw new PlainError(`${fault}\n\n${USAGE}`);
   }
   return { folder, template, installs: !values["no-install"], help: values.help === true };
 }
 
-/** Gives the exit code. */
+/** Returns the exit code. */
 function create(args: string[]): number {
   const { folder: name, template, installs, help } = wishes(args);
   if (help) {

@@ -1,13 +1,13 @@
-/** `syncline demo`: the chat, on data that is removed at the end. */
+/** `syncline demo`: serves the chat example with temporary data. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ended, openRuntime, startDeno } from "./runtime.ts";
 
-/** Serves it until a signal. `args` are options of `serve`. */
+/** Serves the example until a signal arrives. `args` are options of `serve`. */
 export async function demo(args: readonly string[]): Promise<number> {
   const runtime = openRuntime();
-  // Without functions in the working folder the server brings its example.
+  // Without a functions folder in the working directory, the server serves its example.
   const cwd = mkdtempSync(join(tmpdir(), "syncline-demo-"));
   try {
     return await ended(

@@ -1,6 +1,6 @@
 /**
- * `syncline dev`: the server that reloads functions, the app's TypeScript beside it, and Vite behind it where the app has
- * one, so that all of the app is at one address. It ends when the server does, and everything with it.
+ * `syncline dev`: starts the server with reloading, the app's TypeScript in watch mode, and Vite behind the server if the
+ * app uses it, so that the whole app has one origin. All of them stop with the server.
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -17,18 +17,18 @@ export async function dev(args: readonly string[]): Promise<number> {
   const root = findProject(process.cwd());
   if (root === null) {
     throw new PlainError(
-      "There is no app here: make one with `npm create syncline@latest my-app`, or add one with `npx syncline init`",
+      "No app in this folder: create one with `npm create syncline@latest my-app`, or add one with `npx syncline init`",
     );
   }
   if (!isFolder(join(root, "functions")) && !given(args, "--functions")) {
-    throw new PlainError(`${root} has no folder "functions": \`npx syncline init\` makes it`);
+    throw new PlainError(`${root} has no folder "functions": \run \`npx syncline init\` to create it`);
   }
   const runtime = openRuntime();
   const wantsVite = !given(args, "--static") && usesVite(root);
   await using vite = wantsVite ? await openViteServer(root) : null;
   const flags = ["--dev", "--skip-type-check", ...frontend({ root, vite: vite?.url ?? null, args })];
   await using server = startServer(runtime, { root, args: ["serve", ...flags, ...args] });
-  // Beside the server, which is a process of its own.
+  // Runs in parallel to the server process.
   const broken = vite?.start().then(() => new Promise<never>(() => {}));
   return await (broken === undefined ? server.ended : Promise.race([server.ended, broken]));
 }
@@ -38,8 +38,7 @@ interface DevServer extends AsyncDisposable {
 }
 
 /**
- * Starts the server and, when it has said where it is, the watch of types: until then the server needs the processor itself.
- * Disposing of it ends both.
+ * Starts the server and, once it listens, the type checker: until then the server needs the CPU. Disposing it stops both.
  */
 function startServer(
   runtime: Runtime,
@@ -85,7 +84,7 @@ function usesVite(root: string): boolean {
   return "vite" in { ...dependencies, ...devDependencies };
 }
 
-/** What shows the app: Vite, or a folder of plain files. */
+/** The source of the frontend: Vite, or a folder of static files. */
 function frontend(
   { root, vite, args }: {
     readonly root: string;
@@ -98,8 +97,8 @@ function frontend(
 }
 
 /**
- * Ends a process when this one ends without having told it: the guard reads from a pipe that ends with this process.
- * Disposing of it ends the guard alone.
+ * Stops a process if this one ends without stopping it: the guard reads from a pipe that closes with this process. Disposing
+ * it stops only the guard.
  */
 function guard(pid: number | undefined): Disposable | null {
   if (process.platform === "win32" || pid === undefined) return null;

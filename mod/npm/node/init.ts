@@ -1,4 +1,4 @@
-/** `syncline init`: functions, a test and a word to agents for a project that is there already. */
+/** `syncline init`: adds functions, a test and instructions for coding agents to an existing project. */
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -7,15 +7,17 @@ import { PlainError } from "./plain_error.ts";
 import { type Manifest, readManifest } from "./project.ts";
 import { ownVersion, templateFolder } from "./scaffold.ts";
 
-/** What is copied from the smallest template. */
+/** Files copied from the smallest template. */
 const PARTS = ["functions", "AGENTS.md"];
 const DATA = "/data/";
 
-/** Gives the exit code. */
+/** Returns the exit code. */
 export function init(args: readonly string[]): Promise<number> {
   const root = process.cwd();
   const without = args.filter((arg) => arg !== "--no-install");
-  if (without.length > 0) throw new PlainError(`syncline init takes no "${without[0]}", only --no-install`);
+  if (without.length > 0) {
+    throw new PlainError(`Unknown argument "${without[0]}": syncline init only accepts --no-install`);
+  }
   const { text, script } = check(root);
   const from = templateFolder("server");
   const added: string[] = [];
@@ -34,20 +36,20 @@ export function init(args: readonly string[]): Promise<number> {
   const tool = manager();
   if (!args.includes("--no-install")) install(root, tool);
   process.stdout.write(
-    `\nThe app's functions are in functions/. To serve it while you edit:\n\n  ${tool} run ${script}\n\n`,
+    `\nThe app's functions are in functions/. To start the development server:\n\n  ${tool} run ${script}\n\n`,
   );
   return Promise.resolve(0);
 }
 
-/** What `package.json` becomes, and the script that serves the app. Throws a `PlainError` where nothing can be added. */
+/** Returns the new `package.json`, and the name of the script that starts the server. Throws a `PlainError` if impossible. */
 function check(root: string): { readonly text: string; readonly script: string } {
   if (!existsSync(join(root, "package.json"))) {
     throw new PlainError(
-      `${root} has no package.json: make a new app with \`npm create syncline@latest my-app\``,
+      `${root} has no package.json: create a new app with \`npm create syncline@latest my-app\``,
     );
   }
   if (existsSync(join(root, "functions"))) {
-    throw new PlainError(`${root} has a folder "functions" already: \`npx syncline dev\` serves it`);
+    throw new PlainError(`${root} already has a folder "functions": run \`npx syncline dev\` to serve it`);
   }
   const manifest = readManifest(root);
   const server = readManifest(templateFolder("server"));
@@ -65,13 +67,13 @@ function check(root: string): { readonly text: string; readonly script: string }
   return { text: `${JSON.stringify(added, null, indent)}\n`, script };
 }
 
-/** `dev`, where it is free or does nothing but start Vite, which `syncline dev` starts as well. */
+/** Returns `dev` if that script does not exist or only starts Vite, which `syncline dev` does as well. */
 function freeScript({ scripts = {} }: Manifest): string {
   const { dev } = scripts;
   return dev === undefined || /^vite(?: dev| serve)?$/.test(dev) ? "dev" : "dev:syncline";
 }
 
-/** Data is not for version control. */
+/** Excludes the data folder from version control. */
 function ignoreData(root: string): void {
   const path = join(root, ".gitignore");
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";

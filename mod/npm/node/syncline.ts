@@ -1,4 +1,4 @@
-/** The command `syncline` of the npm package: what develops an app runs in Node, all else in the server's own runtime. */
+/** The command `syncline` of the npm package. Development commands run in Node, all others in the bundled Deno runtime. */
 import process from "node:process";
 import { demo } from "./demo.ts";
 import { dev } from "./dev.ts";
@@ -20,7 +20,7 @@ To make an app:
 To run it; commands look for the project from here upward, and paths count from its folder:
 `;
 
-/** The set of permissions of each command that needs another than the server. */
+/** Permission sets of commands that do not use the server's. */
 const SETS: Readonly<Record<string, string>> = {
   import: "import",
   backup: "backup",
@@ -62,7 +62,7 @@ async function command(name: string, args: readonly string[]): Promise<number> {
   return await ended(startDeno(openRuntime(), { set, args: [name, ...args], cwd, stdio: "inherit" }));
 }
 
-/** What `syncline/test` speaks with. */
+/** The process that `syncline/test` communicates with. */
 async function testServers(): Promise<number> {
   const entry = "mod/testing/remote/process.ts";
   return await ended(

@@ -1,4 +1,4 @@
-/** The app's own TypeScript, which watches its files and tells of errors with file and line. */
+/** Runs the app's own TypeScript in watch mode and prints errors with file and line. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,15 +7,15 @@ import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 
-/** What it says about itself. */
+/** Status messages of the compiler. */
 const OWN_NEWS = /^\s*$| - (?:Starting compilation|File change detected)/;
 
 export interface TypesWatch extends Disposable {
-  /** Of its process. */
+  /** Id of its process. */
   readonly pid: number | undefined;
 }
 
-/** Starts it; `null` for an app without `tsconfig.json` or without TypeScript. Disposing of it ends it. */
+/** Starts the compiler; returns `null` for an app without `tsconfig.json` or TypeScript. Disposing it stops it. */
 export function watchTypes(root: string): TypesWatch | null {
   if (!existsSync(join(root, "tsconfig.json"))) return null;
   let tsc: string;
@@ -36,18 +36,18 @@ export function watchTypes(root: string): TypesWatch | null {
     }
     const count = Number(found[1]);
     if (count > 0) {
-      process.stderr.write(`${count} type error${count === 1 ? "" : "s"}; the code is served nevertheless\n`);
-    } else if (errors > 0) process.stderr.write("The types are right again\n");
+      process.stderr.write(`${count} type error${count === 1 ? "" : "s"}; the code is served anyway\n`);
+    } else if (errors > 0) process.stderr.write("No type errors left\n");
     errors = count;
   });
   return { pid: child.pid, [Symbol.dispose]: () => void child.kill() };
 }
 
-/** It wants several seconds of a processor at the start, and some after each edit, when the server needs it as well. */
+/** Lowers the priority: the check takes several seconds of CPU at the start, when the server needs it as well. */
 function behindTheServer(pid: number | undefined): void {
   try {
     if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // The system does not let everybody choose: then both take turns.
+    // Lowering the priority may not be permitted.
   }
 }

@@ -1,11 +1,11 @@
-/** Variables of the environment that are nearly one of the server's. */
+/** Warns about environment variables that resemble a variable of the server. */
 import process from "node:process";
 import { environmentSuggestions } from "../../config/environment_suggestions.ts";
 
-/** Names of the server's variables, put in when this is bundled. */
+/** Names of the server's variables, inserted by the build. */
 declare const SYNCLINE_VARIABLES: readonly string[];
 
-/** Says so on standard error, a line each. */
+/** Prints the warnings to standard error, one line each. */
 export function tellMisspelt(): void {
   for (const hint of environmentSuggestions(Object.keys(process.env), SYNCLINE_VARIABLES)) {
     process.stderr.write(`syncline: ${hint}\n`);

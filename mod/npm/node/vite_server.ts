@@ -1,4 +1,4 @@
-/** The app's own Vite, as the server behind the server: what functions and routes of the app do not answer is asked of it. */
+/** Runs the app's own Vite behind the server, which forwards requests that functions and routes do not handle. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PlainError } from "./plain_error.ts";
 
-/** The part of Vite that is used. */
+/** The part of Vite's API that is used. */
 interface Vite {
   createServer(config: object): Promise<{
     readonly middlewares: (request: unknown, response: unknown) => void;
@@ -15,13 +15,13 @@ interface Vite {
 }
 
 export interface ViteServer extends AsyncDisposable {
-  /** Its address, without a slash at its end. What is asked before Vite is ready waits for it. */
+  /** Origin of Vite. Requests before Vite is ready wait. */
   readonly url: string;
-  /** Starts Vite; to be called once. Rejects with a `PlainError` when it cannot start. */
+  /** Starts Vite; call once. Rejects with a `PlainError` on failure. */
   start(): Promise<void>;
 }
 
-/** Opens the port of an app's Vite. Throws a `PlainError` when it is not installed. */
+/** Opens the port for an app's Vite. Throws a `PlainError` if Vite is not installed. */
 export async function openViteServer(root: string): Promise<ViteServer> {
   const entry = entryOf(root);
   const http = createServer();
@@ -64,7 +64,7 @@ async function create(
     clearScreen: false,
     server: {
       middlewareMode: true,
-      // Pages come from another port, and hear of edits from this one.
+      // Pages are served from another port and receive hot updates from this one.
       hmr: { server: http, clientPort: port },
       // The database changes with each commit.
       watch: { ignored: ["**/data/**"] },
@@ -72,7 +72,7 @@ async function create(
   });
 }
 
-/** The module that an app has of Vite. Throws a `PlainError` when there is none. */
+/** Loads the app's Vite module. Throws a `PlainError` if it is missing. */
 function entryOf(root: string): string {
   try {
     const manifest = createRequire(join(root, "package.json")).resolve("vite/package.json");

@@ -1,9 +1,9 @@
 /**
- * Folders of files that are known: made once, whole or not at all, whoever is killed and whenever the power fails.
+ * Creates folders with known files atomically, safe against killed processes and power failures.
  *
- * A folder is written beside its place and renamed. Bringing thousands of files to the disk takes longer than a start may, so
- * it is done later, and a mark beside the folder says that it is done. A folder without the mark is compared with what is to
- * be in it: after a power failure its files may be empty.
+ * A folder is written under a temporary name and renamed. Syncing thousands of files would delay the start, so it is done
+ * later, and a marker file next to the folder records it. A folder without a marker is compared with the expected files,
+ * because files may be empty after a power failure.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { open, readdir, writeFile } from "node:fs/promises";
@@ -13,39 +13,39 @@ import process from "node:process";
 import { hasCode } from "./plain_error.ts";
 import { renamePatiently } from "./rename.ts";
 
-/** A path in the folder, with slashes, and contents. */
+/** A relative path with slashes, and the contents. */
 export type FileEntry = readonly [path: string, bytes: Uint8Array];
 
-/** Each call begins anew. */
+/** Each call restarts the iteration. */
 export type Files = () => Iterable<FileEntry>;
 
 const DRAFT_MS_KEPT = 86_400_000;
 
-/** Makes a folder unless it is there, however many begin at once. */
+/** Creates a folder unless it exists. Safe for concurrent calls. */
 export function makeWhole(folder: string, files: Files): void {
   const there = existsSync(folder);
   if (there && (existsSync(markOf(folder)) || isWhole(folder, files))) return;
-  // A name that nobody else has, not even another of this process id in another container.
+  // A unique name, even among containers that share process ids.
   const draft = `${folder}.draft-${randomBytes(6).toString("hex")}`;
   try {
     mkdirSync(dirname(draft), { recursive: true });
     removeOldDrafts(folder);
-    // It speaks of a folder that is gone.
+    // The marker belongs to a folder that no longer exists.
     rmSync(markOf(folder), { force: true });
     writeInto(draft, files);
-    // Somebody else may have mended it meanwhile, and runs from it.
+    // Another process may have repaired the folder and be running from it.
     if (there && isWhole(folder, files)) return;
     if (there) renamePatiently({ from: folder, to: `${draft}-broken` });
     renamePatiently({ from: draft, to: folder });
   } catch (error) {
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     if (!existsSync(folder) || !isWhole(folder, files)) throw error;
   } finally {
     for (const left of [draft, `${draft}-broken`]) rmSync(left, { recursive: true, force: true });
   }
 }
 
-/** Brings a folder to the disk, and says so for the next start. Ends early when `signal` says so. */
+/** Syncs a folder to disk and writes the marker. Stops early if `signal` is aborted. */
 export async function bringToDisk(folder: string, signal: AbortSignal): Promise<void> {
   if (existsSync(markOf(folder))) return;
   await syncAll(folder, signal);
@@ -80,14 +80,14 @@ function isWhole(folder: string, files: Files): boolean {
   return true;
 }
 
-/** Those of processes that were killed: nobody needs a day for one. */
+/** Removes temporary folders of killed processes after a day. */
 function removeOldDrafts(folder: string): void {
   const parent = dirname(folder);
   const before = Date.now() - DRAFT_MS_KEPT;
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(`${basename(folder)}.draft-`)) continue;
     const path = join(parent, name);
-    // Somebody else may be removing it.
+    // Another process may be removing it.
     const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
     if (changed < before) rmSync(path, { recursive: true, force: true });
   }
@@ -103,10 +103,10 @@ async function syncAll(folder: string, signal: AbortSignal): Promise<void> {
   await syncFile(folder, { isFolder: true });
 }
 
-/** What the runtime keeps there for itself may have gone by then. */
+/** Ignores temporary files of the runtime that vanish in the meantime. */
 async function syncFile(path: string, { isFolder }: { readonly isFolder: boolean }): Promise<void> {
   const onWindows = process.platform === "win32";
-  // There a folder cannot be opened, and only who may write to a file can bring it to the disk.
+  // On Windows, folders cannot be opened, and syncing a file needs write permission.
   if (isFolder && onWindows) return;
   let file;
   try {

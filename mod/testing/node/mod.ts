@@ -1,5 +1,5 @@
 /**
- * `syncline/test` of the npm package: an app's functions in the app's own tests, on the real engine.
+ * `syncline/test` of the npm package: tests an app's functions on the real engine.
  *
  * @module
  */

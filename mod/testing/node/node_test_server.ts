@@ -1,11 +1,11 @@
-/** `createTestServer` for tests that run in Node: the same server, in a process of the server's runtime. */
+/** `createTestServer` for tests that run in Node. The server runs in a separate Deno process. */
 import { Buffer } from "node:buffer";
 import { fileURLToPath } from "node:url";
 import { SynclineClient } from "../../client/mod.ts";
 import type { DataModel, Id, MutationCtx, Schema } from "../../functions/api/service.ts";
 import { anonymous } from "../../functions/identity.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
-import { pack, recorder, unpack } from "../remote/chains.ts";
+import { decodeValue, encodeValue, recorder } from "../remote/chains.ts";
 import type { Operations } from "../remote/messages.ts";
 import { type CallerFacts, type CallerPort, TestCaller } from "../test_caller.ts";
 import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "../test_types.ts";
@@ -20,7 +20,7 @@ export type NodeTestServerOptions<S extends Schema = Schema> =
 let servers: ServersProcess | null = null;
 
 /**
- * An app under test. Calls of the server itself are anonymous ones; {@linkcode asUser} gives callers who are signed in.
+ * An app under test. Calls on the server itself are anonymous; {@linkcode asUser} returns signed-in callers.
  */
 export class TestServer<Model extends DataModel> implements AsyncDisposable {
   readonly #servers: ServersProcess;
@@ -60,47 +60,47 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
     return new TestServer(servers, { number, dev });
   }
 
-  /** The server's time, which stands still but for {@linkcode advance}; milliseconds since the epoch. */
+  /** The server's time in milliseconds since the epoch. It is frozen except for {@linkcode advance}. */
   now(): number {
     return this.#servers.now(this.#number);
   }
 
   /**
-   * Moves the clock forward: scheduled functions and crons run when their time comes, one after another. Resolves when what
-   * they started has ended. Rejects with a `RangeError` for a negative time.
+   * Advances the clock and runs due scheduled functions and crons in order. Resolves when everything they started has
+   * finished. Rejects with a `RangeError` for a negative duration.
    */
   async advance(ms: number): Promise<void> {
     await this.#ask("advance", { ms });
   }
 
-  /** Resolves when no call is under way and every live query shows the newest commit. */
+  /** Resolves when nothing is in flight and every live query shows the newest commit. */
   async settled(): Promise<void> {
     await this.#ask("settled", {});
   }
 
-  /** A caller without credentials, the same as calling the server itself. */
+  /** An anonymous caller, equivalent to calling the server itself. */
   asAnonymous(): TestCaller {
     return new TestCaller(this.#port, { identity: anonymous, token: null });
   }
 
-  /** A signed-in user in a session of their own; a text is short for the name. */
+  /** Signs in a user with a new session. A string is short for the name. */
   async asUser(user: TestUser | string = {}): Promise<SignedInUser> {
     return this.#caller(await this.#ask("asUser", { user })) as SignedInUser;
   }
 
-  /** A signed-in administrator of the server. */
+  /** Signs in an administrator. */
   async asAdmin(email = "admin@example.com"): Promise<TestCaller> {
     return this.#caller(await this.#ask("asAdmin", { email }));
   }
 
-  /** Ends a caller's session, as signing out elsewhere does: its clients become anonymous. */
+  /** Ends a caller's session, as signing out elsewhere does. Its clients become anonymous. */
   endSession({ sessionId }: TestCaller): void {
     if (sessionId !== null) this.#servers.send("endSession", { server: this.#number, sessionId });
   }
 
   /**
-   * Runs work of the test as a mutation of the app, to look at the database or to fill it. The result is JSON. The database
-   * is in another process: everything of `ctx` is awaited.
+   * Runs a callback as a mutation, to inspect or fill the database. The result is JSON. The database is in another process,
+   * so every call on `ctx` must be awaited.
    */
   async run<Result>(work: (ctx: MutationCtx<Model>) => Result | Promise<Result>): Promise<Result> {
     const number = this.#servers.number();
@@ -131,16 +131,16 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
   }
 
   /**
-   * Sends a request, to a path or a whole URL, as nobody; `asUser(...)` has the same for a user. It is answered as a server
-   * without a frontend does: function calls, files at the URLs that `ctx.storage` gives, and the routes of the app's `http.ts`.
+   * Sends an anonymous request to a path or URL; `asUser(...)` has the same for a user. The server handles it like a server
+   * without a frontend: function calls, files at URLs from `ctx.storage`, and the routes of the app's `http.ts`.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return await this.#nobody.fetch(input, init);
   }
 
   /**
-   * Uploads a file to a URL of `ctx.storage.generateUploadUrl()`, with the blob's type and name unless told. Resolves to the
-   * file's id once it is committed. Rejects with a `FunctionError` with the answer's code.
+   * Uploads a file to a URL of `ctx.storage.generateUploadUrl()`, with the type and name of the blob by default. Resolves to
+   * the file id once it is committed. Rejects with a `FunctionError` with the code of the response.
    */
   async upload(url: string, contents: Blob, options: UploadOptions = {}): Promise<Id<"_storage">> {
     const { contentType = contents.type } = options;
@@ -150,7 +150,7 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
     return await this.#ask("upload", upload) as Id<"_storage">;
   }
 
-  /** Closes clients and database and removes the folder. */
+  /** Closes all clients and the database, and removes the folder. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -200,10 +200,10 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
   async #work(number: number, work: (ctx: unknown) => unknown): Promise<void> {
     const ctx = recorder(
       [],
-      async (chain, list) => unpack(await this.#servers.ask("step", { work: number, chain, list })),
+      async (chain, list) => decodeValue(await this.#servers.ask("step", { work: number, chain, list })),
     );
     try {
-      this.#servers.send("workEnds", { work: number, value: pack(await work(ctx)) });
+      this.#servers.send("workEnds", { work: number, value: encodeValue(await work(ctx)) });
     } catch (error) {
       const { name, message } = error instanceof Error ? error : new Error(String(error));
       this.#servers.send("workEnds", { work: number, error: { name, message } });
@@ -217,8 +217,8 @@ function folderOf(given: string | URL): string {
 }
 
 /**
- * Starts an app's functions on the real engine and a temporary folder, for tests of Node's own runner, of Vitest, or any
- * other: `import { createTestServer } from "syncline/test"`.
+ * Starts an app's functions on the real engine with a temporary folder, for Node's test runner, Vitest or any other:
+ * `import { createTestServer } from "syncline/test"`.
  */
 export function createTestServer<S extends Schema = Schema>(
   options: NodeTestServerOptions<S>,

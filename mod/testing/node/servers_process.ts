@@ -1,11 +1,17 @@
-/** The process that test servers live in, for a test that runs in Node: started with the first, and gone with the test. */
+/** The process that hosts test servers for tests in Node. It starts with the first server and ends with the test. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { FunctionError } from "../../client/mod.ts";
-import { MARK, type OperationName, type Operations, type Told, type WireError } from "../remote/messages.ts";
+import {
+  MESSAGE_PREFIX,
+  type OperationName,
+  type Operations,
+  type ProcessMessage,
+  type WireError,
+} from "../remote/messages.ts";
 
 interface Pending {
   readonly server: number | null;
@@ -13,7 +19,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** The end of a socket in this process. */
+/** The local end of a socket. */
 export interface SocketEnd {
   received(text: string): void;
   closed(code: number, reason: string): void;
@@ -24,7 +30,7 @@ export class ServersProcess {
   readonly #pending = new Map<number, Pending>();
   readonly #sockets = new Map<number, SocketEnd>();
   readonly #works = new Map<number, () => void>();
-  /** The clock of each server, as told last. */
+  /** Last known clock of each server. */
   readonly #clocks = new Map<number, number>();
   #lastId = 0;
   #held = true;
@@ -38,7 +44,7 @@ export class ServersProcess {
     child.on("error", (error) => this.#end(error));
     child.on(
       "exit",
-      (code) => this.#end(new Error(`The process of the test servers has ended with code ${code}`)),
+      (code) => this.#end(new Error(`The test server process exited with code ${code}`)),
     );
     this.#hold();
   }
@@ -50,7 +56,7 @@ export class ServersProcess {
     return new ServersProcess(child);
   }
 
-  /** A number for a server, a socket or work. */
+  /** Returns a new number for a server, socket or callback. */
   number(): number {
     return ++this.#lastId;
   }
@@ -73,7 +79,7 @@ export class ServersProcess {
     }) as Operations[Name]["result"];
   }
 
-  /** For what is over when it is sent. */
+  /** Sends a message that has no response. */
   send<Name extends OperationName>(name: Name, args: Operations[Name]["args"]): void {
     void this.ask(name, args).catch(() => {});
   }
@@ -86,17 +92,17 @@ export class ServersProcess {
     this.#sockets.delete(number);
   }
 
-  /** `begun` is called when the transaction of the work has begun. */
+  /** `begun` is called when the transaction has started. */
   addWork(number: number, begun: () => void): void {
     this.#works.set(number, begun);
   }
 
   #line(line: string): void {
-    if (!line.startsWith(MARK)) {
+    if (!line.startsWith(MESSAGE_PREFIX)) {
       process.stdout.write(`${line}\n`);
       return;
     }
-    const told = JSON.parse(line.slice(MARK.length)) as Told;
+    const told = JSON.parse(line.slice(MESSAGE_PREFIX.length)) as ProcessMessage;
     if ("work" in told) {
       this.#works.get(told.work)?.();
       this.#works.delete(told.work);
@@ -109,7 +115,7 @@ export class ServersProcess {
     }
   }
 
-  #answered(told: Extract<Told, { readonly answer: number }>): void {
+  #answered(told: Extract<ProcessMessage, { readonly answer: number }>): void {
     const pending = this.#pending.get(told.answer);
     this.#pending.delete(told.answer);
     this.#hold();
@@ -119,7 +125,7 @@ export class ServersProcess {
     else pending.resolve(told.value);
   }
 
-  /** Node waits for the process while an answer is missing, and not for its own sake. */
+  /** Keeps Node running only while a response is pending. */
   #hold(): void {
     const held = this.#pending.size > 0;
     if (held === this.#held) return;
@@ -142,7 +148,7 @@ interface Refable {
   unref(): unknown;
 }
 
-/** The error as it was thrown there. */
+/** Re-creates the error as thrown in the server process. */
 function errorOf({ name, message, stack, call }: WireError): Error {
   const error = call === undefined
     ? Object.assign(name === "RangeError" ? new RangeError(message) : new Error(message), { name })

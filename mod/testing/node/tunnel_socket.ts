@@ -1,8 +1,8 @@
-/** Sockets of a test in Node, which lead to the hub of a server in another process. */
+/** Sockets of a test in Node, connected to the hub of a server in another process. */
 import type { WebSocketFactory, WebSocketLike } from "../../client/mod.ts";
 import type { ServersProcess } from "./servers_process.ts";
 
-/** A `WebSocket` class whose sockets lead to a server. */
+/** Returns a `WebSocket` class whose sockets connect to a server. */
 export function tunnelSockets(servers: ServersProcess, server: number): WebSocketFactory {
   return class TunnelSocket implements WebSocketLike {
     onopen: ((event: never) => void) | null = null;

@@ -1,30 +1,30 @@
 /**
- * Calls on a `ctx` that lives in another process, as data: `ctx.db.query("tasks").order("desc").take(2)` is a chain of names
- * and arguments. It is sent when it is awaited. What a call takes a function for, such as the range of an index, is tried on
- * a recorder, and becomes a chain as well.
+ * Calls on a `ctx` in another process, represented as data: `ctx.db.query("tasks").order("desc").take(2)` is a chain of names
+ * and arguments that is sent when awaited. Callback arguments, such as the range of an index, run on a recorder and become
+ * chains as well.
  */
 
-/** A property, or a method with its arguments. */
-export type Link = readonly [name: string, args?: readonly Packed[]];
+/** A property access, or a method call with arguments. */
+export type Link = readonly [name: string, args?: readonly EncodedValue[]];
 export type Chain = readonly Link[];
 
-/** A value as JSON: with `undefined`, and with chains in it. */
-export type Packed =
+/** A value as JSON, with support for `undefined` and nested chains. */
+export type EncodedValue =
   | { readonly plain: unknown }
   | { readonly undefined: true }
-  | { readonly object: Readonly<Record<string, Packed>> }
-  | { readonly array: readonly Packed[] }
-  /** Of what the function of an argument was called with. */
+  | { readonly object: Readonly<Record<string, EncodedValue>> }
+  | { readonly array: readonly EncodedValue[] }
+  /** A chain that starts at the argument of a callback. */
   | { readonly chain: Chain }
-  /** A function, by the value it gives back. */
-  | { readonly calls: Packed };
+  /** A callback, represented by its return value. */
+  | { readonly calls: EncodedValue };
 
-/** Sends a chain; `list`: what it iterates over is wanted. */
+/** Sends a chain. With `list`, collects the items it iterates over. */
 export type SendChain = (chain: Chain, list: boolean) => Promise<unknown>;
 
 const chains = new WeakMap<object, Chain>();
 
-/** Something whose properties and calls are recorded, and sent once it is awaited. `send` is absent in arguments. */
+/** Returns a proxy that records property accesses and calls, and sends them when awaited. Arguments have no `send`. */
 export function recorder(chain: Chain, send?: SendChain): unknown {
   const target = () => {};
   const proxy = new Proxy(target, {
@@ -38,8 +38,8 @@ export function recorder(chain: Chain, send?: SendChain): unknown {
     },
     apply(_target, _this, args: unknown[]) {
       const last = chain.at(-1);
-      if (last === undefined) throw new TypeError("It is not a function");
-      return recorder([...chain.slice(0, -1), [last[0], args.map(pack)]], send);
+      if (last === undefined) throw new TypeError("Not a function");
+      return recorder([...chain.slice(0, -1), [last[0], args.map(encodeValue)]], send);
     },
   });
   chains.set(proxy, chain);
@@ -50,16 +50,20 @@ async function* iterate(chain: Chain, send: SendChain | undefined): AsyncGenerat
   if (send !== undefined) yield* await send(chain, true) as unknown[];
 }
 
-export function pack(value: unknown): Packed {
+export function encodeValue(value: unknown): EncodedValue {
   if (value === undefined) return { undefined: true };
   if (typeof value === "object" || typeof value === "function") {
     const chain = value === null ? undefined : chains.get(value);
     if (chain !== undefined) return { chain };
   }
-  if (typeof value === "function") return { calls: pack((value as (of: unknown) => unknown)(recorder([]))) };
-  if (Array.isArray(value)) return { array: value.map(pack) };
+  if (typeof value === "function") {
+    return { calls: encodeValue((value as (of: unknown) => unknown)(recorder([]))) };
+  }
+  if (Array.isArray(value)) return { array: value.map(encodeValue) };
   if (typeof value !== "object" || value === null || !isPlain(value)) return { plain: value };
-  return { object: Object.fromEntries(Object.entries(value).map(([name, field]) => [name, pack(field)])) };
+  return {
+    object: Object.fromEntries(Object.entries(value).map(([name, field]) => [name, encodeValue(field)])),
+  };
 }
 
 function isPlain(value: object): boolean {
@@ -67,18 +71,20 @@ function isPlain(value: object): boolean {
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The value again; chains in it belong to `of`. */
-export function unpack(packed: Packed, of?: unknown): unknown {
+/** Decodes a value. Chains in it start at `of`. */
+export function decodeValue(packed: EncodedValue, of?: unknown): unknown {
   if ("plain" in packed) return packed.plain;
   if ("undefined" in packed) return undefined;
-  if ("array" in packed) return packed.array.map((item) => unpack(item, of));
-  if ("chain" in packed) return follow(of, packed.chain);
-  if ("calls" in packed) return (argument: unknown) => unpack(packed.calls, argument);
-  return Object.fromEntries(Object.entries(packed.object).map(([name, field]) => [name, unpack(field, of)]));
+  if ("array" in packed) return packed.array.map((item) => decodeValue(item, of));
+  if ("chain" in packed) return applyChain(of, packed.chain);
+  if ("calls" in packed) return (argument: unknown) => decodeValue(packed.calls, argument);
+  return Object.fromEntries(
+    Object.entries(packed.object).map(([name, field]) => [name, decodeValue(field, of)]),
+  );
 }
 
-/** Does what a chain says. */
-export function follow(start: unknown, chain: Chain): unknown {
+/** Applies a chain to a value. */
+export function applyChain(start: unknown, chain: Chain): unknown {
   let value = start;
   for (const [name, args] of chain) {
     const found: unknown = Reflect.get(Object(value), name);
@@ -86,8 +92,8 @@ export function follow(start: unknown, chain: Chain): unknown {
       value = found;
       continue;
     }
-    if (typeof found !== "function") throw new TypeError(`ctx has no function "${name}" there`);
-    value = Reflect.apply(found, value, args.map((arg) => unpack(arg, start)));
+    if (typeof found !== "function") throw new TypeError(`ctx has no function "${name}"`);
+    value = Reflect.apply(found, value, args.map((arg) => decodeValue(arg, start)));
   }
   return value;
 }

@@ -1,16 +1,16 @@
-/** What a test and the process of its servers tell one another: a line of JSON each, told from what code prints by a mark. */
+/** Messages between a test and its server process: one line of JSON each. A prefix separates them from printed output. */
 import type { FunctionCall } from "../../functions/host_port.ts";
 import type { Outcome } from "../../functions/outcome.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { ErrorData } from "../../protocol/server_messages.ts";
 import type { TestUser } from "../test_types.ts";
 import type { CallerFacts } from "../test_caller.ts";
-import type { Chain, Packed } from "./chains.ts";
+import type { Chain, EncodedValue } from "./chains.ts";
 
-/** Stands before each line of the servers' process that is a message. */
-export const MARK = "\u0001";
+/** Prefix of message lines from the server process. */
+export const MESSAGE_PREFIX = "\u0001";
 
-/** A request or a response of HTTP; bodies are base64. */
+/** An HTTP request or response. Bodies are base64. */
 export interface WireRequest {
   readonly url: string;
   readonly method: string;
@@ -23,7 +23,7 @@ export interface WireResponse {
   readonly body: string;
 }
 
-/** What is asked of the process, with what it answers. `server`, `work` and `socket` are numbers that the test gives out. */
+/** Requests to the process and their responses. `server`, `work` and `socket` are numbers assigned by the test. */
 export interface Operations {
   open: {
     args: {
@@ -50,25 +50,25 @@ export interface Operations {
     args: { server: number; url: string; body: string; type: string; name?: string };
     result: string;
   };
-  /** Begins work of the test as a mutation; answered when it has ended. */
+  /** Starts a callback as a mutation; responds when it has finished. */
   work: { args: { server: number; work: number }; result: unknown };
-  /** Calls something of the work's `ctx`; `list` collects what it iterates over. */
-  step: { args: { work: number; chain: Chain; list: boolean }; result: Packed };
-  workEnds: { args: { work: number; value?: Packed; error?: WireError }; result: null };
+  /** Calls a method of the callback's `ctx`. With `list`, collects the items it iterates over. */
+  step: { args: { work: number; chain: Chain; list: boolean }; result: EncodedValue };
+  workEnds: { args: { work: number; value?: EncodedValue; error?: WireError }; result: null };
   socketOpen: { args: { server: number; socket: number }; result: null };
   socketSend: { args: { socket: number; text: string }; result: null };
   socketClose: { args: { socket: number }; result: null };
 }
 export type OperationName = keyof Operations;
 
-export interface Ask<Name extends OperationName = OperationName> {
+export interface ProcessRequest<Name extends OperationName = OperationName> {
   readonly id: number;
   readonly name: Name;
   readonly args: Operations[Name]["args"];
 }
 
-/** What the process says by itself, or in answer; `now` is the server's clock then. */
-export type Told =
+/** Messages from the process. `now` is the server's clock at that time. */
+export type ProcessMessage =
   | { readonly answer: number; readonly now?: number; readonly value: unknown }
   | { readonly answer: number; readonly now?: number; readonly error: WireError }
   | { readonly work: number }
@@ -79,6 +79,6 @@ export interface WireError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string;
-  /** Of a `FunctionError`. */
+  /** Fields of a `FunctionError`. */
   readonly call?: { readonly udfPath: string; readonly errorData: ErrorData };
 }

@@ -1,27 +1,27 @@
 /**
- * The process of test servers for tests that run in Node: they are created and called over its standard input and output,
- * and end with it.
+ * The process of test servers for tests in Node. Receives requests on standard input, responds on standard output, and ends
+ * with the test.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { FunctionError } from "../../client/mod.ts";
 import { callerFacts, type TestCaller } from "../test_caller.ts";
-import { createTestServer, remoteDoor, type TestServer } from "../test_server.ts";
+import { createTestServer, remoteAccess, type TestServer } from "../test_server.ts";
 import type { SocketHandle } from "../../sync/mod.ts";
-import { follow, pack, unpack } from "./chains.ts";
+import { applyChain, decodeValue, encodeValue } from "./chains.ts";
 import {
-  type Ask,
-  MARK,
+  MESSAGE_PREFIX,
   type OperationName,
   type Operations,
-  type Told,
+  type ProcessMessage,
+  type ProcessRequest,
   type WireError,
 } from "./messages.ts";
 import { toRequest, toWire } from "./wire_http.ts";
 
-/** Work of a test that is under way: its transaction, and what ends it. */
+/** A running callback: its transaction, and the function that ends it. */
 interface Work {
   readonly ctx: unknown;
-  /** Runs code where functions of the transaction run. */
+  /** Runs code in the context of the transaction. */
   readonly inside: <T>(code: () => T) => T;
   readonly end: PromiseWithResolvers<unknown>;
 }
@@ -32,8 +32,8 @@ const sockets = new Map<number, SocketHandle>();
 
 const encoder = new TextEncoder();
 
-function tell(told: Told): void {
-  const bytes = encoder.encode(`${MARK}${JSON.stringify(told)}\n`);
+function tell(told: ProcessMessage): void {
+  const bytes = encoder.encode(`${MESSAGE_PREFIX}${JSON.stringify(told)}\n`);
   for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
 }
 
@@ -45,7 +45,7 @@ function serverOf(number: number): TestServer {
 
 function workOf(number: number): Work {
   const work = works.get(number);
-  if (work === undefined) throw new TypeError("ctx is used after the work it was for has ended");
+  if (work === undefined) throw new TypeError("ctx was used after its callback ended");
   return work;
 }
 
@@ -68,7 +68,7 @@ const answers: Answers = {
     await closed?.close();
     return null;
   },
-  run: ({ server, kind, call }) => serverOf(server)[remoteDoor].run(kind, call),
+  run: ({ server, kind, call }) => serverOf(server)[remoteAccess].run(kind, call),
   asUser: async ({ server, user }) => facts(await serverOf(server).asUser(user)),
   asAdmin: async ({ server, email }) => facts(await serverOf(server).asAdmin(email)),
   endSession({ server, sessionId }) {
@@ -99,9 +99,9 @@ const answers: Answers = {
     }),
   async step({ work, chain, list }) {
     const { ctx, inside } = workOf(work);
-    return pack(
+    return encodeValue(
       await inside(() => {
-        const value = follow(ctx, chain);
+        const value = applyChain(ctx, chain);
         return list ? Array.fromAsync(value as AsyncIterable<unknown>) : value;
       }),
     );
@@ -109,7 +109,7 @@ const answers: Answers = {
   workEnds({ work, value, error }) {
     const { end } = workOf(work);
     works.delete(work);
-    if (error === undefined) end.resolve(value === undefined ? null : unpack(value));
+    if (error === undefined) end.resolve(value === undefined ? null : decodeValue(value));
     else end.reject(Object.assign(new Error(error.message), { name: error.name }));
     return null;
   },
@@ -118,7 +118,7 @@ const answers: Answers = {
       sockets.delete(socket);
       tell({ socket, closed: { code, reason } });
     };
-    const handle = serverOf(server)[remoteDoor].connect({
+    const handle = serverOf(server)[remoteAccess].connect({
       bufferedAmount: 0,
       takenBytes: null,
       letAhead: () => {},
@@ -153,7 +153,7 @@ function wireError(error: unknown): WireError {
   return { name, message, ...(stack !== undefined && { stack }), ...(call && { call }) };
 }
 
-async function answer({ id, name, args }: Ask): Promise<void> {
+async function answer({ id, name, args }: ProcessRequest): Promise<void> {
   const now = () => "server" in args ? servers.get(args.server)?.now() : undefined;
   try {
     const value: unknown = await (answers[name] as (args: unknown) => unknown)(args);
@@ -167,14 +167,14 @@ function withNow(now: number | undefined): { readonly now?: number } {
   return now === undefined ? {} : { now };
 }
 
-/** Begins each request in the order they came. Ends with the test's process. */
+/** Starts requests in the order of arrival. Ends when the test's process does. */
 async function serve(): Promise<void> {
   let text = "";
   for await (const part of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
     text += part;
     const lines = text.split("\n");
     text = lines.pop() ?? "";
-    for (const line of lines) void answer(JSON.parse(line) as Ask);
+    for (const line of lines) void answer(JSON.parse(line) as ProcessRequest);
   }
   await Promise.all([...servers.values()].map((server) => server.close().catch(() => {})));
 }

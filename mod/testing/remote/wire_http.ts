@@ -1,4 +1,4 @@
-/** Requests and responses of HTTP as JSON. */
+/** Converts HTTP requests and responses to and from JSON. */
 import type { WireRequest, WireResponse } from "./messages.ts";
 
 export function toRequest({ url, method, headers, body }: WireRequest): Request {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestServer } from "syncline/test";
 
-test("what one adds, another sees", async () => {
+test("a task added by one user appears for another", async () => {
   const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
   try {
     const ada = await server.asUser("Ada");

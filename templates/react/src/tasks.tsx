@@ -10,7 +10,7 @@ export function Tasks() {
   return (
     <main>
       <form action={async (fields) => void await add({ text: String(fields.get("text")) })}>
-        <input name="text" placeholder="What is to be done?" autoComplete="off" required maxLength={200} />
+        <input name="text" placeholder="What needs to be done?" autoComplete="off" required maxLength={200} />
         <button type="submit">Add</button>
       </form>
       <ul>

@@ -2,7 +2,7 @@ import { createTestServer } from "syncline/test";
 import { expect, test } from "vitest";
 import { api } from "../src/api.ts";
 
-test("what one adds, another sees", async () => {
+test("a task added by one user appears for another", async () => {
   const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
   try {
     const ada = await server.asUser("Ada");

@@ -2,7 +2,7 @@ import { id, UserError } from "syncline/server";
 import { z } from "zod";
 import { mutation, query } from "./schema.ts";
 
-/** The newest tasks of everybody, live. */
+/** Returns the newest tasks. */
 export const list = query({
   args: {},
   handler: (ctx) => ctx.db.query("tasks").order("desc").take(100),

@@ -1,7 +1,7 @@
 /**
- * What functions see of the world in a test server: the clock of the test, chance that repeats, a console whose lines
- * belong to the call, and no network or timers in queries and mutations. The rest of the process keeps its own: who asks
- * is told apart by the asynchronous context, and with the last server everything is put back.
+ * The environment of functions in a test server: the test's clock, seeded randomness, a console that captures log lines, and
+ * no network or timers in queries and mutations. Async context separates functions from the rest of the process, and the
+ * globals are restored after the last server closes.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
@@ -16,12 +16,15 @@ import {
   seededRandom,
 } from "../functions/isolate/mod.ts";
 
-/** Where code runs: in a query or mutation, or in an action whose clock this is. */
-type Place = { readonly in: "transaction" } | { readonly in: "action"; readonly now: () => number };
+/** Whether code runs in a query or mutation, or in an action with this clock. */
+type ExecutionContext = { readonly in: "transaction" } | {
+  readonly in: "action";
+  readonly now: () => number;
+};
 
-const places = new AsyncLocalStorage<Place>();
+const places = new AsyncLocalStorage<ExecutionContext>();
 
-/** Runs a query or a mutation. */
+/** Runs a query or mutation. */
 export function inTransaction<T>(run: () => T): T {
   return places.run({ in: "transaction" }, run);
 }
@@ -31,7 +34,7 @@ export function inAction<T>(now: () => number, run: () => T): T {
   return places.run({ in: "action", now }, run);
 }
 
-/** The time for the code that asks, `null` outside functions. */
+/** The time as seen by the running function; `null` outside functions. */
 function functionNow(): number | null {
   const place = places.getStore();
   if (place === undefined) return null;
@@ -43,8 +46,8 @@ const transacting = () => places.getStore()?.in === "transaction";
 let users = 0;
 let restore: (() => void) | null = null;
 
-/** Puts the surroundings in place; they stay until each who asked for them has released them. */
-export function useFunctionSurroundings(): { release(): void } {
+/** Replaces the globals until every caller has released them. */
+export function useFunctionEnvironment(): { release(): void } {
   users++;
   restore ??= install();
   return {
@@ -127,7 +130,7 @@ function install(): () => void {
   };
 }
 
-/** A failure of `ctx` that nobody awaits becomes that of the call while this runs; others are the test's. */
+/** While installed, an unhandled rejection from `ctx` fails its call instead of the test. */
 function lost(event: PromiseRejectionEvent): void {
   const call = currentCall() ?? runningAction();
   if (call === null || call.logLines.taken || !isFailure(event.reason)) return;
@@ -135,7 +138,7 @@ function lost(event: PromiseRejectionEvent): void {
   noteLost(call, event);
 }
 
-/** The same function or class, but for queries and mutations. */
+/** Wraps a function or class so that it throws in queries and mutations. */
 function refusedInTransactions(name: string, real: object): unknown {
   const check = () => {
     if (!transacting()) return;
@@ -153,7 +156,7 @@ function refusedInTransactions(name: string, real: object): unknown {
   });
 }
 
-/** Prints as before; what functions print becomes log lines of their call, too. */
+/** Prints as before and also captures what functions print as log lines of their call. */
 function functionConsole(real: Console): Console {
   const captured = captureConsole(real, (level, values) => {
     const call = transacting() ? currentCall() : runningAction();
