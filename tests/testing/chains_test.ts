@@ -1,6 +1,6 @@
 /** Calls on a `ctx` in another process: recorded here, done there. */
 import assert from "node:assert/strict";
-import { applyChain, encodeValue, recorder, decodeValue } from "../../mod/testing/remote/chains.ts";
+import { applyChain, decodeValue, encodeValue, recorder } from "../../mod/testing/remote/chains.ts";
 import { createTestServer } from "syncline/test";
 import {
   createFunctions,
