@@ -5,7 +5,6 @@ import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import type { IsolateHost, Lent, PassedCalls, RunObserver } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
-import type { SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
@@ -15,10 +14,12 @@ import { beginInCluster, caughtUpWith, lookedAt } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import type { WayToLeader } from "./forwarding/forwarding.ts";
+import type { ReloadResult } from "./dev/reload_result.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
 import { type LeadingParts, leadingParts } from "./workers/leading_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
+import type { UpgradedConnection } from "./net/connections.ts";
 import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
 
 /** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
@@ -78,13 +79,6 @@ export interface Backend extends AsyncDisposable {
   /** Makes the next `reload` shorter, at the cost of two processes that wait for it. */
   standBy?(): void;
 }
-
-/** The connection below a socket, until `closed` is called. */
-export interface UpgradedConnection extends SocketConnection {
-  closed(): void;
-}
-
-export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
 /** What a backend is started in. */
 export interface BackendSurroundings {

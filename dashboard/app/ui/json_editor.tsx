@@ -9,7 +9,7 @@ import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { getNonce } from "get-nonce";
 import { useEffect, useRef } from "react";
-import { issuesOf, propertyNames } from "../views/data/json_schema.ts";
+import { issuesOf, propertyNames } from "../server/json_schema.ts";
 
 /** From the design system, so that they fit light and dark. */
 const colours = HighlightStyle.define([

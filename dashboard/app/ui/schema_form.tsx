@@ -10,7 +10,7 @@ import {
   type Schema,
   tableOf,
   typeText,
-} from "../views/data/json_schema.ts";
+} from "../server/json_schema.ts";
 import { SelectField, TextField } from "./field.tsx";
 
 export type Fields = Readonly<Record<string, unknown>>;

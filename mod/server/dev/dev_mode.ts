@@ -1,6 +1,6 @@
 /** `--dev`: edited functions are loaded at once and type-checked in the background. */
 import type { Log } from "../../kit/log.ts";
-import type { ReloadResult } from "../backend.ts";
+import type { ReloadResult } from "./reload_result.ts";
 import { devLimits } from "../limits.ts";
 import { withWholePaths } from "./author_report.ts";
 import type { TypeCheckResult } from "./type_check.ts";

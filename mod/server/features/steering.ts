@@ -15,7 +15,7 @@ import {
   TableSizes,
 } from "../../ops/admin/mod.ts";
 import { serviceCron } from "../../scheduler/mod.ts";
-import { applySettings, type SettableParts } from "../apply_settings.ts";
+import { applySettings, type SettableParts } from "./apply_settings.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 

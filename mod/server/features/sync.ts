@@ -5,7 +5,7 @@ import type { RunStats } from "../../ops/stats/mod.ts";
 import { addressOfRequests } from "../http/client_of.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { apiHeaders } from "../http/api_headers.ts";
-import { type HubWork, SummedWork } from "../workers/summed_work.ts";
+import { type HubWork, SummedWork } from "./summed_work.ts";
 import type { AccountsFeature } from "./accounts.ts";
 
 export interface SyncFeature extends Feature {

@@ -20,7 +20,7 @@ import { errorResponse } from "../../kit/error_response.ts";
 import { ClientShares } from "./client_shares.ts";
 import { isForLeader } from "./leader_requests.ts";
 import { listenForServers } from "./link_listener.ts";
-import { refusedHere, shownAt } from "./passed_answers.ts";
+import { refusedHere, shownAt } from "../workers/passed_answers.ts";
 
 export interface ForwardingOptions {
   readonly cluster: PostgresCluster;

@@ -5,7 +5,7 @@
 import { bodiesBeingRead } from "../../kit/request_text.ts";
 import type { Log } from "../../kit/log.ts";
 import { connectionLimits } from "../limits.ts";
-import type { UpgradedConnection } from "../backend.ts";
+import type { SocketConnection } from "../../sync/mod.ts";
 import { type NativeConnection, type NativeSockets, peerKey } from "./native_sockets.ts";
 
 /** A request that has not been answered yet. */
@@ -21,6 +21,11 @@ interface Seen {
   sentAt: number;
   received: number;
   receivedAt: number;
+}
+
+/** The connection below a socket, until `closed` is called. */
+export interface UpgradedConnection extends SocketConnection {
+  closed(): void;
 }
 
 export interface ConnectionsOptions {

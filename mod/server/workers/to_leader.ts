@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
-import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "../forwarding/passed_answers.ts";
+import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "./passed_answers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
 import {
   ADDRESS_HEADER,

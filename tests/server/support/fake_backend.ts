@@ -1,7 +1,8 @@
 /** A backend without isolates, for tests of what stands in front of it. */
 import { memoryPlan } from "../../../mod/config/memory.ts";
 import { Hono } from "hono";
-import type { Backend, ReloadResult } from "../../../mod/server/backend.ts";
+import type { Backend } from "../../../mod/server/backend.ts";
+import type { ReloadResult } from "../../../mod/server/dev/reload_result.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 

@@ -1,7 +1,7 @@
 /** One value in a grid. Whatever it is, it is shown as text. */
 import { href } from "../../shell/route.ts";
 import { Time } from "../../ui/texts.tsx";
-import { type Schema, tableOf } from "./json_schema.ts";
+import { type Schema, tableOf } from "../../server/json_schema.ts";
 
 /** Longer values end here; the whole is in the document. */
 const CHARS_MAX = 120;

@@ -1,6 +1,6 @@
 /** Edits one field of a document where it stands in the grid: Enter stores it, Escape leaves it. */
 import { type KeyboardEvent, useState } from "react";
-import { choicesOf, plainOf, type Schema } from "./json_schema.ts";
+import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
 
 export interface CellEditorProps {
   readonly name: string;

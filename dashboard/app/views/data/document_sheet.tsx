@@ -10,7 +10,7 @@ import { attempt, note } from "../../ui/notes.tsx";
 import { Time } from "../../ui/texts.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { hrefOfDocument } from "./cell.tsx";
-import { exampleOf, propertiesOf, tableOf } from "./json_schema.ts";
+import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 

@@ -3,7 +3,7 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import { useRoute } from "../../shell/route.ts";
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { propertiesOf } from "./json_schema.ts";
+import { propertiesOf } from "../../server/json_schema.ts";
 import { BY_TIME, OPERATORS, servingIndex } from "./where.ts";
 
 export function FilterBar({ table, onChange }: {

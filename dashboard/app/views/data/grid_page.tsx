@@ -5,7 +5,7 @@ import { api, type Where } from "../../server/api.ts";
 import { PAGE, type PageAnswer, rowsOf } from "./document_chain.ts";
 import { GridRow, type GridRowShared } from "./grid_row.tsx";
 import { PendingRows } from "./pending_rows.tsx";
-import type { Row } from "./table_page.tsx";
+import type { Row } from "./row.ts";
 import type { PlacedSpan } from "./use_document_chain.ts";
 import { ROW_PX } from "./tall_scroll.ts";
 

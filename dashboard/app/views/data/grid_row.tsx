@@ -3,8 +3,8 @@ import { memo, useState } from "react";
 import { Icon } from "../../ui/icon.tsx";
 import { Cell } from "./cell.tsx";
 import { CellEditor } from "./cell_editor.tsx";
-import type { Schema } from "./json_schema.ts";
-import type { Row } from "./table_page.tsx";
+import type { Schema } from "../../server/json_schema.ts";
+import type { Row } from "./row.ts";
 
 /** What all rows of a grid share; the same object as long as nothing of it changes. */
 export interface GridRowShared {

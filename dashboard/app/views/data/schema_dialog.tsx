@@ -4,7 +4,7 @@ import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
-import { propertiesOf, requiredOf, tableOf, typeText } from "./json_schema.ts";
+import { propertiesOf, requiredOf, tableOf, typeText } from "../../server/json_schema.ts";
 
 export function SchemaDialog(
   { table, onClose }: { readonly table: TableOverview; readonly onClose: () => void },

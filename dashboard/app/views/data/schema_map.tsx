@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { href } from "../../shell/route.ts";
-import { propertiesOf, requiredOf, tableOf, typeText } from "./json_schema.ts";
+import { propertiesOf, requiredOf, tableOf, typeText } from "../../server/json_schema.ts";
 import { type Box, boxesOf, FIELD_PX, HEAD_PX, PAD_PX, WIDTH_PX } from "./schema_layout.ts";
 
 /** More fields of a table are told by their number. */

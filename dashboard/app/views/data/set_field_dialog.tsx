@@ -12,8 +12,8 @@ import { SelectField } from "../../ui/field.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
 import { SchemaForm } from "../../ui/schema_form.tsx";
 import { count } from "../../ui/texts.tsx";
-import { propertiesOf, requiredOf } from "./json_schema.ts";
-import type { Row } from "./table_page.tsx";
+import { propertiesOf, requiredOf } from "../../server/json_schema.ts";
+import type { Row } from "./row.ts";
 
 export function SetFieldDialog({ table, rows, onClose }: {
   readonly table: TableOverview;

@@ -19,14 +19,10 @@ import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
 import { type ExportFormat, exportShown } from "./export_shown.ts";
 import { FilterBar } from "./filter_bar.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
+import type { Row } from "./row.ts";
 import { SchemaDialog } from "./schema_dialog.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
 import { isWhole, whereOf } from "./where.ts";
-
-export type Row = Readonly<Record<string, unknown>> & {
-  readonly _id: string;
-  readonly _creationTime: number;
-};
 
 /** A new document has this in the place of an id. */
 const NEW = "new";

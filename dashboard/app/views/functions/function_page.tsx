@@ -11,7 +11,7 @@ import { Table } from "../../ui/table.tsx";
 import { count, duration } from "../../ui/texts.tsx";
 import { Card, Loading } from "../../ui/view.tsx";
 import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
-import { exampleOf } from "../data/json_schema.ts";
+import { exampleOf } from "../../server/json_schema.ts";
 import { FunctionFigures } from "./function_figures.tsx";
 import { LiveResult, type Watched } from "./live_result.tsx";
 import { type Caller, RunAsField, useRunAs } from "./run_as.tsx";

@@ -1,8 +1,8 @@
 /** Puts settings to use, part by part. */
-import type { BackupsConfig, ExplicitOptions } from "../config/config.ts";
-import { type LiveConfig, liveConfig } from "../config/settings.ts";
-import type { Log } from "../kit/log.ts";
-import type { AccountsFeature } from "./features/accounts.ts";
+import type { BackupsConfig, ExplicitOptions } from "../../config/config.ts";
+import { type LiveConfig, liveConfig } from "../../config/settings.ts";
+import type { Log } from "../../kit/log.ts";
+import type { AccountsFeature } from "./accounts.ts";
 
 /** What settings change while the server runs. */
 export interface SettableParts {

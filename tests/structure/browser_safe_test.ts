@@ -1,0 +1,21 @@
+/** The packages that browsers load import no `node:` modules, types included. */
+import assert from "node:assert/strict";
+import { repository } from "../docs/pages.ts";
+
+interface Graph {
+  readonly modules: readonly { readonly specifier: string }[];
+}
+
+for (const entryPoint of ["mod/client/mod.ts", "mod/client/react/mod.ts", "mod/functions/api/mod.ts"]) {
+  Deno.test(`${entryPoint} imports no node: modules, types included`, async () => {
+    const { stdout, success } = await new Deno.Command(Deno.execPath(), {
+      args: ["info", "--json", entryPoint],
+      cwd: repository,
+    }).output();
+    assert.ok(success);
+    const { modules }: Graph = JSON.parse(new TextDecoder().decode(stdout));
+    assert.ok(modules.length > 5);
+    const nodeModules = modules.map(({ specifier }) => specifier).filter((name) => name.startsWith("node:"));
+    assert.deepEqual(nodeModules, []);
+  });
+}
