@@ -35,7 +35,7 @@ Deno.test("the limits that are documented are those of the code", async () => {
 
 /** By their group: those of the product and those of its rooms. */
 async function allLimits(): Promise<Readonly<Record<string, Readonly<Record<string, unknown>>>>> {
-  const mod = new URL("../../mod", import.meta.url);
+  const mod = new URL("../../mod/", import.meta.url);
   const files = [new URL("limits.ts", mod)];
   for await (const { name, isDirectory } of Deno.readDir(mod)) {
     // The client's are for another program.
