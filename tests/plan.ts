@@ -1,0 +1,153 @@
+/**
+ * Distributes test files over processes. Loading what a file tests takes longer than running most files, so small files
+ * share a process, in which one module imports them all.
+ */
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Test files that run in one process. */
+export interface Job {
+  readonly name: string;
+  /** Test files, or one module that imports them. */
+  readonly modules: readonly string[];
+  /** Whether servers and isolates start from the sources instead of the bundled program. */
+  readonly fromSources: boolean;
+}
+
+/** Each of these tests the installation or the sources themselves. */
+const FROM_SOURCES = [
+  "tests/client/browser",
+  "tests/cluster/faults_test.ts",
+  "tests/functions/host/run_observer_test.ts",
+  "tests/functions/isolate",
+  "tests/npm",
+  "tests/ops/maintenance_test.ts",
+  "tests/server/config_test.ts",
+  "tests/storage/image_process_test.ts",
+  "tests/storage/real_server_test.ts",
+];
+
+/** Files with a process of their own because they take long, slowest first: they start first. */
+const SLOW = [
+  "tests/npm/from_nothing_test.ts",
+  "tests/cluster/faults_test.ts",
+  "tests/server/takeover_test.ts",
+  "tests/cluster/servers_test.ts",
+  "tests/cluster/forwarding_test.ts",
+  "tests/cluster/workers_test.ts",
+  "tests/cluster/rows_test.ts",
+  "tests/cluster/lease_test.ts",
+  "tests/auth/server",
+  "tests/client/fault_proxy_test.ts",
+  "tests/client/known_paths_test.ts",
+  "tests/docs/guide_app_test.ts",
+  "tests/durability",
+  "tests/functions/host/isolate_host_test.ts",
+  "tests/functions/host/misbehaviour_test.ts",
+  "tests/functions/host/versions_test.ts",
+  "tests/functions/packages/real_packages_test.ts",
+  "tests/functions/packages/resolution_test.ts",
+  "tests/ops/admin/settings_test.ts",
+  "tests/ops/deploy/deploy_steps_test.ts",
+  "tests/ops/log/log_server_test.ts",
+  "tests/ops/replication/bucket_files_test.ts",
+  "tests/ops/replication/command_test.ts",
+  "tests/ops/replication/disk_full_test.ts",
+  "tests/ops/replication/drill_test.ts",
+  "tests/ops/replication/follower_test.ts",
+  "tests/ops/replication/kill_test.ts",
+  "tests/ops/replication/process_kill_test.ts",
+  "tests/ops/replication/server_test.ts",
+  "tests/ops/replication/steps_test.ts",
+  "tests/ops/restore/apply_test.ts",
+  "tests/ops/server",
+  "tests/scheduler/kill_test.ts",
+  "tests/server/backup_command_test.ts",
+  "tests/server/deploy_command_test.ts",
+  "tests/server/export_command_test.ts",
+  "tests/server/import_command_test.ts",
+  "tests/server/serve_process_test.ts",
+  "tests/server/snapshot_import_test.ts",
+  "tests/sim",
+  "tests/storage/hostile_images_test.ts",
+];
+
+/**
+ * Files that inspect or kill child processes of the test process, or change its working directory: no other file may share
+ * their process.
+ */
+const ISOLATED = [
+  "tests/functions/host/run_observer_test.ts",
+  "tests/ops/maintenance_test.ts",
+  "tests/server/config_test.ts",
+  "tests/storage/image_process_test.ts",
+  "tests/storage/real_server_test.ts",
+];
+
+/** Source text of a file that changes global state or leaves resources open, which other files of its process would notice. */
+const NOT_SHARED =
+  /hromium|testDashboard|with(?:Client|Hooks)Page|new Worker|^ +sanitize\w+: false|Deno\.(?:chdir|exit|env\.(?:set|delete)|test\.(?:before|after))/m;
+
+/** Folders whose files share what they build. */
+const BUILD = ["tests/build"];
+
+/** Files of one folder that each need a JavaScript realm of their own, in one process. */
+const REALMS = "tests/functions/isolate";
+
+/** Files in one process: a crash takes all of them. */
+const FILES_MAX = 16;
+
+/** Plans the processes for test files, slowest first. Writes modules that import several files into `folder`. */
+export async function planJobs(
+  files: readonly string[],
+  { repository, folder }: { readonly repository: string; readonly folder: string },
+): Promise<Job[]> {
+  const ordered = files.toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+  const sources = new Map(
+    await Promise.all(
+      ordered.map(async (file) => [file, await Deno.readTextFile(join(repository, file))] as const),
+    ),
+  );
+  const isShared = (file: string) =>
+    !isBelow([...SLOW, ...ISOLATED, ...FROM_SOURCES], file) && !NOT_SHARED.test(sources.get(file) ?? "");
+  const realms = ordered.filter((file) => isBelow([REALMS], file));
+  const alone = ordered.filter((file) => !isShared(file) && !realms.includes(file));
+  const jobs: Job[] = alone.map((file) => ({
+    name: file,
+    modules: [file],
+    fromSources: isBelow(FROM_SOURCES, file),
+  }));
+  for (const group of groupsOf(realms)) {
+    jobs.push({ name: `${group[0]} and ${group.length - 1} more`, modules: group, fromSources: true });
+  }
+  const shared = ordered.filter(isShared);
+  const built = shared.filter((file) => isBelow(BUILD, file));
+  for (const group of [built, ...groupsOf(shared.filter((file) => !built.includes(file)))]) {
+    if (group.length === 0) continue;
+    const path = join(folder, `${dirname(group[0] ?? "").replaceAll("/", "_")}_${jobs.length}.ts`);
+    const lines = group.map((file) =>
+      `import ${JSON.stringify(pathToFileURL(join(repository, file)).href)};\n`
+    );
+    await Deno.writeTextFile(path, lines.join(""));
+    jobs.push({ name: `${group[0]} and ${group.length - 1} more`, modules: [path], fromSources: false });
+  }
+  return jobs;
+}
+
+/** Place in the list of slow files; those that are not in it come last. */
+function rank(file: string): number {
+  const at = SLOW.findIndex((path) => isBelow([path], file));
+  return at === -1 ? SLOW.length : at;
+}
+
+function groupsOf(files: readonly string[]): string[][] {
+  return Array.from(
+    { length: Math.ceil(files.length / FILES_MAX) },
+    (_, i) => files.slice(i * FILES_MAX, (i + 1) * FILES_MAX),
+  );
+}
+
+/** Whether a file is one of these paths, or below one of them. */
+function isBelow(paths: readonly string[], file: string): boolean {
+  return paths.some((path) => file === path || file.startsWith(`${path}/`));
+}
