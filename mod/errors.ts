@@ -32,6 +32,7 @@ export const serviceErrors = {
   invalid_setup_token: [401, "The setup token is not valid"],
   signups_disabled: [403, "Sign-ups are disabled"],
   origin_not_allowed: [403, "Pages of this origin may not use this server"],
+  host_not_allowed: [421, "This server is not set up for this host"],
   email_not_verified: [403, "The email address is not verified yet"],
   magic_link_disabled: [403, "Signing in by mail is disabled"],
   invalid_upload_url: [403, "The upload URL is not valid"],

@@ -43,10 +43,21 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });
     await Deno.stdout.write(new TextEncoder().encode(text));
     const gaveWay = server.gaveWay.then(() => "gave way" as const);
-    const stop = Promise.race([signals.first, restart.promise, gaveWay]);
+    const portEnded = server.portEnded.then((error) => {
+      log("error", "The server stops: it can take no connections any more. Restart it", { error });
+      return "port ended" as const;
+    });
+    const stop = Promise.race([signals.first, restart.promise, gaveWay, portEnded]);
     const { dev, functionsDir, typeCheck } = config;
     await serveUntil(stop, { server, log, watched: dev ? functionsDir : null, typeCheck });
-    return await stop === "restart" ? config.restartExitCode ?? exitCodes.ok : exitCodes.ok;
+    switch (await stop) {
+      case "restart":
+        return config.restartExitCode ?? exitCodes.ok;
+      case "port ended":
+        return exitCodes.failed;
+      default:
+        return exitCodes.ok;
+    }
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     log("error", error.message);

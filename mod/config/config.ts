@@ -41,6 +41,8 @@ export interface ServeConfig {
   readonly warnings?: readonly string[];
   /** Origin of the server for browsers; `null` for the address it listens on. */
   readonly publicUrl: string | null;
+  /** Host names the server answers to in addition to localhost, IP addresses and that of `publicUrl`. */
+  readonly allowedHosts: readonly string[];
   /** Page origins that may use the API in addition to the server's own; `null` for any. */
   readonly allowedOrigins: readonly string[] | null;
   /** Addresses and CIDR ranges. */

@@ -165,6 +165,20 @@ function parseTables(text: string): readonly string[] {
   return names;
 }
 
+/** Parses host names; `*.example.com` matches all names below it. */
+function parseHostNames(text: string): readonly string[] {
+  return text.split(",").map((name) => name.trim()).filter((name) => name !== "").map((name) => {
+    const [, wildcard = "", plain = ""] = /^(\*\.)?([^\s*:/?#@\\[\]]+)$/.exec(name) ?? [];
+    const host = plain === "" ? undefined : URL.parse(`http://${plain}/`)?.hostname;
+    if (host === undefined) {
+      throw new OptionValueError(
+        `expected host names without scheme and port, such as app.example.com, received "${name}"`,
+      );
+    }
+    return `${wildcard}${host.replace(/\.$/, "")}`;
+  });
+}
+
 /** Parses page origins such as `https://app.example.com`; `none` is an empty list. */
 function parseOrigins(text: string): readonly string[] {
   const origins = text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "");
@@ -571,6 +585,18 @@ export const options = {
     default: [],
     defaultText: "none",
     description: "Addresses or CIDR ranges of reverse proxies whose X-Forwarded-For is trusted; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  allowHost: option({
+    flag: "--allow-host",
+    placeholder: "names",
+    env: "SYNCLINE_ALLOW_HOST",
+    parse: parseHostNames,
+    default: [],
+    defaultText: "localhost, IP addresses and the host of --public-url",
+    description:
+      "Further host names that requests may be for, as app.example.com or *.example.com; repeatable",
     commands: ["serve"],
     repeatable: true,
   }),

@@ -54,6 +54,7 @@ export async function resolveConfig(
     actionEnv: envFile?.values ?? {},
     warnings: [...envFile?.warnings ?? [], ...workerWarnings(options)],
     publicUrl: options.publicUrl,
+    allowedHosts: options.allowHost,
     allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,
     explicitOptions: { values: options, explicit: given },

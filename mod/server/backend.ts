@@ -91,6 +91,8 @@ export interface BackendSurroundings {
   readonly again?: boolean;
   /** Sockets that the system has room for. */
   readonly socketsMax: number;
+  /** Whether the port takes connections. */
+  readonly listening?: () => boolean;
   /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
   readonly renew: () => void;
   /** Aborted when the server is to stop: a start that is under way has to end soon then. */

@@ -58,6 +58,8 @@ export interface FeatureContext {
   readonly log: Log;
   /** Address of the server for a browser on this machine, without a slash at its end. */
   readonly url: string;
+  /** Whether the port takes connections. */
+  readonly listening?: () => boolean;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
   readonly restart: (() => void) | null;
   /** Has the isolates and all features ended and started anew on what the data folder holds then. */

@@ -36,6 +36,8 @@ export const connectionLimits = {
   aheadBytes: { little: 4 * 1024, usual: 1024 * 1024 },
   /** When no connection could be taken, the next are taken after this. */
   acceptPauseMs: 50,
+  /** A port that could not be opened again for so long ends its process. */
+  reopenMs: 10_000,
   /** How often the log says so. */
   acceptToldMs: 60_000,
   /** Times that the port was opened again whose connections are waited for at the end. */

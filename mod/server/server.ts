@@ -1,5 +1,4 @@
 /** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
-import { getPath } from "hono/path";
 import { ServiceError } from "../errors.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
@@ -15,9 +14,8 @@ import { logRestore, refuseStagedInCluster } from "./data/data_restore.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
 import { openDashboard } from "./http/dashboard_page.ts";
 import type { Frontend } from "./http/frontend.ts";
-import { OriginGuard } from "./http/origin_guard.ts";
-import { withPlainPath } from "./http/plain_path.ts";
 import { Port } from "./http/port.ts";
+import { type Admitted, RequestGate } from "./http/request_gate.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
 import type { ServerParts } from "./server_parts.ts";
@@ -35,8 +33,7 @@ export class Server implements AsyncDisposable {
   readonly #lock: DataLock;
   readonly #port: Port;
   readonly #serving: Serving;
-  /** `null`: pages of any origin may use the API. */
-  readonly #origins: OriginGuard | null;
+  readonly #gate: RequestGate;
   /** Set before anything is loaded; `null`: the server is alone. */
   #seat: ClusterSeat | null = null;
   /** The processes that take connections beside this one. */
@@ -53,7 +50,6 @@ export class Server implements AsyncDisposable {
 
   private constructor(parts: ServerParts, { lock, ...statics }: Held) {
     const { native = null, log, config } = parts;
-    const { allowedOrigins, publicUrl } = config;
     this.#parts = parts;
     this.#lock = lock;
     this.#port = new Port({ config, native, log, respond: (request, info) => this.#respond(request, info) });
@@ -65,7 +61,7 @@ export class Server implements AsyncDisposable {
       workerFigures: () => this.#workers?.figures ?? [],
       stopping: this.#stopping.signal,
     });
-    this.#origins = allowedOrigins === null ? null : new OriginGuard({ allowed: allowedOrigins, publicUrl });
+    this.#gate = new RequestGate(config, log);
   }
 
   /**
@@ -128,7 +124,7 @@ export class Server implements AsyncDisposable {
       if (calls === undefined) throw new TypeError("The backend takes no calls of another server");
       passed = await PassedRequests.open(config.dataDir, {
         calls,
-        respond: (request, info) => taking.#respond(request, info),
+        respond: (request, info) => taking.#respondPassedOn(request, info),
       });
       const samePort = config.port === port;
       const shared = samePort && await predecessor.sharePort();
@@ -175,6 +171,11 @@ export class Server implements AsyncDisposable {
     return this.#gaveWay.promise;
   }
 
+  /** Resolves when the server can take no connections any more, for good: to stop it is then for the caller to do. */
+  get portEnded(): Promise<Error> {
+    return this.#port.ended;
+  }
+
   /** Loads the app's code anew (`--dev`). */
   async reload(): Promise<ReloadResult> {
     return await this.#serving.backend?.reload() ?? { ok: false, message: "The server is not serving" };
@@ -204,7 +205,7 @@ export class Server implements AsyncDisposable {
     this.#seat = await ClusterSeat.join(config, {
       url: this.url,
       prepare: () => this.#serving.prepareToLead(),
-      respond: (request, info) => this.#respond(request, info),
+      respond: (request, info) => this.#respondPassedOn(request, info),
       log,
     });
   }
@@ -217,7 +218,7 @@ export class Server implements AsyncDisposable {
         "--workers is not supported: this system does not allow several processes to share a port",
       );
     }
-    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respond(request, info);
+    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respondPassedOn(request, info);
     const { Workers } = await import("./workers/workers.ts");
     this.#workers = await Workers.start({ config, port: this.#port.number, parts: leading, respond, log });
   }
@@ -233,7 +234,7 @@ export class Server implements AsyncDisposable {
       address: { host: config.host, port: this.#port.number },
       lend: async () => await backend.lend?.() ?? null,
       alone: () => this.#lock.alone(takeoverLimits.lostMs),
-      respond: (request, info) => this.#respond(request, info),
+      respond: (admitted, info) => this.#respondAdmitted(admitted, info),
       onHeld: (request, info) => this.#port.connections.requested(request, info),
       native,
       log,
@@ -301,29 +302,39 @@ export class Server implements AsyncDisposable {
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    const request = withPlainPath(given);
+    return this.#respondAdmitted(this.#gate.admit(given), info);
+  }
+
+  /** A request that another process has taken from its client, whose host it has judged. */
+  #respondPassedOn(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+    return this.#respondAdmitted(this.#gate.admit(given, { passedOn: true }), info);
+  }
+
+  #respondAdmitted(admitted: Admitted | Response, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
     const { state } = this.#serving;
+    if (admitted instanceof Response) {
+      if (state.name === "serving") state.backend.metrics?.requests.count(null, admitted);
+      return admitted;
+    }
+    const { request, path, finish } = admitted;
     if (state.name === "serving") {
-      const successors = this.#givingWay?.respond(given, info) ?? null;
+      const successors = this.#givingWay?.respond(admitted, info) ?? null;
       if (successors !== null) return successors;
       const { backend, router, requests } = state;
-      const origins = this.#origins;
       const respond = () => {
         const elsewhere = backend.passOn?.(request, info);
         if (elsewhere) return elsewhere;
         const here = () => backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
-        const answer = backend.looked?.(getPath(request))?.then(here) ?? here();
+        const answer = backend.looked?.(path)?.then(here) ?? here();
         if (requests !== null && answer instanceof Promise) requests.begin(answer);
         return answer;
       };
-      const answer = origins === null
-        ? respond()
-        : origins.refuse(request) ?? origins.narrow(request, respond());
+      const answer = finish(respond());
       if (answer instanceof Promise) this.#port.connections.requested(request, info);
-      return backend.metrics?.requests.count(request, answer) ?? answer;
+      return backend.metrics?.requests.count(path, answer) ?? answer;
     }
-    if (state.name === "waiting") return this.#afterSwitch(given, { info, passing: state.passing });
-    if (new URL(request.url).pathname === "/api/health") {
+    if (state.name === "waiting") return this.#afterSwitch(admitted, { info, passing: state.passing });
+    if (path === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
     return errorResponse(new ServiceError("unavailable"));
@@ -331,12 +342,12 @@ export class Server implements AsyncDisposable {
 
   /** A request that came before this server was given the folder. */
   async #afterSwitch(
-    request: Request,
+    admitted: Admitted,
     { info, passing }: { readonly info: Deno.ServeHandlerInfo; readonly passing: Passing },
   ): Promise<Response> {
     try {
       await passing.hold();
-      return await this.#respond(request, info);
+      return await this.#respondAdmitted(admitted, info);
     } catch (error) {
       return failureResponse(error, this.#parts.log);
     }

@@ -114,6 +114,7 @@ export class Serving {
       restart: config.restartExitCode === null || onRestart === undefined ? null : onRestart,
       again: this.#loads++ > 0,
       socketsMax: port.connections.socketsMax,
+      listening: () => port.takesConnections,
       renew: () => {
         this.#askedAnew.add(load);
         this.renewIfWanted();

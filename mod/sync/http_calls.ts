@@ -14,6 +14,7 @@ import {
 } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
+import { requestPath } from "../kit/request_path.ts";
 import { requestText } from "../kit/request_text.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
@@ -123,7 +124,7 @@ export function httpCalls(
   return {
     respondAtOnce(request, info) {
       if (request.method !== "POST") return null;
-      const call = calls.get(pathOf(request.url));
+      const call = calls.get(requestPath(request));
       return call?.({ request, info }).catch((error) => failureResponse(error, log, headers)) ?? null;
     },
     routes,
@@ -142,19 +143,6 @@ interface Answer {
   /** Whether the request was named, so that it is recognised when it comes again. */
   readonly named?: boolean;
   readonly rest?: string;
-}
-
-/** The path of an absolute URL, as a router would read it. */
-function pathOf(url: string): string {
-  const start = url.indexOf("/", url.indexOf("://") + 4);
-  const end = url.slice(start).search(/[?#]/);
-  const path = end === -1 ? url.slice(start) : url.slice(start, start + end);
-  if (!path.includes("%")) return path;
-  try {
-    return decodeURI(path);
-  } catch {
-    return path;
-  }
 }
 
 /** The call a request makes, or the outcome of one that cannot be made. */

@@ -11,6 +11,7 @@ import {
   type ReadTransaction,
   type WriterDatabase,
 } from "../engine/mod.ts";
+import { requestPath } from "../kit/request_path.ts";
 import { setTableResolver } from "../functions/api/service.ts";
 import type {
   FunctionCall,
@@ -204,7 +205,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     return await this.#counted(async () => {
       let head: ResponseInit | null = null;
       let body: ArrayBuffer | null = null;
-      const udfPath = `${request.method} ${new URL(request.url).pathname}`;
+      const udfPath = `${request.method} ${requestPath(request)}`;
       const call = { call: ++this.#actionCount, udfPath, identity };
       const { ending } = await inAction(
         now,

@@ -4,7 +4,7 @@ import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { apiHeaders } from "../server/http/api_headers.ts";
 import { appRoutes, type RouteHost } from "../server/http/app_routes.ts";
-import { OriginGuard } from "../server/http/origin_guard.ts";
+import { type Admitted, isApi, RequestGate } from "../server/http/request_gate.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
 import type { TestStorage } from "./test_storage.ts";
 
@@ -14,8 +14,7 @@ export interface TestHttpOptions {
   readonly authenticator: Authenticator;
   readonly dev: boolean;
   readonly storage: TestStorage;
-  /** Page origins that may use the API; `null` for any. */
-  readonly origins: OriginGuard | null;
+  readonly gate: RequestGate;
 }
 
 /** Default headers of responses that do not come from an app route. */
@@ -35,7 +34,7 @@ const preflightHeaders = {
 
 /** Handles requests like a server without a frontend: function calls, files and app routes. */
 export function testHttp(
-  { host, hub, authenticator, dev, storage, origins }: TestHttpOptions,
+  { host, hub, authenticator, dev, storage, gate }: TestHttpOptions,
 ): (request: Request) => Promise<Response> {
   const log = (_level: string, message: string, fields: { readonly error?: unknown } = {}) => {
     throw new Error(message, { cause: fields.error });
@@ -46,47 +45,46 @@ export function testHttp(
   others.onError((error) => failureResponse(error, log, apiHeaders));
   const routes = appRoutes({ host, authenticator, dev, addressOf: () => "local" });
 
-  async function service(request: Request, url: URL): Promise<Response> {
+  async function service(request: Request, path: string): Promise<Response> {
     const called = calls.respondAtOnce(request);
     if (called !== null) return await called;
     if (request.method === "OPTIONS") return preflight(request);
-    if (storage.serves(url)) return withHeaders(await storage.fetch(request), apiHeaders);
+    if (storage.serves(path)) return withHeaders(await storage.fetch(request), apiHeaders);
     return await others.fetch(request);
   }
 
-  async function answer(request: Request): Promise<Response> {
-    const url = new URL(request.url);
-    const ofService = /^\/api(\/|$)/.test(url.pathname);
+  async function answer({ request, path }: Admitted): Promise<Response> {
+    const ofService = isApi(path);
     try {
-      const answered = ofService ? service(request, url) : routes(request, NOBODY);
+      const answered = ofService ? service(request, path) : routes(request, NOBODY);
       if (answered !== null) return await answered;
     } catch (error) {
       return failureResponse(error, log, ofService ? apiHeaders : {});
     }
-    const isFirstPage = url.pathname === "/" && (request.method === "GET" || request.method === "HEAD");
+    const isFirstPage = path === "/" && (request.method === "GET" || request.method === "HEAD");
     return isFirstPage
       ? new Response(null, { status: 302, headers: { ...frontendHeaders, Location: "/_/" } })
       : errorResponse(new ServiceError("not_found"), frontendHeaders);
   }
 
   return async (request) => {
-    const response = origins === null
-      ? await answer(request)
-      : origins.refuse(request) ?? await origins.narrow(request, answer(request));
+    // What a test asks has come by no port, so that any host may be its own.
+    const admitted = gate.admit(request, { passedOn: true });
+    const response = admitted instanceof Response ? admitted : await admitted.finish(answer(admitted));
     return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;
   };
 }
 
-/** Returns the origin check; `undefined` allows any origin. Throws `TypeError` for an invalid origin, which would match nothing. */
-export function testOrigins(allowed: readonly string[] | undefined): OriginGuard | null {
-  if (allowed === undefined) return null;
-  for (const origin of allowed) {
+/** Returns the entrance of a test server; `undefined` allows pages of any origin. Throws `TypeError` for an invalid origin, which would match nothing. */
+export function testGate(allowed: readonly string[] | undefined): RequestGate {
+  for (const origin of allowed ?? []) {
     if (URL.parse(origin)?.origin === origin) continue;
     throw new TypeError(
       `allowOrigins contains "${origin}": expected an origin such as https://app.example.com`,
     );
   }
-  return new OriginGuard({ allowed, publicUrl: null });
+  const config = { host: "localhost", publicUrl: null, allowedHosts: [], allowedOrigins: allowed ?? null };
+  return new RequestGate(config, () => {});
 }
 
 /** There is no network connection. */

@@ -9,7 +9,7 @@ import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { FunctionKind } from "../protocol/function_reference.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
-import type { OriginGuard } from "../server/http/origin_guard.ts";
+import type { RequestGate } from "../server/http/request_gate.ts";
 import { type Channel, Hub, refuseCall, type SocketHandle } from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
@@ -17,7 +17,7 @@ import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
 import { loadTestApp } from "./load_test_app.ts";
-import { testHttp, testOrigins } from "./test_http.ts";
+import { testGate, testHttp } from "./test_http.ts";
 import { TestStorage } from "./test_storage.ts";
 import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
 import { registerWork, testPaths } from "./test_system.ts";
@@ -98,12 +98,12 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
 
   /** See {@linkcode createTestServer}. */
   static async open<S extends Schema>(options: TestServerOptions<S>): Promise<TestServer<ModelOf<S>>> {
-    const origins = testOrigins(options.allowOrigins);
+    const gate = testGate(options.allowOrigins);
     const { app, functionsUrl } = await loadTestApp(options);
     const folder = await Deno.makeTempDir({ prefix: "syncline-test-" });
     try {
       const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
-      await server.#openHttp({ ...options, origins });
+      await server.#openHttp({ ...options, gate });
       await server.#scheduler.start();
       // Crons with an interval first run when they are declared.
       await server.settled();
@@ -246,7 +246,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   async #openHttp(
-    { origins, uploadMaxBytes }: { readonly origins: OriginGuard | null; readonly uploadMaxBytes?: number },
+    { gate, uploadMaxBytes }: { readonly gate: RequestGate; readonly uploadMaxBytes?: number },
   ): Promise<void> {
     const storage = this.#storage = await TestStorage.open({
       folder: this.#folder,
@@ -262,7 +262,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       authenticator: this.#tokens,
       dev: this.#dev,
       storage,
-      origins,
+      gate,
     });
   }
 

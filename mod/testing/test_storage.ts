@@ -58,8 +58,8 @@ export class TestStorage implements AsyncDisposable {
     return new TestStorage(service);
   }
 
-  /** Whether a URL belongs to file storage. */
-  serves({ pathname }: URL): boolean {
+  /** Whether a path belongs to file storage. */
+  serves(pathname: string): boolean {
     return pathname.startsWith(`${PATH}/`);
   }
 

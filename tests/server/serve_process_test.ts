@@ -30,7 +30,7 @@ interface App extends AsyncDisposable {
   readonly dataDir: string;
   readonly functionsDir: string;
   /** Starts a server and waits until it serves. */
-  serve(flags?: readonly string[]): Promise<Served>;
+  serve(flags?: readonly string[], program?: string): Promise<Served>;
   /** Starts a server that is expected to end by itself. */
   run(flags: readonly string[]): Promise<{ readonly code: number; readonly output: string }>;
 }
@@ -65,16 +65,16 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
   const [dataDir, functionsDir] = [join(dir, "data"), join(dir, "functions")];
   await Deno.mkdir(functionsDir);
   for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(functionsDir, name), text);
-  const args = (flags: readonly string[]) => [
-    ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
+  const args = (flags: readonly string[], program = "main.ts") => [
+    ...`run --quiet --no-prompt -P=serve ${program} --port 0`.split(" "),
     ...["--data", dataDir, "--functions", functionsDir, ...flags],
   ];
   return {
     dir,
     dataDir,
     functionsDir,
-    async serve(flags = []) {
-      const child = new Child({ args: args(flags) });
+    async serve(flags = [], program) {
+      const child = new Child({ args: args(flags, program) });
       try {
         const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
         return new Served(child, url);
@@ -110,6 +110,15 @@ Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", as
     if (isFile) assert.equal((mode ?? 0) & 0o077, 0, name);
   }
   assert.equal((await server.signal("SIGTERM")).code, 0);
+});
+
+Deno.test("HE4 a server whose port the runtime has closed says so and ends with exit code 1", async () => {
+  await using a = await app();
+  await using server = await a.serve([], "tests/server/support/serve_until_asked.ts");
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/end-of-port`);
+  socket.addEventListener("error", () => {});
+  assert.equal((await server.child.exited).code, 1);
+  assert.match(server.child.lastOutput, /can take no connections any more/);
 });
 
 Deno.test("what was written is there after a restart, also after kill -9", async () => {

@@ -113,6 +113,44 @@ Deno.test("an address that is not this machine's is a StartError", () => {
   assert.throws(() => listen({ host: "192.0.2.1", port: 0 }, () => new Response()), StartError);
 });
 
+/** An upgrade whose answer is not returned leaves what belongs to it open, in the runtime. */
+const UNANSWERED = { sanitizeOps: false, sanitizeResources: false };
+
+Deno.test(
+  "HE4 a port that the runtime closes is reported once, and one that is shut down is not",
+  UNANSWERED,
+  async () => {
+    const ended: Error[] = [];
+    const onEnd = (error: Error) => ended.push(error);
+    // An upgrade whose answer is not returned ends the runtime's server.
+    const broken = listen({ host: "127.0.0.1", port: 0, onEnd }, (request) => {
+      Deno.upgradeWebSocket(request);
+      return new Response();
+    });
+    assert.equal(broken.isOpen, true);
+    const socket = new WebSocket(`ws://127.0.0.1:${broken.addr.port}`);
+    socket.addEventListener("error", () => {});
+    await until(() => ended.length === 1);
+    assert.equal(broken.isOpen, false);
+    await broken.shutdown();
+    const well = listen({ host: "127.0.0.1", port: 0, onEnd }, () => new Response());
+    await well.shutdown();
+    assert.deepEqual([ended.length, well.isOpen], [1, false]);
+  },
+);
+
+Deno.test("HE4 a server says that its port has ended", UNANSWERED, async () => {
+  await using s = await setup();
+  s.backend.acceptSocket = (request) => {
+    Deno.upgradeWebSocket(request);
+    return new Response();
+  };
+  await using server = await s.start();
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
+  socket.addEventListener("error", () => {});
+  assert.match((await server.portEnded).message, /closed the port/);
+});
+
 Deno.test("a second server on the same data folder does not start", async () => {
   await using s = await setup();
   await using _first = await s.start();

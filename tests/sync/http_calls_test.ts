@@ -375,11 +375,3 @@ Deno.test("HC10 a call that found no place is overloaded, with a time to come ba
   assert.equal((await answer.json()).errorData.code, "overloaded");
   assert.equal(answer.headers.get("retry-after"), "1");
 });
-
-Deno.test("HC1 a path is the same path however it is written", async () => {
-  const body = JSON.stringify({ path: "get", args: { key: "a" } });
-  const answer = await ask(appOf(false), "/%61pi/quer%79", { method: "POST", body });
-  assert.deepEqual([answer.status, (await answer.json()).value], [200, 1]);
-  const broken = await ask(appOf(false), "/api/query%", { method: "POST", body });
-  assert.equal(broken.status, 404);
-});

@@ -1,6 +1,7 @@
 /** `/api/auth/oauth`: to a provider and back (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
+import { requestSearch } from "../../kit/request_path.ts";
 import { requestText } from "../../kit/request_text.ts";
 import { othersLimits } from "../limits.ts";
 import type { Requester } from "../requester.ts";
@@ -60,7 +61,7 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
   });
   app.get(
     "/:provider/callback",
-    (c) => finish(c, { parameters: new URL(c.req.url).searchParams, status: 302 }),
+    (c) => finish(c, { parameters: new URLSearchParams(requestSearch(c.req.raw)), status: 302 }),
   );
   app.post("/:provider/callback", async (c) => {
     if (!await signIns.answersWithForm(c.req.param("provider"))) throw new MethodNotAllowedError("GET");

@@ -31,7 +31,13 @@ CMD ["serve", "--host", "0.0.0.0", "--data", "/data", "--restart-exit-code", "75
 }
 
 export function composeText({ publicUrl }: { readonly publicUrl: string | null }): string {
-  const environment = publicUrl === null ? "" : `    environment:
+  const environment = publicUrl === null
+    ? `    # Behind a proxy, name the host that browsers ask for. Other containers ask for "syncline".
+    environment:
+      SYNCLINE_ALLOW_HOST: syncline
+`
+    : `    environment:
+      SYNCLINE_ALLOW_HOST: syncline
       SYNCLINE_PUBLIC_URL: ${JSON.stringify(publicUrl)}
 `;
   return `services:

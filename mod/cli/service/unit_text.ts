@@ -17,13 +17,17 @@ export function unitText(
     ...["--trusted-proxy", "127.0.0.1", "--restart-exit-code", "75"],
   ];
   const home = command.some((part) => HOMES.test(part)) ? "read-only" : "yes";
+  // Without an address of its own it answers for this machine alone.
+  const hosts = publicUrl === null
+    ? "# Behind a proxy, name the host that browsers ask for: --public-url https://... or --allow-host ...\n"
+    : "";
   return `[Unit]
 Description=Syncline
 After=network.target
 
 [Service]
 Type=exec
-ExecStart=${args.map(quoted).join(" ")}
+${hosts}ExecStart=${args.map(quoted).join(" ")}
 WorkingDirectory=/var/lib/syncline
 Environment=DENO_TOKIO_EVENT_INTERVAL=1 XDG_CACHE_HOME=/var/cache/syncline SYNCLINE_CACHE_DIR=/var/cache/syncline
 DynamicUser=yes

@@ -1,4 +1,5 @@
 /** `httpRouter()` and `httpAction`: how `http.ts` declares the app's own HTTP routes. */
+import { normalPath } from "../../kit/request_path.ts";
 import { routeLimits } from "../limits.ts";
 import type { ActionCtx } from "./context.ts";
 
@@ -128,9 +129,10 @@ function urlPath(path: string | undefined, { prefix }: { readonly prefix: boolea
       }`,
     );
   }
-  const { pathname, search, hash } = new URL(`http://host${path}`);
-  if (search !== "" || hash !== "" || /[?#]/.test(path)) {
-    throw new TypeError(`The ${what} of a route has no "?" and no "#": ${path}`);
+  if (/[?#]/.test(path)) throw new TypeError(`The ${what} of a route has no "?" and no "#": ${path}`);
+  const pathname = normalPath(path);
+  if (pathname === null) {
+    throw new TypeError(`The ${what} of a route is no path that requests can have: ${path}`);
   }
   const [, first] = pathname.split("/");
   const reserved = first === "api" || first === "_" || pathname === "/metrics";

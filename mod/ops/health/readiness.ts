@@ -19,6 +19,8 @@ export interface ReadinessReport {
   readonly reads: Part;
   /** The results that sockets are shown were brought up to it. */
   readonly pushes: Part;
+  /** `closed`: the port of this process takes no connections. */
+  readonly listener: "open" | "closed";
   /** `low`: there is no room for what the server needs. */
   readonly disk: "ok" | "low" | "unknown";
   /** `null`: this server does not replicate. */
@@ -47,6 +49,8 @@ export interface ReadinessOptions {
   readonly calls: Pick<SystemCalls, "mutate" | "query">;
   /** Room on the disk of the data folder in bytes; `null` where that cannot be asked. */
   readonly freeBytes: () => Promise<number | null>;
+  /** Whether the port takes connections. */
+  readonly listening: () => boolean;
   /** How far the replica is behind; `null` without one. */
   readonly replicationLagMs: () => number | null;
   /** On a server that makes no commits itself, because it follows another. */
@@ -69,7 +73,7 @@ export class Readiness {
   }
 
   async report(): Promise<ReadinessReport> {
-    const { freeBytes, replicationLagMs } = this.#options;
+    const { freeBytes, listening, replicationLagMs } = this.#options;
     if (!this.#fresh(this.#committedAt) || !this.#fresh(this.#pushedAt)) {
       await (this.#looking ??= this.#look().finally(() => this.#looking = null));
     }
@@ -82,13 +86,15 @@ export class Readiness {
     const cluster = this.#options.cluster?.();
     // It reads, which is all that it does: without the cluster's database no other server could do more.
     const readsOn = cluster?.role === "follower" && cluster.database === "away";
-    const ready = (commits === "ok" || readsOn) && pushes === "ok" && disk !== "low";
+    const listener = listening() ? "open" : "closed";
+    const ready = listener === "open" && (commits === "ok" || readsOn) && pushes === "ok" && disk !== "low";
     return {
       status: ready ? "ready" : "unready",
       commits,
       // Both are seen by the same result: one that was read after a commit and shows it.
       reads: pushes,
       pushes,
+      listener,
       disk,
       replication: lagMs === null ? null : { lagMs },
       ...(follower && { follower }),

@@ -1,6 +1,7 @@
 /** `GET /api/admin/logs` and its stream (contract: Admin and operations endpoints; Events). */
 import { Hono } from "hono";
 import { ServiceError } from "../../errors.ts";
+import { requestSearch } from "../../kit/request_path.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
 import type { ExecutionLog } from "./execution_log.ts";
 import { parseLogQuery, parseStreamQuery } from "./log_query.ts";
@@ -15,7 +16,7 @@ export interface LogRoutesOptions {
 export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.get("/logs", async (c) => {
-    const question = parseLogQuery(new URL(c.req.url).searchParams, now());
+    const question = parseLogQuery(new URLSearchParams(requestSearch(c.req.raw)), now());
     const { runs, next, cut, histogram } = await log.page(question);
     return c.json({
       runs,
@@ -27,7 +28,7 @@ export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEn
   });
   app.get("/logs/stream", async (c) => {
     const { filter, after } = parseStreamQuery(
-      new URL(c.req.url).searchParams,
+      new URLSearchParams(requestSearch(c.req.raw)),
       c.req.header("last-event-id") ?? null,
     );
     const stream = await streams.open({

@@ -18,15 +18,12 @@ const STATUSES = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
 export type RouteClass = (typeof ROUTES)[number];
 type StatusClass = (typeof STATUSES)[number];
 
-/** Where the path of a URL can begin at the earliest. */
-const ORIGIN_CHARS_MIN = "http://".length + 1;
-
 export class RequestFigures {
   readonly answers = new Tally(ROUTES, STATUSES);
 
-  /** Counts a request once it has its answer, which is given back as it is. */
-  count<Answer extends Response | Promise<Response>>(request: Request, answer: Answer): Answer {
-    const route = routeClass(request.url);
+  /** Counts a request once it has its answer, which is given back as it is. `null`: it was refused before it had a path. */
+  count<Answer extends Response | Promise<Response>>(path: string | null, answer: Answer): Answer {
+    const route = path === null ? "unknown" : routeClass(path);
     if (answer instanceof Response) this.answers.add(route, statusClass(answer.status));
     else {
       (answer as Promise<Response>).then(
@@ -37,20 +34,18 @@ export class RequestFigures {
     return answer;
   }
 
-  /** Requests that another process has answered; `url` as of one of them, as far as it tells the part. */
+  /** Requests that another process has answered; `path` as of one of them, as far as it tells the part. */
   answeredElsewhere(
-    url: string,
+    path: string,
     { status, count }: { readonly status: number; readonly count: number },
   ): void {
-    this.answers.add(routeClass(url), statusClass(status), count);
+    this.answers.add(routeClass(path), statusClass(status), count);
   }
 }
 
-/** Of an absolute URL as it came: nothing is decoded, so a path written in an odd way may count as the app's. */
-export function routeClass(url: string): RouteClass {
-  const start = url.indexOf("/", ORIGIN_CHARS_MIN);
-  const end = url.indexOf("?", start);
-  const [, first, second] = (end === -1 ? url.slice(start) : url.slice(start, end)).split("/", 4);
+/** The part that answers requests to a path in normal form. */
+export function routeClass(path: string): RouteClass {
+  const [, first, second] = path.split("/", 4);
   if (first === "metrics" && second === undefined) return "metrics";
   if (first === "_") return "dashboard";
   if (first !== "api") return "app";

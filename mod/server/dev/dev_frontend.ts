@@ -1,4 +1,5 @@
 /** `--dev-frontend`: a server of the app's frontend, asked by this one, so that pages have one address for everything. */
+import { requestSearch } from "../../kit/request_path.ts";
 import type { Frontend } from "../http/frontend.ts";
 
 /** Headers about one connection, of which there are two here. */
@@ -21,7 +22,7 @@ export function devFrontend(url: string): Frontend {
       headers.delete("host");
       headers.set("accept-encoding", "identity");
       try {
-        const response = await fetch(`${url}${pathname}${new URL(request.url).search}`, {
+        const response = await fetch(`${url}${pathname}${requestSearch(request)}`, {
           method: request.method,
           headers,
           body: request.body,

@@ -24,6 +24,7 @@ import { anonymous } from "../../functions/identity.ts";
 import { unseal } from "../../ops/admin/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
 import { StartError } from "../../config/start_error.ts";
+import { localOrigin } from "../http/request_gate.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface AccountsFeature
@@ -149,7 +150,7 @@ async function openAccounts(
       readOnly: isFollower(config),
       caughtUp,
       others,
-      originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
+      originOf: (c) => config.publicUrl ?? localOrigin(c.req.raw, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
       log,
     });
@@ -175,12 +176,6 @@ async function openOthers({ config, keys, log }: FeatureContext): Promise<Config
     if (error instanceof AuthConfigError) throw new StartError(error.message, { cause: error });
     throw error;
   }
-}
-
-/** Without a public URL this server is one for this machine, which has several names: the one in use is kept. */
-function localOrigin(requestUrl: string, url: string): string {
-  const { hostname, origin } = new URL(requestUrl);
-  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname) ? origin : url;
 }
 
 function mailerOf(

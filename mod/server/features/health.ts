@@ -8,7 +8,7 @@ import type { FollowingFeature } from "./following.ts";
 import type { ReplicationFeature } from "./replication.ts";
 
 export function startHealth(
-  { port, config: { dataDir } }: FeatureContext,
+  { port, listening = () => true, config: { dataDir } }: FeatureContext,
   { replication: { replication }, following: { figures }, clustering }: {
     readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
@@ -25,6 +25,7 @@ export function startHealth(
         return null;
       }
     },
+    listening,
     replicationLagMs: () => replication?.figures().lagMs ?? null,
     follower: figures === null ? null : () => {
       const { ts, lagCommits, lagMs } = figures();

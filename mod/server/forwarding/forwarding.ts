@@ -4,7 +4,6 @@
  * be this server.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { getPath } from "hono/path";
 import { Admissions, EarlyFollowers, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
@@ -12,6 +11,7 @@ import type { ClusterConfig } from "../../config/config.ts";
 import type { IsolateHost, LeaderPort } from "../../functions/host/mod.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
+import { requestPath } from "../../kit/request_path.ts";
 import { PassedRequests } from "../takeover/mod.ts";
 import type { LeadingParts } from "../workers/leading_parts.ts";
 import { ToLeader } from "../workers/to_leader.ts";
@@ -116,8 +116,8 @@ export class Forwarding implements AsyncDisposable {
       port: this.#calls,
       pass: (request, { info, host, client }) => {
         const { method } = request;
-        const isRoute = () => host.findRoute(method, new URL(request.url).pathname) !== null;
-        if (!isForLeader({ method, path: getPath(request) }, isRoute)) return null;
+        const path = requestPath(request);
+        if (!isForLeader({ method, path }, () => host.findRoute(method, path) !== null)) return null;
         if (!this.#shares.take(client, info.completed)) {
           return Promise.resolve(errorResponse(new ServiceError("overloaded")));
         }

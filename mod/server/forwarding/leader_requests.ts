@@ -8,7 +8,7 @@ const OWN_ACTS = new Set(["restore", "export"]);
 
 export interface AskedRequest {
   readonly method: string;
-  /** Decoded, as the router tells routes apart: what is encoded without need is the same route. */
+  /** In normal form. */
   readonly path: string;
 }
 

@@ -4,6 +4,7 @@ import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, errorIdOf, publicError } from "../../functions/outcome.ts";
+import { requestPath } from "../../kit/request_path.ts";
 import { type Authenticator, callerOf, errorIdHeader, guestOf } from "../../sync/mod.ts";
 
 /** What answers requests. */
@@ -28,7 +29,7 @@ const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
 
 export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
   return (request, info) => {
-    const route = host.findRoute(request.method, new URL(request.url).pathname);
+    const route = host.findRoute(request.method, requestPath(request));
     if (route === null) return null;
     // Asked before anything else, as the connection may be gone later.
     return answer(request, { route, guest: guestOf(addressOf(request, info)) });

@@ -16,13 +16,15 @@ export interface ListenOptions {
   readonly sharedLater?: boolean;
   /** Called when no connection can be taken, each time before it is tried again. */
   readonly onPause?: (error: unknown) => void;
+  /** Called once when the port is closed and stays so, though nobody has shut it down. */
+  readonly onEnd?: (error: Error) => void;
 }
 
 type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
 /** Starts to serve. Throws a `StartError` when the port or the address cannot be had. */
 export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
-  const { host, port, shared = false, sharedLater = shared, onPause = () => {} } = options;
+  const { host, port, shared = false, sharedLater = shared, onPause = () => {}, onEnd = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
   const open = (candidate: number, beside: boolean) =>
@@ -33,7 +35,7 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
   for (let candidate = first;; candidate++) {
     try {
       const reopen = (again: number) => open(again, sharedLater);
-      return new Listener(open(candidate, shared), { reopen, onPause });
+      return new Listener(open(candidate, shared), { reopen, onPause, onEnd });
     } catch (error) {
       if (error instanceof Deno.errors.AddrInUse && candidate < last) continue;
       throw new StartError(listenMessage(error, { host, port: candidate }), { cause: error });
@@ -43,28 +45,40 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
 
 /**
  * A port that stays open. When a connection cannot be taken, as no file is left for it, the runtime closes the port and goes
- * on serving those it has: the port is opened again as soon as that is possible.
+ * on serving those it has: the port is opened again as soon as that is possible. A port that the runtime closes for any
+ * other reason, or that cannot be opened again, is reported to `onEnd`.
  */
 export class Listener {
   readonly addr: Deno.NetAddr;
   readonly #reopen: (port: number) => HttpServer;
   readonly #onPause: (error: unknown) => void;
+  readonly #onEnd: (error: Error) => void;
   /** Those that closed their port serve the connections they have taken. */
   readonly #servers = new Set<HttpServer>();
   #stopping = false;
+  /** When the port was closed, by performance.now(); `null` while it is open. */
+  #closedAt: number | null = null;
+  #ended = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     first: HttpServer,
-    { reopen, onPause }: {
+    { reopen, onPause, onEnd }: {
       readonly reopen: (port: number) => HttpServer;
       readonly onPause: (error: unknown) => void;
+      readonly onEnd: (error: Error) => void;
     },
   ) {
     this.addr = first.addr;
     this.#reopen = reopen;
     this.#onPause = onPause;
+    this.#onEnd = onEnd;
     this.#keep(first);
+  }
+
+  /** Whether connections are taken. */
+  get isOpen(): boolean {
+    return !this.#stopping && this.#closedAt === null;
   }
 
   /** Takes no more connections, and resolves when the requests of all have been answered. */
@@ -81,17 +95,32 @@ export class Listener {
       if (oldest !== undefined) this.#servers.delete(oldest);
     }
     server.finished.then(
-      () => this.#servers.delete(server),
+      () => {
+        this.#servers.delete(server);
+        if (!this.#stopping) this.#end(new Error("The runtime has closed the port"));
+      },
       (error) => this.#pause(error),
     );
   }
 
+  #end(error: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#closedAt ??= performance.now();
+    this.#onEnd(error);
+  }
+
   #pause(error: unknown): void {
-    if (this.#stopping) return;
+    if (this.#stopping || this.#ended) return;
+    this.#closedAt ??= performance.now();
+    if (performance.now() - this.#closedAt > connectionLimits.reopenMs) {
+      return this.#end(new Error("The port could not be opened again", { cause: error }));
+    }
     this.#onPause(error);
     this.#timer = setTimeout(() => {
       try {
         this.#keep(this.#reopen(this.addr.port));
+        this.#closedAt = null;
       } catch (again) {
         this.#pause(again);
       }

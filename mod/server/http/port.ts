@@ -22,6 +22,7 @@ export class Port implements Disposable {
   /** `null` until it is open. */
   #http: Listener | null = null;
   #address: Pick<Deno.NetAddr, "hostname" | "port">;
+  readonly #ended = Promise.withResolvers<Error>();
   /** When the log last said that no connection could be taken. */
   #pauseToldAt = -Infinity;
 
@@ -34,6 +35,16 @@ export class Port implements Disposable {
 
   get isOpen(): boolean {
     return this.#http !== null;
+  }
+
+  /** Whether connections are taken now; so it is before the port is to be open. */
+  get takesConnections(): boolean {
+    return this.#http?.isOpen ?? true;
+  }
+
+  /** Resolves when the port is closed and stays so, though nothing has closed it here: why. */
+  get ended(): Promise<Error> {
+    return this.#ended.promise;
   }
 
   /** The one that is open, or about to be. */
@@ -50,7 +61,8 @@ export class Port implements Disposable {
   listen({ shared = false }: { readonly shared?: boolean } = {}): void {
     const { config: { host, port, workers }, respond } = this.#options;
     const onPause = (error: unknown) => this.#relieve(error);
-    this.#http = listen({ host, port, shared, sharedLater: shared || workers > 1, onPause }, respond);
+    const onEnd = (error: Error) => this.#ended.resolve(error);
+    this.#http = listen({ host, port, shared, sharedLater: shared || workers > 1, onPause, onEnd }, respond);
     this.#address = this.#http.addr;
     this.connections.watch(this.#http.addr.port);
   }

@@ -7,6 +7,7 @@ import { cors } from "hono/cors";
 import { NONCE, secureHeaders, type SecureHeadersVariables } from "hono/secure-headers";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
+import { requestPath } from "../../kit/request_path.ts";
 import { exposeHeaders } from "./api_headers.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
@@ -52,7 +53,7 @@ const commonHeaders = {
 } as const;
 
 export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeadersVariables }> {
-  const app = new Hono<{ Variables: SecureHeadersVariables }>();
+  const app = new Hono<{ Variables: SecureHeadersVariables }>({ getPath: requestPath });
   app.notFound(() => errorResponse(new ServiceError("not_found")));
   app.onError((error) => failureResponse(error, parts.log));
 
@@ -102,7 +103,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.get("/_/docs", (c) => c.redirect("/_/docs/"));
   app.get("/_/docs/*", async (c) => await docs.respond(c.req.path.slice("/_/docs/".length)) ?? c.notFound());
   app.get("/_/*", async (c) => {
-    const pathname = new URL(c.req.url).pathname.slice("/_".length);
+    const pathname = c.req.path.slice("/_".length);
     const nonce = c.get("secureHeadersNonce") ?? "";
     const response = await dashboardFile(parts.dashboard, { request: c.req.raw, pathname, nonce });
     return response.status === 404 ? c.notFound() : response;
@@ -121,7 +122,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.all("*", async (c) => {
     const frontend = parts.frontend();
     const { method } = c.req;
-    if (frontend !== null) return await frontend.respond(c.req.raw, new URL(c.req.url).pathname);
+    if (frontend !== null) return await frontend.respond(c.req.raw, c.req.path);
     const isFirstPage = c.req.path === "/" && (method === "GET" || method === "HEAD");
     return isFirstPage ? c.redirect("/_/") : c.notFound();
   });

@@ -1,6 +1,7 @@
 /** A folder of files served over HTTP, with `index.html` for the paths that a client-side router handles itself. */
 import { join, sep } from "node:path";
 import { reasonOf, StartError } from "../../config/start_error.ts";
+import { requestSearch } from "../../kit/request_path.ts";
 import { CompressedCopies } from "./compressed_copies.ts";
 import { type FoundFile, respondWithFile } from "./static_file_answer.ts";
 import { isPlainName, staticPathNames } from "./static_path.ts";
@@ -54,7 +55,7 @@ export class StaticFiles {
       // `names` has no empty name here, so the target cannot begin with two slashes, which would name another host.
       return new Response(null, {
         status: 307,
-        headers: { Location: `${pathname}/${new URL(request.url).search}` },
+        headers: { Location: `${pathname}/${requestSearch(request)}` },
       });
     }
     const copies = this.#copies;

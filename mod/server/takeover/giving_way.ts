@@ -7,6 +7,7 @@ import type { Lent } from "../../functions/host/mod.ts";
 import { failureResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { closeCodes } from "../../sync/mod.ts";
+import type { Admitted } from "../http/request_gate.ts";
 import { upgradeSocket } from "../http/upgrade.ts";
 import { takeoverLimits } from "../limits.ts";
 import type { NativeSockets } from "../net/native_sockets.ts";
@@ -23,7 +24,7 @@ export interface GivingWayOptions {
   /** Waits for a bounded time until no other process has the data folder; `false`: one still does. */
   readonly alone: () => Promise<boolean>;
   /** Answers as ever, when this server goes on. */
-  readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Answer;
+  readonly respond: (admitted: Admitted, info: Deno.ServeHandlerInfo) => Answer;
   /** Told of each request that waits. */
   readonly onHeld: (request: Request, info: Deno.ServeHandlerInfo) => void;
   readonly native: NativeSockets | null;
@@ -64,11 +65,11 @@ export class GivingWay implements GivesWay, Disposable {
   }
 
   /** How a request is answered; `null`: as ever. */
-  respond(request: Request, info: Deno.ServeHandlerInfo): Answer | null {
-    if (this.#successor !== null) return this.#pass(request, { info, successor: this.#successor });
+  respond(admitted: Admitted, info: Deno.ServeHandlerInfo): Answer | null {
+    if (this.#successor !== null) return this.#pass(admitted.request, { info, successor: this.#successor });
     if (this.#passing === null) return null;
     // Health is told meanwhile.
-    return new URL(request.url).pathname === "/api/health" ? null : this.#hold(request, info, this.#passing);
+    return admitted.path === "/api/health" ? null : this.#hold(admitted, info, this.#passing);
   }
 
   async letGo(): Promise<boolean> {
@@ -149,12 +150,13 @@ export class GivingWay implements GivesWay, Disposable {
     this.#successor?.[Symbol.dispose]();
   }
 
-  async #hold(request: Request, info: Deno.ServeHandlerInfo, passing: Passing): Promise<Response> {
+  async #hold(admitted: Admitted, info: Deno.ServeHandlerInfo, passing: Passing): Promise<Response> {
     const { onHeld, respond, log } = this.#options;
+    const { request } = admitted;
     onHeld(request, info);
     try {
       const successor = await passing.hold();
-      return await (successor === null ? respond(request, info) : this.#pass(request, { info, successor }));
+      return await (successor === null ? respond(admitted, info) : this.#pass(request, { info, successor }));
     } catch (error) {
       return failureResponse(error, log);
     }

@@ -25,6 +25,7 @@ export type WorkerConfig =
     | "dataDir"
     | "dev"
     | "publicUrl"
+    | "allowedHosts"
     | "allowedOrigins"
     | "trustedProxies"
     | "timeouts"
@@ -46,12 +47,23 @@ export function coresOf({ workers }: Pick<ServeConfig, "workers">): number {
 }
 
 export function workerConfig(config: ServeConfig): WorkerConfig {
-  const { dataDir, dev, publicUrl, allowedOrigins, trustedProxies, timeouts, staticDir, example } = config;
+  const {
+    dataDir,
+    dev,
+    publicUrl,
+    allowedHosts,
+    allowedOrigins,
+    trustedProxies,
+    timeouts,
+    staticDir,
+    example,
+  } = config;
   const memoryBytes = Math.floor(config.memoryBytes / config.workers);
   return {
     dataDir,
     dev,
     publicUrl,
+    allowedHosts,
     allowedOrigins,
     trustedProxies,
     timeouts,

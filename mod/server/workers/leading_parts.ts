@@ -1,4 +1,5 @@
 /** What workers need of the server behind its port. */
+import { requestPath } from "../../kit/request_path.ts";
 import type { LeaderOptions } from "../../cluster/mod.ts";
 import type { PassedCalls, RunObserver } from "../../functions/host/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
@@ -33,7 +34,9 @@ export function leadingParts(
     verify: (token) => authenticator.verify(token),
     observer,
     onCacheHit: (path) => runStats.cacheHit(path),
-    ...(metrics && { onRequests: (url, answers) => metrics.requests.answeredElsewhere(url, answers) }),
+    ...(metrics && {
+      onRequests: (url, answers) => metrics.requests.answeredElsewhere(requestPath({ url }), answers),
+    }),
     // Ends of sessions follow from commits, which workers are told of.
     onEnded: (listener) =>
       authenticator.onSessionEnd((ended) => {

@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
+import { requestPath, requestSearch } from "../../kit/request_path.ts";
 import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "./passed_answers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
 import {
@@ -63,11 +64,10 @@ export class ToLeader implements Disposable {
       const { method, signal } = request;
       const isRead = method === "GET" || method === "HEAD";
       if (length !== null && !isRead) headers.set(LENGTH_HEADER, length);
-      const { pathname, search } = new URL(request.url);
       const client = this.#client;
       const body = againMs > 0 ? await repeatable(request) : request.body ?? new Uint8Array();
       for (const until = performance.now() + againMs;;) {
-        const answer = await fetch(`http://leader${pathname}${search}`, {
+        const answer = await fetch(`http://leader${requestPath(request)}${requestSearch(request)}`, {
           method,
           headers,
           // As a stream, or it would be sent again by itself when a connection that was kept ends before the answer.

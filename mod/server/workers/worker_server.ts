@@ -6,8 +6,7 @@ import { httpLimits } from "../../limits.ts";
 import { ClientModules } from "../http/client_modules.ts";
 import { openDashboard } from "../http/dashboard_page.ts";
 import { listen, type Listener } from "../http/listen.ts";
-import { OriginGuard } from "../http/origin_guard.ts";
-import { withPlainPath } from "../http/plain_path.ts";
+import { type Admitted, isApi, RequestGate } from "../http/request_gate.ts";
 import { createRouter } from "../http/router.ts";
 import { StaticFiles } from "../http/static_files.ts";
 import { upgradeSocket } from "../http/upgrade.ts";
@@ -30,9 +29,10 @@ export class WorkerServer {
   readonly #backend: WorkerBackend;
   readonly #connections: Connections;
   readonly #leader: ToLeader;
-  readonly #origins: OriginGuard | null;
+  readonly #gate: RequestGate;
   readonly #router: ReturnType<typeof createRouter>;
   readonly #http: Listener;
+  readonly #portEnded = Promise.withResolvers<void>();
   #frontend: StaticFiles | null = null;
 
   private constructor(boot: WorkerBoot, parts: WorkerParts) {
@@ -41,9 +41,9 @@ export class WorkerServer {
     this.#log = log;
     this.#backend = backend;
     this.#connections = connections;
-    const { host, port, config: { allowedOrigins, publicUrl }, passed: { path } } = boot;
+    const { host, port, config, passed: { path } } = boot;
     this.#leader = new ToLeader({ path, log });
-    this.#origins = allowedOrigins === null ? null : new OriginGuard({ allowed: allowedOrigins, publicUrl });
+    this.#gate = new RequestGate({ ...config, host }, log);
     this.#router = createRouter({
       routes: new Hono(),
       acceptSocket: (request, info) => this.#acceptSocket(request, info),
@@ -58,8 +58,12 @@ export class WorkerServer {
       connections.relieve();
       log("warn", "No connection could be taken for a moment: raise the limit of open files", { error });
     };
+    const onEnd = (error: Error) => {
+      log("error", "This process ends: it can take no connections any more", { error });
+      this.#portEnded.resolve();
+    };
     this.#http = listen(
-      { host, port, shared: true, onPause },
+      { host, port, shared: true, onPause, onEnd },
       (request, info) => this.#respond(request, info),
     );
     connections.watch(port);
@@ -77,8 +81,11 @@ export class WorkerServer {
     await server.#openFrontend();
     backend.host.onReload(() => void server.#openFrontend());
     backend.ready();
-    const { why, orderly } = await backend.ended;
-    if (!orderly) log("warn", "This process ends: it has lost the one that writes", { reason: why });
+    const ended = await Promise.race([backend.ended, server.#portEnded.promise]);
+    const { why = null, orderly = false } = ended ?? {};
+    if (why !== null && !orderly) {
+      log("warn", "This process ends: it has lost the one that writes", { reason: why });
+    }
     await server.#stop(orderly);
     return orderly;
   }
@@ -109,39 +116,37 @@ export class WorkerServer {
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    const request = withPlainPath(given);
-    const { pathname } = new URL(request.url);
-    const ofApi = pathname === "/api" || pathname.startsWith("/api/");
-    const answer = ofApi ? this.#respondApi(request, { info, pathname }) : this.#respondPage(request, info);
-    if (answer instanceof Promise) this.#connections.requested(request, info);
+    const admitted = this.#gate.admit(given);
+    if (admitted instanceof Response) return this.#counted("/", admitted);
+    const answer = isApi(admitted.path)
+      ? this.#respondApi(admitted, info)
+      : this.#respondPage(admitted, info);
+    if (answer instanceof Promise) this.#connections.requested(admitted.request, info);
     return answer;
   }
 
-  #respondPage(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    const { pathname } = new URL(request.url);
-    const ofService = pathname === "/_" || pathname.startsWith("/_/");
-    const route = ofService ? null : this.#backend.host.findRoute(request.method, pathname);
-    if (pathname === "/metrics" || route !== null) return this.#leader.pass(request, info);
-    return this.#counted(pathname, this.#router.fetch(request, info));
+  #respondPage({ request, path }: Admitted, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+    const ofService = path === "/_" || path.startsWith("/_/");
+    const route = ofService ? null : this.#backend.host.findRoute(request.method, path);
+    if (path === "/metrics" || route !== null) return this.#leader.pass(request, info);
+    return this.#counted(path, this.#router.fetch(request, info));
   }
 
-  #counted(pathname: string, answer: Response | Promise<Response>): Response | Promise<Response> {
+  #counted(path: string, answer: Response | Promise<Response>): Response | Promise<Response> {
     const { report } = this.#backend;
-    if (answer instanceof Response) report.answered(pathname, answer.status);
-    else answer.then(({ status }) => report.answered(pathname, status), () => report.answered(pathname, 500));
+    if (answer instanceof Response) report.answered(path, answer.status);
+    else answer.then(({ status }) => report.answered(path, status), () => report.answered(path, 500));
     return answer;
   }
 
   #respondApi(
-    request: Request,
-    { info, pathname }: { readonly info: Deno.ServeHandlerInfo; readonly pathname: string },
+    { request, path, finish }: Admitted,
+    info: Deno.ServeHandlerInfo,
   ): Response | Promise<Response> {
-    const refused = this.#origins?.refuse(request) ?? null;
-    if (refused !== null) return this.#counted(pathname, refused);
     const answer = this.#backend.calls.respondAtOnce(request, info) ??
-      (pathname === "/api/sync" ? this.#router.fetch(request, info) : null);
-    if (answer === null) return this.#leader.pass(request, info);
-    return this.#counted(pathname, this.#origins?.narrow(request, answer) ?? answer);
+      (path === "/api/sync" ? this.#router.fetch(request, info) : null);
+    // The leader has its answers say which page they are for.
+    return answer === null ? this.#leader.pass(request, info) : this.#counted(path, finish(answer));
   }
 
   /** Nobody waits for a leader that is gone: whoever is connected here comes back to another process. */

@@ -2,6 +2,7 @@
  * Answers the plainest reads at once: a small file or a thumbnail that is in memory, asked for by its plain URL, whole and
  * without a condition. The way through the router and all checks costs more than the answer itself.
  */
+import { requestPath, requestSearch } from "../../kit/request_path.ts";
 import { storageLimits } from "../limits.ts";
 import type { FileFacts } from "../file_facts.ts";
 import { describe, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
@@ -21,8 +22,6 @@ export interface QuickReadsOptions {
 }
 
 const PREFIX = "/api/storage/";
-/** Where the path of a URL can begin at the earliest. */
-const ORIGIN_CHARS_MIN = "http://".length + 1;
 /** What is behind an id that asks for a thumbnail as pages do. */
 const THUMBNAIL = /^\?thumb=(\d{1,4}(?:x\d{1,4})?)(?:&fit=(contain|cover))?$/;
 
@@ -44,14 +43,11 @@ export class QuickReads {
   /** The same answer that {@linkcode Reads} gives; `null` for every request that is not of this kind. */
   respond(request: Request): Response | null {
     if (request.method !== "GET") return null;
-    const { url } = request;
-    const pathAt = url.indexOf("/", ORIGIN_CHARS_MIN);
-    if (!url.startsWith(PREFIX, pathAt)) return null;
-    const idAt = pathAt + PREFIX.length;
-    const queryAt = url.indexOf("?", idAt);
-    const quick = queryAt === -1
-      ? this.#file(url.slice(idAt))
-      : this.#thumbnail(url.slice(idAt, queryAt), url.slice(queryAt));
+    const path = requestPath(request);
+    if (!path.startsWith(PREFIX)) return null;
+    const id = path.slice(PREFIX.length);
+    const search = requestSearch(request);
+    const quick = search === "" ? this.#file(id) : this.#thumbnail(id, search);
     if (quick === null) return null;
     const { headers } = request;
     if (headers.get("range") !== null || headers.get("if-none-match") !== null) return null;

@@ -89,7 +89,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
         "",
         head,
         `${head}\r\n{`,
-        `POST /api/auth/signin HTTP/1.1\r\nHost: a\r\nContent-Type: ` +
+        `POST /api/auth/signin HTTP/1.1\r\nHost: localhost\r\nContent-Type: ` +
         `application/json\r\nContent-Length: 100\r\n\r\n{`,
       ];
       const stayed = await Promise.all(texts.map((text) => closedAfter(port, text)));

@@ -13,6 +13,7 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
     mutation: null as (() => Promise<never>) | null,
     stale: false,
     free: 10 * opsLimits.diskReserveBytes as number | null,
+    listening: true,
     lagMs: null as number | null,
   };
   const readiness = new Readiness({
@@ -25,6 +26,7 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
       query: (() => Promise.resolve(world.stored)) as unknown as ReadinessOptions["calls"]["query"],
     },
     freeBytes: () => Promise.resolve(world.free),
+    listening: () => world.listening,
     replicationLagMs: () => world.lagMs,
     now: () => world.now,
     ...options,
@@ -32,7 +34,15 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
   return { world, readiness };
 }
 
-const good = { status: "ready", commits: "ok", reads: "ok", pushes: "ok", disk: "ok", replication: null };
+const good = {
+  status: "ready",
+  commits: "ok",
+  reads: "ok",
+  pushes: "ok",
+  listener: "open",
+  disk: "ok",
+  replication: null,
+};
 
 Deno.test("[HE2] what was seen within seconds is believed, and those who ask at once share a look", async () => {
   const { world, readiness } = setUp();
@@ -83,6 +93,10 @@ Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk
   world.free = null;
   world.lagMs = 70;
   assert.deepEqual(await readiness.report(), { ...good, disk: "unknown", replication: { lagMs: 70 } });
+  world.lagMs = null;
+  world.free = 1e12;
+  world.listening = false;
+  assert.deepEqual(await readiness.report(), { ...good, status: "unready", listener: "closed" });
 });
 
 Deno.test("[HE1] anybody may ask a running server; it works, and a look is one commit", async () => {

@@ -80,6 +80,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     actionEnv: {},
     publicUrl: null,
+    allowedHosts: [],
     allowedOrigins: null,
     trustedProxies: [],
     explicitOptions: { values: defaultOptions(), explicit: new Map() },

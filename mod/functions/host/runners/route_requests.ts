@@ -1,4 +1,5 @@
 /** Requests of the app's routes: a bounded number in the runners at once, in which the callers who wait take turns. */
+import { requestPath } from "../../../kit/request_path.ts";
 import { fairnessLimits, routeLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
@@ -45,9 +46,8 @@ export class RouteRequests {
       const message = error instanceof Error ? error.message : String(error);
       return { ok: false, error: { kind: "args", message, data: null } };
     }
-    const { pathname } = new URL(request.request.url);
     const call: FunctionCall = {
-      udfPath: `${request.request.method} ${pathname}`,
+      udfPath: `${request.request.method} ${requestPath(request.request)}`,
       args: {},
       identity: request.identity,
       origin: "client",

@@ -1,4 +1,5 @@
 /** A runner's work: actions side by side, and the calls they make through main. */
+import { requestPath } from "../../../kit/request_path.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 import type { ActionCtx } from "../../api/context.ts";
 import type { Outcome } from "../../outcome.ts";
@@ -93,7 +94,7 @@ export class RunnerLoop {
     this.#requests.set(call, request);
     const run = await withActionCtx(this.#app, {
       call,
-      udfPath: `${method} ${pathOf(url)}`,
+      udfPath: `${method} ${requestPath({ url })}`,
       identity,
       env: this.#env,
       subCall: this.#subCall,
@@ -131,8 +132,4 @@ export class RunnerLoop {
         : { ok: true, value: segments[outcome.value] ?? "null", logLines: outcome.logLines },
     );
   }
-}
-
-function pathOf(url: string): string {
-  return new URL(url).pathname;
 }
