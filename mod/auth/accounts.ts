@@ -1,4 +1,4 @@
-/** Sign-up, sign-in, refresh and sign-out of users: what the endpoints do, without HTTP (AE5 to AE8). */
+/** Sign-up, sign-in, refresh and sign-out of users, without HTTP (AE5 to AE8). */
 import { ServiceError } from "../errors.ts";
 import { authLimits } from "./limits.ts";
 import type { AttemptLimits } from "./attempt_limits.ts";
@@ -13,15 +13,15 @@ import type { SessionTokens, Tokens } from "./tokens/session_tokens.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 import type { TokenHasher } from "./tokens/token_hash.ts";
 
-/** What the operator decided about accounts. */
+/** Account settings chosen by the operator. */
 export interface AccountPolicy {
   readonly signups: boolean;
   readonly magicLink: boolean;
-  /** Whether an address must be confirmed before its first sign-in. */
+  /** Whether an address must be verified before the first sign-in. */
   readonly requireVerification: boolean;
 }
 
-/** The parts that accounts are made of. */
+/** Dependencies of accounts. */
 export interface AccountParts {
   readonly policy: AccountPolicy;
   readonly calls: SystemCalls;
@@ -41,7 +41,7 @@ export interface SignUpRequest {
   readonly name?: string | undefined;
 }
 
-/** A password to sign in with. */
+/** Credentials of a password sign-in. */
 export interface PasswordCredential {
   readonly email: string;
   readonly password: string;
@@ -54,7 +54,7 @@ export class Accounts {
     this.#parts = parts;
   }
 
-  /** What clients can do here: what the operator allows, and can be delivered. */
+  /** Available sign-in methods: those allowed by the operator and, for mail, deliverable. */
   get offered(): Pick<AccountPolicy, "signups" | "magicLink"> {
     const { policy, mail } = this.#parts;
     return { signups: policy.signups, magicLink: policy.magicLink && mail.enabled };
@@ -73,7 +73,7 @@ export class Accounts {
     const password = checkedPassword(request.password);
     const name = request.name?.trim() || undefined;
     if ((name?.length ?? 0) > authLimits.nameCharsMax) throw new ServiceError("invalid_name");
-    // Asked before the hash is computed, which costs a thousand times as much; decided by the transaction.
+    // Check before hashing, which is a thousand times more expensive. The transaction makes the final decision.
     if (await calls.query(system.emailTaken, { email })) throw new ServiceError("email_in_use");
     const prepared = policy.requireVerification ? null : sessions.prepare(requester);
     const signedUp = await calls.mutate(system.signUp, {
@@ -85,7 +85,7 @@ export class Accounts {
     if (signedUp === null) throw new ServiceError("email_in_use");
     limits.welcome({ account: `user ${email}`, client: requester.client });
     if (mail.enabled && limits.mayMail(email)) {
-      // When it cannot be sent now, the user can ask for it again: the account exists all the same.
+      // If sending fails now, the user can request another mail. The account exists either way.
       mail.start({
         kind: "verify",
         email,
@@ -97,12 +97,12 @@ export class Accounts {
     return sessions.issue(signedUp.session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
-  /** Throws `invalid_credentials`, which takes as long for an unknown address, or `email_not_verified`. */
+  /** Throws `invalid_credentials`, with the same timing for an unknown address, or `email_not_verified`. */
   signIn(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
     return this.#signIn("user", credential, requester);
   }
 
-  /** Signs an administrator in. Throws `invalid_credentials`. */
+  /** Signs in an administrator. Throws `invalid_credentials`. */
   signInAdmin(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
     return this.#signIn("admin", credential, requester);
   }
@@ -153,8 +153,8 @@ export class Accounts {
   }
 
   /**
-   * Rotates a refresh token. With an `attemptId` of the client's, the same token presented again within the grace time
-   * gets the same answer. Throws the contract's errors of `POST /api/auth/refresh`.
+   * Rotates a refresh token. With a client's `attemptId`, the same token presented again within the grace time gets the
+   * same response. Throws the contract's errors of `POST /api/auth/refresh`.
    */
   async refresh(
     { refreshToken, attemptId = null }: {
@@ -192,7 +192,7 @@ export class Accounts {
     }
   }
 
-  /** Ends the session of a refresh token, of a session id, or of both. Never fails for what is not a session. */
+  /** Ends the session of a refresh token, a session id, or both. Ignores anything that is not a session. */
   async signOut(
     { refreshToken = null, sessionId = null }: {
       readonly refreshToken?: string | null;

@@ -1,4 +1,4 @@
-/** How often one client may try credentials and ask for mail, and how often one address may be tried and written to. */
+/** Limits how often a client tries credentials and requests mail, and how often an address is tried and mailed. */
 import { RateLimitedError } from "../errors.ts";
 import { addressKey } from "../kit/client_address.ts";
 import { RateLimiter } from "../kit/rate_limit.ts";
@@ -10,16 +10,16 @@ type LimitName = keyof typeof rateLimits;
 export class AttemptLimits {
   readonly #now: () => number;
   #limiters: Readonly<Record<LimitName, RateLimiter>>;
-  /** Clients with accounts they signed in to, in order of last use: nobody else's failures are held against them. */
+  /** Clients that signed in to an account before, in order of last use. Failures of strangers do not count against them. */
   readonly #welcome = new Set<string>();
 
-  /** `now`: milliseconds; only differences count. */
+  /** `now`: milliseconds; only differences matter. */
   constructor(now: () => number) {
     this.#now = now;
     this.#limiters = this.#limitersOf({});
   }
 
-  /** From now on these limits are others than by default. What was counted so far is forgotten. */
+  /** Overrides the default limits. Resets all counters. */
   use(changed: RateLimits): void {
     this.#limiters = this.#limitersOf(changed);
   }
@@ -44,43 +44,42 @@ export class AttemptLimits {
     };
   }
 
-  /** A client tries a password, a code, a link or a setup token. */
+  /** Counts an attempt with a password, code, link or setup token. */
   tryCredential(client: string): void {
     this.#take("credentialsPerClient", addressKey(client));
   }
 
-  /** A client refreshes. */
+  /** Counts a refresh. */
   tryRefresh(client: string): void {
     this.#take("refreshesPerClient", addressKey(client));
   }
 
-  /** A client begins to sign in with a provider. */
+  /** Counts the start of a provider sign-in. */
   beginFlow(client: string): void {
     this.#take("providerFlowsPerClient", addressKey(client));
     this.#take("providerFlows", "all");
   }
 
-  /** A client comes back from a provider. */
+  /** Counts a return from a provider. */
   finishFlow(client: string): void {
     this.#take("providerFlowsPerClient", addressKey(client));
   }
 
-  /** A client asks for a mail to an address, which counts whether anybody has that address or not. */
+  /** Counts a mail request for an address, whether or not it has an account. */
   tryMail(client: string, email: string): void {
     this.#take("mailsPerClient", addressKey(client));
     this.#take("mailsPerAddress", email);
   }
 
-  /** Counts a mail nobody asked for in so many words, such as that of a sign-up. Returns whether it may go. */
+  /** Counts a mail that was not requested explicitly, such as the one after sign-up. Returns whether it may be sent. */
   mayMail(email: string): boolean {
     return this.#limiters.mailsPerAddress.take(email) === 0;
   }
 
   /**
-   * Runs an attempt on an account, which counts when it fails: little is allowed to one client, more to all strangers
-   * together. Clients that have signed in to the account before are no strangers, so that those who guess do not lock
-   * the owner out. The attempt counts from its start, or a thousand at once would all be let through before the first
-   * has failed.
+   * Runs a sign-in attempt, which counts if it fails. One client is allowed few failures, all unknown clients together more.
+   * Clients that have signed in to the account before are not counted as unknown, so that an attacker cannot lock out the
+   * owner. The attempt counts from its start; otherwise a thousand concurrent attempts would all be allowed.
    */
   async attempt<Result>(
     { account, client }: { readonly account: string; readonly client: string },
@@ -104,7 +103,7 @@ export class AttemptLimits {
     }
   }
 
-  /** A client has signed in to an account, or made it. */
+  /** Records that a client has signed in to an account or created it. */
   welcome({ account, client }: { readonly account: string; readonly client: string }): void {
     const pair = `${addressKey(client)} ${account}`;
     this.#welcome.delete(pair);

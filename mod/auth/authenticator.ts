@@ -1,6 +1,6 @@
 /**
- * Checks access tokens for sockets and calls, and tells of sessions that end. Sessions are remembered in memory; the
- * commit stream keeps that memory true, so a session ends here in the turn in which its row's deletion is known.
+ * Verifies access tokens of sockets and calls, and reports ended sessions. Sessions are cached in memory. The commit stream
+ * invalidates the cache, so a session ends in the same tick in which the deletion of its row is published.
  */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
@@ -11,34 +11,34 @@ import type { ExternalRefusal, ExternalTokens } from "./issuers/mod.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 
-/** Why a token is refused: the contract's AuthError texts. */
+/** Reasons to refuse a token: the contract's `AuthError` texts. */
 export type TokenRefusal = AccessTokenError | "session has ended" | ExternalRefusal;
 
 export type TokenVerification =
   | { readonly ok: true; readonly identity: Identity; readonly expiresAt: number }
   | { readonly ok: false; readonly error: TokenRefusal };
 
-/** A session that ended; or a principal all of whose credentials have ended, or those alone that stand for no session. */
+/** A session that ended, or a principal whose credentials have ended: all, or only those without a session. */
 export type EndedSession =
   | { readonly sessionId: string }
   | { readonly principal: string; readonly withoutSession?: boolean };
 
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
-  /** Tokens of other issuers. */
+  /** Verifies tokens of external issuers. */
   readonly external: OtherIssuers;
   readonly calls: SystemCalls;
-  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
   readonly now: () => number;
 }
 
-/** Who checks tokens of other issuers, and knows whose have ended. */
+/** Verifier of external tokens, which also reports whose credentials have ended. */
 export type OtherIssuers = Pick<ExternalTokens, "applyCommits" | "recheck"> & {
   verify(token: string): Promise<TokenVerification>;
 };
 
-/** Sessions looked up again at once. */
+/** Maximum number of sessions looked up concurrently. */
 const RECHECKED_AT_ONCE = 256;
 
 export class AccountAuthenticator {
@@ -62,8 +62,8 @@ export class AccountAuthenticator {
   }
 
   /**
-   * Checks signature, claims, expiry, and that the session exists and has not expired. A token of `HS256` is the server's
-   * own; any other is for its issuer to have signed.
+   * Checks signature, claims and expiry, and that the session exists and has not expired. `HS256` tokens are the server's own;
+   * all others must be signed by a configured issuer.
    */
   async verify(token: string): Promise<TokenVerification> {
     const algorithm = tokenAlgorithm(token);
@@ -81,20 +81,20 @@ export class AccountAuthenticator {
     return { ok: true, identity, expiresAt: exp * 1000 };
   }
 
-  /** The session that a genuine token of this server names, also when the token has expired; `null` for any other. */
+  /** Returns the session named by a genuine token of this server, even an expired one; otherwise `null`. */
   sessionNamedBy(token: string): string | null {
     const opened = this.#accessTokens.open(token);
     return opened.ok ? opened.claims.sid : null;
   }
 
-  /** Whether a caller is an administrator whose session lives. */
+  /** Whether the caller is an administrator with an active session. */
   async isLiveAdmin({ adminId, sessionId }: Identity): Promise<boolean> {
     if (adminId === null || sessionId === null) return false;
     const session = await this.#sessions.find(sessionId);
     return session !== null && session.adminId === adminId && session.expiresAt > this.#now();
   }
 
-  /** Whether the session of a caller lives; of one without, nothing is known to have ended. */
+  /** Whether the caller's session is active; true for callers without a session unless their credentials ended. */
   async isLive({ principal, sessionId }: Identity): Promise<boolean> {
     if (sessionId === null) return true;
     const session = await this.#sessions.find(sessionId);
@@ -102,17 +102,17 @@ export class AccountAuthenticator {
     return principal === `user:${session.userId}` || principal === `admin:${session.adminId}`;
   }
 
-  /** Another server, which knows better, has seen credentials end that no commit tells of here. */
+  /** Handles credentials that ended on the leader and are not visible in local commits. */
   endedElsewhere(ended: EndedSession): void {
     this.#tell(ended);
   }
 
-  /** Calls the listener in the turn in which the end of a session is known. */
+  /** Calls the listener in the tick in which the end of a session becomes known. */
   onSessionEnd(listener: (ended: EndedSession) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Applies commits. Call with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     for (const principal of this.#external.applyCommits(entries)) {
       this.#tell({ principal, withoutSession: true });
@@ -126,7 +126,7 @@ export class AccountAuthenticator {
     }
   }
 
-  /** Looks up again what is remembered, after commits may have been missed, and tells of the sessions that have ended. */
+  /** Looks up all cached sessions again after commits may have been missed, and reports those that ended. */
   async recheck(): Promise<void> {
     const known = [...this.#sessions.rows()].map(({ sessionId }) => sessionId);
     this.#sessions.clear();
@@ -142,7 +142,7 @@ export class AccountAuthenticator {
     }
   }
 
-  /** A session that is not known here may have begun elsewhere a moment ago. */
+  /** A session that is unknown here may have just started on another server. */
   async #findLate(sessionId: string): Promise<OpenedSession | null> {
     if (this.#caughtUp === undefined) return null;
     await this.#caughtUp();
@@ -150,7 +150,7 @@ export class AccountAuthenticator {
   }
 
   #sessionChanged({ id, doc }: DocumentChange): void {
-    // Looked up again when it is next asked for.
+    // Looked up again at the next use.
     this.#sessions.forget(id);
     if (doc === null) this.#tell({ sessionId: id });
   }
@@ -159,7 +159,7 @@ export class AccountAuthenticator {
     for (const { sessionId, userId, adminId } of [...this.#sessions.rows()]) {
       if (ownerId === (kind === "user" ? userId : adminId)) this.#sessions.forget(sessionId);
     }
-    // Whose sessions are being looked up is not known yet.
+    // The owner of a session that is being looked up is not known yet.
     this.#sessions.forgetLookups();
     this.#tell({ principal: `${kind}:${ownerId}` });
   }

@@ -1,4 +1,4 @@
-/** Email addresses in the one form in which they are stored, compared and written to. */
+/** Email addresses in the normalized form that is stored, compared and used for sending. */
 import { domainToASCII, domainToUnicode } from "node:url";
 import { authLimits } from "./limits.ts";
 
@@ -7,8 +7,8 @@ const LOCAL = /^[^\s"(),:;<>@[\\\]\p{Cc}\p{Cf}]+$/u;
 const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * The stored form of an address, or `null` for what is not one: lower case, the domain in ASCII. Mail goes to this form
- * only, never to the text that was typed: two texts that are made equal here cannot get each other's mail.
+ * Returns the normalized form of an address, or `null` if it is invalid: lower case, the domain in ASCII. Mail is sent to
+ * this form only, never to the input, so two inputs that normalize to the same address cannot receive each other's mail.
  */
 export function normalizedEmail(text: string): string | null {
   const trimmed = text.trim();

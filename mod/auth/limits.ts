@@ -1,181 +1,181 @@
-/** The bounds of accounts. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of accounts. Units are the last part of each name, as in `mod/limits.ts`. */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of accounts; thresholds that the contract leaves open are chosen here. */
+/** Limits of accounts. Thresholds that the contract leaves open are chosen here. */
 export const authLimits = {
-  /** Body of a request to an auth endpoint. */
+  /** Maximum body size of a request to an auth endpoint. */
   bodyBytesMax: 16 * KiB,
-  /** Access token lifetime unless the operator sets another. */
+  /** Default lifetime of access tokens. */
   accessTokenMs: 15 * 60_000,
-  /** A session ends after this long without a refresh. */
+  /** A session expires after this time without a refresh. */
   sessionMs: 30 * 86_400_000,
-  /** An expired session's row is kept this long, so that a late refresh is told why it failed. */
+  /** How long the row of an expired session is kept, so that a late refresh gets the specific error. */
   expiredSessionKeptMs: 30 * 86_400_000,
-  /** A rotated refresh token presented within this time is a lost race, not a theft. */
+  /** Grace time in which a rotated refresh token counts as a lost race instead of reuse. */
   refreshGraceMs: 10_000,
-  /** Rotations of one session whose times are remembered within the grace time. */
+  /** Rotations remembered for each session within the grace time. */
   recentRotationsMax: 32,
-  /** Shortest password, in code points. */
+  /** Minimum password length in code points. */
   passwordCharsMin: 8,
-  /** Longest password, in code points. */
+  /** Maximum password length in code points. */
   passwordCharsMax: 256,
-  /** Longest email address. */
+  /** Maximum length of an email address. */
   emailCharsMax: 254,
-  /** Longest display name; the rest is refused. */
+  /** Maximum length of a display name. */
   nameCharsMax: 200,
-  /** Longest `attemptId` of a refresh. */
+  /** Maximum length of the `attemptId` of a refresh. */
   attemptIdCharsMax: 128,
-  /** Shortest `attemptId` of a refresh: it has to be a guess nobody makes. */
+  /** Minimum length of the `attemptId` of a refresh, so that it cannot be guessed. */
   attemptIdCharsMin: 16,
-  /** Longest `redirectTo`. */
+  /** Maximum length of `redirectTo`. */
   redirectCharsMax: 2048,
-  /** Longest access token that is looked at. */
+  /** Maximum length of an access token. */
   accessTokenCharsMax: 8 * KiB,
-  /** Lifetime of an email verification. */
+  /** Lifetime of an address verification. */
   verifyCodeMs: 24 * 3_600_000,
   /** Lifetime of a password reset. */
   resetCodeMs: 30 * 60_000,
-  /** Lifetime of a sign-in by mail. */
+  /** Lifetime of a magic link. */
   magicCodeMs: 15 * 60_000,
-  /** Wrong attempts after which a code is burned. */
+  /** Wrong attempts that burn a code. */
   codeAttemptsMax: 5,
-  /** Links of one kind and address that are valid at once; the oldest gives way. */
+  /** Valid links for each kind and address; a new one replaces the oldest. */
   liveLinksMax: 3,
-  /** Password hashes computed at once; each takes 19 MiB and one core. */
+  /** Concurrent password hashes; each takes 19 MiB and one core. */
   hashesAtOnceMax: 2,
-  /** Password hashes waiting; one more is refused. */
+  /** Queued password hashes; further requests are refused. */
   hashesQueuedMax: 100,
-  /** Mails waiting in memory; one more is refused and logged. */
+  /** Mails queued in memory; further mails are dropped and logged. */
   mailsQueuedMax: 1_000,
-  /** Mails being handed to the mail server at once. */
+  /** Mails sent to the mail server concurrently. */
   mailsAtOnceMax: 4,
-  /** Time the mail server has to connect, greet and answer each command. */
+  /** Timeout of each step of the SMTP dialog. */
   mailTimeoutMs: 20_000,
-  /** First pause before a failed mail is tried again; each further pause is twice as long. */
+  /** Delay before a failed mail is retried; doubled for each further retry. */
   mailRetryMs: 2_000,
-  /** Longest pause before a failed mail is tried again. */
+  /** Maximum delay before a retry. */
   mailRetryMsMax: 300_000,
-  /** Without a mail server the log says no more often than this that one was asked for. */
+  /** Minimum interval between log lines about mails requested without a mail server. */
   noMailToldMs: 600_000,
-  /** Requests for mail that were answered and are still being worked on. */
+  /** Answered mail requests that are still processed in the background. */
   mailRequestsMax: 1_000,
-  /** Sessions kept in memory to check access tokens without a look-up. */
+  /** Sessions cached to check access tokens without a look-up. */
   cachedSessionsMax: 100_000,
-  /** Keys one rate limit remembers; the one unused for longest gives way. */
+  /** Keys tracked by each rate limit; the least recently used is evicted. */
   rateLimitKeysMax: 50_000,
-  /** Expired rows deleted by one run of the sweep. */
+  /** Expired rows deleted by one sweep transaction. */
   sweepRowsMax: 500,
-  /** Time between two sweeps of expired rows. */
+  /** Interval of sweeps of expired rows. */
   sweepIntervalMs: 600_000,
-  /** Commands for administrators that come in at once over the local socket. */
+  /** Concurrent commands on the local socket. */
   adminConnectionsMax: 8,
-  /** Time one such command has. */
+  /** Timeout of a command on the local socket. */
   adminCommandMs: 30_000,
-  /** Longest such command or answer. */
+  /** Maximum size of such a command or response. */
   adminLineCharsMax: 1 * MiB,
-  /** Sessions one account has at once; one more ends the oldest. */
+  /** Sessions of one account; a new one ends the oldest. */
   sessionsPerOwnerMax: 1_000,
-  /** Description of a session's device that is kept, cut from its `User-Agent`. */
+  /** Stored length of a device description from the `User-Agent`. */
   userAgentCharsMax: 200,
-  /** Address of an administrator's client that is kept with the session. */
+  /** Stored length of an administrator's client address. */
   addressCharsMax: 64,
-  /** Users an administrator's search finds. */
+  /** Maximum number of users found by a search. */
   usersFoundMax: 100,
   /** Documents deleted with a user in one transaction. */
   cascadeRowsMax: 500,
-  /** Administrators shown at once. */
+  /** Administrators listed at once. */
   adminsShownMax: 1_000,
 } as const;
 
-/** Rate limits: `burst` calls at once, then `perMinute`. */
+/** Rate limits: a burst of `burst` calls, then `perMinute`. */
 export const rateLimits = {
-  /** Passwords, codes and setup tokens tried from one client address. */
+  /** Attempts with passwords, codes and setup tokens, by client address. */
   credentialsPerClient: { burst: 60, perMinute: 60 },
-  /** Wrong passwords and codes for one account from one client address. */
+  /** Failed attempts with passwords and codes, by account and client address. */
   failuresPerAccountAndClient: { burst: 10, perMinute: 2 },
-  /** Wrong passwords and codes for one account, from wherever. */
+  /** Failed attempts with passwords and codes, by account. */
   failuresPerAccount: { burst: 100, perMinute: 10 },
-  /** Refreshes from one client address, behind which a whole office may sit. */
+  /** Refreshes by client address, which a whole office may share. */
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
-  /** Mails asked for from one client address. */
+  /** Mail requests by client address. */
   mailsPerClient: { burst: 30, perMinute: 10 },
-  /** Sign-ins with a provider begun or finished from one client address, behind which a whole office may sit. */
+  /** Provider sign-ins started or finished, by client address, which a whole office may share. */
   providerFlowsPerClient: { burst: 120, perMinute: 60 },
-  /** Sign-ins with a provider begun on this server: each keeps a row for ten minutes. */
+  /** Provider sign-ins started on this server; each keeps a row for ten minutes. */
   providerFlows: { burst: 5_000, perMinute: 5_000 },
-  /** Mails asked for to one email address. */
+  /** Mail requests by email address. */
   mailsPerAddress: { burst: 5, perMinute: 0.5 },
 } as const;
 
-/** Signing in with others, and the tokens of other issuers. */
+/** Limits of provider sign-ins and external tokens. */
 export const othersLimits = {
-  /** Time a provider or issuer has for one answer, body included. */
+  /** Timeout of a response from a provider or issuer, body included. */
   requestMs: 10_000,
-  /** Longest answer that is read. */
+  /** Maximum size of such a response. */
   answerBytesMax: 512 * KiB,
-  /** Requests to one provider or issuer at once; one more is refused. */
+  /** Concurrent requests to one provider or issuer; further ones are refused. */
   requestsAtOnceMax: 32,
-  /** A key set is fetched again when it is older than this. */
+  /** Age after which a key set is fetched again. */
   keysFreshMs: 10 * 60_000,
-  /** While its issuer cannot be reached a key set is used up to this age. */
+  /** Maximum age of a key set while its issuer is unreachable. */
   keysStaleMsMax: 24 * 3_600_000,
-  /** Fetches of a key set because of keys it does not have. */
+  /** Rate limit of fetches caused by unknown keys. */
   missedKeyFetches: { burst: 5, perMinute: 2 },
-  /** Keys in a set; larger ones are refused. */
+  /** Maximum number of keys in a set. */
   keysMax: 100,
-  /** Longest key id that is looked for. */
+  /** Maximum length of a key id. */
   keyIdCharsMax: 256,
-  /** How long whoever has old keys waits for new ones that are on their way. */
+  /** How long a request with old keys waits for a running fetch. */
   renewalPatienceMs: 500,
-  /** First pause after a failed fetch of a key set or a discovery document; each further one is twice as long. */
+  /** Delay after a failed fetch of a key set or discovery document; doubled for each further failure. */
   retryMs: 1_000,
-  /** Longest such pause. */
+  /** Maximum delay after failed fetches. */
   retryMsMax: 60_000,
-  /** A discovery document is fetched again when it is older than this. */
+  /** Age after which a discovery document is fetched again. */
   discoveryFreshMs: 3_600_000,
-  /** A token may begin this much later than now by the server's clock. */
+  /** Allowed clock skew for the start of a token's validity. */
   notBeforeLeewayMs: 60_000,
-  /** Longest ID token that is read. */
+  /** Maximum length of an ID token. */
   idTokenCharsMax: 32 * KiB,
-  /** Longest subject of an identity. */
+  /** Maximum length of an identity's subject. */
   subjectCharsMax: 255,
-  /** Latest `exp` that is believed, seconds since the epoch: the end of the year 9999. */
+  /** Latest accepted `exp` in seconds since the epoch: the end of the year 9999. */
   expiryMax: 253_402_300_799,
-  /** External identities whose users are kept in memory. */
+  /** External identities cached with their users. */
   cachedIdentitiesMax: 100_000,
-  /** A subject that was refused is refused without another look for this long. */
+  /** How long a refused subject is refused without another look-up. */
   refusalKeptMs: 10_000,
-  /** Subjects whose refusal is remembered; the oldest gives way. */
+  /** Refused subjects remembered; the oldest is evicted. */
   refusalsKeptMax: 10_000,
-  /** Claims of a provider that are passed on to the app; what comes behind is left out. */
+  /** Provider claims passed to the app; further claims are dropped. */
   claimsCharsMax: 32 * KiB,
-  /** Identities one user has at once. */
+  /** Identities of one user. */
   identitiesPerUserMax: 20,
-  /** Time to finish a sign-in at a provider (contract: Limits). */
+  /** Time to finish a provider sign-in (contract: Limits). */
   flowMs: 10 * 60_000,
-  /** Time a signed-in user has to confirm the identity they bring back. */
+  /** Time to confirm a linked identity. */
   linkMs: 5 * 60_000,
-  /** Expired sign-ins deleted whenever one begins. */
+  /** Expired sign-ins deleted whenever a new one starts. */
   flowsDroppedMax: 20,
-  /** Longest form a provider posts. */
+  /** Maximum size of a form posted by a provider. */
   formBytesMax: 64 * KiB,
-  /** Longest value of a parameter that a provider sends. */
+  /** Maximum length of a parameter sent by a provider. */
   parameterCharsMax: 8 * KiB,
-  /** Largest file of `--auth-config`, and of a secret it names. */
+  /** Maximum size of the `--auth-config` file and of secret files it names. */
   configBytesMax: 256 * KiB,
-  /** How often the file of `--auth-config` is looked at. */
+  /** Poll interval of the `--auth-config` file. */
   configPollMs: 2_000,
-  /** Lifetime of a client secret that the server signs itself. */
+  /** Lifetime of a client secret signed by the server. */
   clientSecretMs: 24 * 3_600_000,
 } as const;
 
-/** A rate limit: `burst` at once, then `perMinute`. */
+/** A rate limit: a burst of `burst` calls, then `perMinute`. */
 export interface RateLimit {
   readonly burst: number;
   readonly perMinute: number;
 }
 
-/** Rate limits that are others than {@linkcode rateLimits} says. */
+/** Overrides of {@linkcode rateLimits}. */
 export type RateLimits = { readonly [Name in keyof typeof rateLimits]?: RateLimit };

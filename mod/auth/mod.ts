@@ -1,4 +1,4 @@
-/** Accounts: what the server wires up. */
+/** Public API of accounts. */
 import type { Context, Hono } from "hono";
 import type { CommitEntry } from "../engine/types.ts";
 import { type MainAction, mainAction } from "../functions/main_actions.ts";
@@ -81,96 +81,95 @@ export interface AccountsOptions {
   readonly accessTokenMs: number;
   /** Entries of `--auth-redirect-url`. */
   readonly redirectUrls: readonly string[];
-  /** Those that are others than by default. */
+  /** Overrides of the default rate limits. */
   readonly rateLimits?: RateLimits;
   readonly dev: boolean;
-  /** Address of this server for browsers, without a slash at its end. */
+  /** Origin of this server for browsers. */
   readonly publicUrl: () => string;
-  /** How mail leaves the server; `null` when it cannot. Closed with the accounts. */
+  /** Sends mail; `null` if mail is not configured. Closed with the accounts. */
   readonly mailer: Mailer | null;
   /** Folder of mail templates, or `null` for the built-in ones. */
   readonly templatesDir: string | null;
-  /** Texts of mails that stand in their place. */
+  /** Template texts that replace the built-in ones. */
   readonly mailTexts?: MailTexts;
   /** Name of the app in mails. */
   readonly appName: string;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
-  /** Providers and issuers, as they are configured now; nobody unless told. Closed with the accounts. */
+  /** The currently configured providers and issuers. Default: none. Closed with the accounts. */
   readonly others?: OthersSource;
-  /** Address of this server for the browser that sent a request; `publicUrl` unless told. */
+  /** Origin of this server for the browser that sent a request. Default: `publicUrl`. */
   readonly originOf?: (c: Context) => string;
-  /** Told of sign-ins, refreshes and the like. */
+  /** Called after sign-ins, refreshes and similar operations. */
   readonly onAnswer?: AuthRoutesOptions["onAnswer"];
-  /** Whether accounts are another server's: nothing is swept here. */
+  /** Whether another server owns the accounts; then nothing is swept here. */
   readonly readOnly?: boolean;
-  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
-  /** Password hashes computed at once; `authLimits.hashesAtOnceMax` when absent. */
+  /** Concurrent password hashes. Default: `authLimits.hashesAtOnceMax`. */
   readonly hashesAtOnce?: number;
 }
 
-/** Whose word counts beside that of the server, at the moment. */
+/** The current sources of identities besides this server. */
 export interface OthersSource extends AsyncDisposable {
   readonly others: Others;
 }
 
-/** What of accounts may change while the server runs. */
+/** The settings of accounts that can change at run time. */
 export interface AccountsChange
   extends Pick<AccountsOptions, "policy" | "redirectUrls" | "templatesDir" | "mailTexts" | "appName"> {
-  /** `undefined`: as it is. */
+  /** `undefined` to leave it unchanged. */
   readonly mailer: Mailer | null | undefined;
   readonly rateLimits: RateLimits;
 }
 
-/** A kind of mail as it is, or as a text would make it. */
+/** A kind of mail with its current template, or with the given one. */
 export interface TemplateChoice {
   readonly kind: MailKind;
   readonly text?: string | undefined;
 }
 
-/** Everything accounts offer to the rest of the server. */
+/** The public interface of accounts. */
 export interface AccountService extends AsyncDisposable {
   readonly authenticator: AccountAuthenticator;
-  /** For `/api/auth`. */
+  /** Routes below `/api/auth`. */
   readonly routes: Hono;
-  /** By function path. */
+  /** Actions by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
   readonly admins: AdminAccounts;
   readonly sessions: Impersonation;
-  /** Changes what counts from now on. Throws `TypeError` or `TemplateError`, and changes nothing then. */
+  /** Applies new settings. Throws `TypeError` or `TemplateError` without changing anything. */
   configure(change: AccountsChange): Promise<void>;
   /**
-   * Sends a mail now, to see whether it arrives: one of a kind as it would be sent, or just one. Throws `UserError`s with the
-   * mail server's reason.
+   * Sends a test mail: of one kind with sample values, or a generic one. Throws a `UserError` with the mail server's reason.
    */
   sendTestMail(to: string, template?: TemplateChoice): Promise<void>;
-  /** A mail as it would be sent, with made-up values. Rejects with a `TemplateError` for a text that cannot be used. */
+  /** Renders a mail with sample values. Rejects with a `TemplateError` for an unusable template. */
   previewMail(template: TemplateChoice): Promise<Mail>;
-  /** The link with which the first administrator is created, or `null` when there is one. */
+  /** Returns the setup link of the first administrator, or `null` if one exists. */
   setupLink(): Promise<string | null>;
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Applies commits. Call with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
-  /** To be called when commits may have been missed: sessions that ended meanwhile are told of. */
+  /** Call after commits may have been missed. Reports the sessions that ended in the meantime. */
   recheckSessions(): void;
-  /** Deletes expired rows now; it is done every now and then anyway. */
+  /** Deletes expired rows now; also runs periodically. */
   sweep(): Promise<void>;
-  /** Resolves when every mail that was asked for has left or waits for another try. */
+  /** Resolves when every requested mail has been sent or waits for a retry. */
   mailSettled(): Promise<void>;
 }
 
-/** Path of the service's own page for links, under the public URL. */
+/** Path of the service's own page for mail links, below the public URL. */
 const ACCOUNT_PAGE = "/_/account.html";
-/** Where the first administrator is made, and signed in. */
+/** Path of the page where administrators are set up and sign in. */
 const DASHBOARD_PAGE = "/_/";
 
-/** To whom a mail is that is only looked at. */
+/** Recipient of previewed mails. */
 const SAMPLE_ADDRESS = "somebody@example.com";
 
-/** Throws `TypeError` or `TemplateError`, with what to do, for settings that cannot be used. */
+/** Creates the accounts. Throws `TypeError` or `TemplateError` for invalid settings. */
 export async function createAccounts(options: AccountsOptions): Promise<AccountService> {
   const { keys, port, policy, log, now = Date.now } = options;
   const calls = new SystemCalls(port);
@@ -257,7 +256,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       const email = normalizedEmail(to);
       if (email === null) throw new ServiceError("invalid_email");
       if (mailer === null) throw new UserError("mail_disabled", "This server cannot send mail");
-      const text = "This mail was sent by an administrator, to see whether mail arrives.";
+      const text = "This is a test mail sent by an administrator.";
       const sent = template === undefined
         ? { to: email, subject: "Test mail", text, html: `<p>${text}</p>` }
         : mail.sample(template.kind, { to: email, text: template.text, link: accountPage() });
@@ -265,7 +264,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
         await mailer.send(sent);
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        throw new UserError("mail_failed", `The mail server did not take the mail: ${reason}`);
+        throw new UserError("mail_failed", `The mail server rejected the mail: ${reason}`);
       }
     },
     async setupLink() {
@@ -274,9 +273,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     },
     applyCommits: (entries) => authenticator.applyCommits(entries),
     recheckSessions() {
-      authenticator.recheck().catch((error) =>
-        log("error", "Sessions could not be looked up again", { error })
-      );
+      authenticator.recheck().catch((error) => log("error", "Cannot look up sessions again", { error }));
     },
     sweep: () => sweeper?.run() ?? Promise.resolve(),
     async mailSettled() {

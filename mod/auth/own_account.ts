@@ -1,6 +1,6 @@
 /**
- * What a signed-in user changes about their account and only main can do, because a password is hashed or a mail is
- * sent: actions of the service at `_auth:changePassword` and `_auth:changeEmail`.
+ * Account changes by the signed-in user that run in main, because they hash passwords or send mail: the actions
+ * `_auth:changePassword` and `_auth:changeEmail`.
  */
 import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
@@ -11,19 +11,19 @@ import { checkedPassword, normalizedPassword } from "./passwords/password_rules.
 import { system } from "./system_calls.ts";
 
 export const changePasswordArgs = z.strictObject({
-  /** Left out by an account that has no password yet. */
+  /** Absent if the account has no password yet. */
   currentPassword: z.string().optional(),
   newPassword: z.string(),
 });
 
 export const changeEmailArgs = z.strictObject({
   email: z.string(),
-  /** Left out by an account that has no password. */
+  /** Absent if the account has no password. */
   password: z.string().optional(),
   redirectTo: z.string().optional(),
 });
 
-/** Client key of calls that come over a socket: the limit of wrong passwords is the account's. */
+/** Rate limit key of calls over a socket; wrong passwords are also limited by account. */
 const SOCKET_CLIENT = "socket";
 
 export class OwnAccountActions {
@@ -44,7 +44,7 @@ export class OwnAccountActions {
     return null;
   }
 
-  /** Mails a code and a link to the new address; it becomes the user's when they are used. */
+  /** Mails a code and a link to the new address, which takes effect when one of them is used. */
   async changeEmail(args: z.infer<typeof changeEmailArgs>, identity: Identity): Promise<null> {
     const { calls, limits, mail, redirects } = this.#parts;
     const redirect = redirects.resolve(args.redirectTo);
@@ -64,7 +64,7 @@ export class OwnAccountActions {
     return null;
   }
 
-  /** The caller's stored credential, once they have shown the password if they have one. */
+  /** Returns the caller's stored credential after checking the password, if there is one. */
   async #confirmed(password: string | undefined, identity: Identity) {
     const { calls, limits, passwords } = this.#parts;
     const own = await calls.mutate(system.ownCredential, {}, { identity });

@@ -1,4 +1,4 @@
-/** Where links in mails and sign-ins may lead: an allowlist of app URLs (RD). */
+/** Redirect URLs of mail links and sign-ins: an allowlist of app URLs (RD). */
 import { authLimits } from "./limits.ts";
 import { ServiceError } from "../errors.ts";
 
@@ -13,11 +13,11 @@ const SCRIPT_SCHEMES = new Set([
 ]);
 
 export interface RedirectOptions {
-  /** Entries of `--auth-redirect-url`; the first one is used when a request names none. */
+  /** Entries of `--auth-redirect-url`; the first one is the default. */
   readonly allowed: readonly string[];
-  /** Whether http URLs of this machine are allowed too. */
+  /** Whether http URLs of this machine are also allowed. */
   readonly dev: boolean;
-  /** What is used when a request names none and there is no entry, such as the server's own page. */
+  /** Default without entries, such as the server's own page. */
   readonly fallback: () => string;
 }
 
@@ -27,19 +27,19 @@ export class Redirects {
   readonly #dev: boolean;
   readonly #fallback: () => string;
 
-  /** Throws `TypeError` for an entry that cannot be one. */
+  /** Throws `TypeError` for an invalid entry. */
   constructor({ allowed, dev, fallback }: RedirectOptions) {
     this.#allowed = allowed.map(parseEntry);
     this.#dev = dev;
     this.#fallback = fallback;
   }
 
-  /** From now on these are the entries. Throws `TypeError` for one that cannot be, and changes nothing then. */
+  /** Replaces the entries. Throws `TypeError` for an invalid entry without changing anything. */
   allow(entries: readonly string[]): void {
     this.#allowed = entries.map(parseEntry);
   }
 
-  /** The URL to use for a request's `redirectTo`, without fragment. Throws `invalid_redirect`. */
+  /** Returns the URL to use for a request's `redirectTo`, without fragment. Throws `invalid_redirect`. */
   resolve(redirectTo: string | undefined): string {
     if (redirectTo === undefined) return this.#allowed[0]?.href ?? this.#fallback();
     const url = parseRedirect(redirectTo);
@@ -56,19 +56,19 @@ export class Redirects {
   }
 }
 
-/** Adds a value to a URL as its fragment, where servers and their logs do not see it. */
+/** Adds a value to a URL's fragment, which servers and their logs do not see. */
 export function withFragment(url: string, values: Readonly<Record<string, string>>): string {
   const result = new URL(url);
   result.hash = new URLSearchParams(values).toString();
   return result.href;
 }
 
-/** Checks one entry of the allowlist. Throws `TypeError` with what is wrong. */
+/** Validates an entry of the allowlist. Throws `TypeError`. */
 export function parseEntry(text: string): URL {
   const url = parseRedirect(text);
   if (url === null) {
     throw new TypeError(
-      `Cannot allow redirects to "${text}": give a URL such as https://app.example.com/path, without user, dots or backslashes`,
+      `Cannot allow redirects to "${text}": expected a URL such as https://app.example.com/path, without user, dots or backslashes`,
     );
   }
   url.search = "";
@@ -76,15 +76,15 @@ export function parseEntry(text: string): URL {
 }
 
 /**
- * A URL whose meaning does not depend on who parses it, or `null`: browsers, proxies and apps disagree on user parts,
- * backslashes, encoded slashes and dots, so none of them is taken.
+ * Parses a URL that every parser understands alike, or returns `null`: browsers, proxies and apps disagree on user info,
+ * backslashes, encoded slashes and dots, so none of them is accepted.
  */
 function parseRedirect(text: string): URL | null {
   if (text.length > authLimits.redirectCharsMax) return null;
-  // deno-lint-ignore no-control-regex -- control characters are what is looked for
+  // deno-lint-ignore no-control-regex -- control characters are searched for
   if (/[\s\\\x00-\x1f\x7f]/.test(text)) return null;
-  // An absolute URL with exactly two slashes: "https:/a" and "https:///a" are read differently by different parsers.
-  // Apps on phones have schemes of their own.
+  // An absolute URL with exactly two slashes: parsers disagree on "https:/a" and "https:///a".
+  // Mobile apps have custom schemes.
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text)) return null;
   const url = URL.parse(text);
   if (url === null || url.host === "" || SCRIPT_SCHEMES.has(url.protocol)) return null;

@@ -1,4 +1,4 @@
-/** The JSON bodies of the auth endpoints. */
+/** JSON bodies of the auth endpoints. */
 import type { Context } from "hono";
 import { z } from "zod";
 import { readJsonBody } from "../kit/json_body.ts";
@@ -15,7 +15,7 @@ const password = z.string();
 const email = z.string();
 const redirectTo = z.string().optional();
 
-/** One schema an endpoint; fields that are not named are ignored. */
+/** One schema for each endpoint; unknown fields are ignored. */
 export const bodies = {
   signUp: z.object({ email, password, name: z.string().optional() }),
   signIn: z.object({ email, password }),
@@ -30,7 +30,7 @@ export const bodies = {
   setup: z.object({ token: z.string(), email, password }),
 };
 
-/** The body of an auth endpoint, checked. Throws `body_too_large` and `bad_request`. */
+/** Parses the body of an auth endpoint. Throws `body_too_large` and `bad_request`. */
 export function readBody<Schema extends z.ZodType>(c: Context, schema: Schema): Promise<z.infer<Schema>> {
   return readJsonBody(c.req.raw, schema, { bytesMax: authLimits.bodyBytesMax });
 }

@@ -1,7 +1,7 @@
-/** Who sends a request to the auth endpoints, as far as accounts care. */
+/** The sender of a request to the auth endpoints. */
 export interface Requester {
-  /** Address of the client, behind trusted proxies if there are any. */
+  /** Client address, taking trusted proxies into account. */
   readonly client: string;
-  /** Its `User-Agent`, by which a person recognises their sessions. */
+  /** The `User-Agent`, by which users recognise their sessions. */
   readonly userAgent: string | null;
 }

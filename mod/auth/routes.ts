@@ -14,22 +14,22 @@ export interface AuthRoutesOptions {
   readonly accounts: Accounts;
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
-  /** The session that a genuine access token names, expired or not; `null` for what is none. */
+  /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
   readonly sessionNamedBy: (token: string) => string | null;
-  /** Names of the providers one can sign in with. */
+  /** Names of the configured providers. */
   readonly providers: () => readonly string[];
-  /** The routes of signing in with these. */
+  /** Routes of provider sign-ins. */
   readonly oauth: (
     requester: (c: Context) => Requester,
     onFinish: NonNullable<OAuthRoutesOptions["onFinish"]>,
   ) => Hono;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
-  /** Told of each answered request for one of the {@linkcode authOperations}, with the answer's status. */
+  /** Called after each response of an {@linkcode authOperations} endpoint, with the status. */
   readonly onAnswer?: (operation: AuthOperation, status: number) => void;
 }
 
-/** What is done about accounts, for those who count it, by the end of the path. */
+/** Operations for metrics, by the last part of the path. */
 const operations = {
   "signup": "sign_up",
   "signin": "sign_in",
@@ -40,14 +40,14 @@ const operations = {
   "admin/signin": "admin_sign_in",
 } as const;
 
-/** What comes back from a provider: a sign-in, or an identity to be linked. */
+/** A return from a provider: a sign-in, or an identity to link. */
 const PROVIDER_OPERATION = "provider_sign_in";
 
 export type AuthOperation = (typeof operations)[keyof typeof operations] | typeof PROVIDER_OPERATION;
 
 export const authOperations: readonly AuthOperation[] = [...Object.values(operations), PROVIDER_OPERATION];
 
-/** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
+/** The sub-app for `/api/auth`. Throws `ServiceError`s, which the mounting app turns into responses. */
 export function authRoutes(
   { accounts, mailAccounts, adminAccounts, sessionNamedBy, providers, oauth, clientOf, onAnswer }:
     AuthRoutesOptions,
@@ -134,7 +134,7 @@ export function authRoutes(
   return app;
 }
 
-/** Sign-out never fails: a body that says nothing is one without a refresh token. */
+/** Sign-out never fails: an unreadable body counts as one without a refresh token. */
 async function optionalRefreshToken(c: Context): Promise<string | null> {
   try {
     const text = await requestText(c.req.raw, authLimits.bodyBytesMax);
@@ -153,5 +153,5 @@ function givenProof(
 ): GivenProof {
   if (token !== undefined) return { token };
   if (email !== undefined && code !== undefined) return { email, code };
-  throw new ServiceError("bad_request", "Give the token of the link, or the email address and the code");
+  throw new ServiceError("bad_request", "Expected the token of the link, or the email address and the code");
 }

@@ -1,4 +1,4 @@
-/** The server's secret: one file, from which separate keys are derived for each use. */
+/** The server's secret key file, from which a separate key is derived for each purpose. */
 import { Buffer } from "node:buffer";
 import { hkdfSync, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ export const secretKeyFile = "auth_secret.key";
 const KEY_BYTES = 32;
 const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 
-/** One key for each use, 32 bytes each, so that what one use gives away tells nothing about another. */
+/** One 32-byte key for each purpose, so that a leaked key does not affect the others. */
 export interface SecretKeys {
   /** Signs access tokens. */
   readonly accessTokens: Uint8Array<ArrayBuffer>;
-  /** Keys the hashes under which tokens and codes are stored. */
+  /** Key of the hashes of stored tokens and codes. */
   readonly tokenHashes: Uint8Array<ArrayBuffer>;
-  /** Seals the inner half of refresh tokens. */
+  /** Encrypts the inner half of refresh tokens. */
   readonly refreshTokens: Uint8Array<ArrayBuffer>;
   /** Encrypts secrets in the settings. */
   readonly settings: Uint8Array<ArrayBuffer>;
@@ -24,22 +24,22 @@ export interface SecretKeys {
   readonly urlSignatures: Uint8Array<ArrayBuffer>;
 }
 
-/** The secret key file cannot be used; the message says what to do. */
+/** The secret key file is unusable; the message says what to do. */
 export class SecretKeyError extends Error {
   override readonly name = "SecretKeyError";
 }
 
 export interface LoadedSecret {
   readonly keys: SecretKeys;
-  /** Whether the file was made by this call: everybody who was signed in before is signed out. */
+  /** Whether this call created the file, which means that all users are signed out. */
   readonly created: boolean;
-  /** Whether others could read the file; its mode was set to 0600. */
+  /** Whether other users could read the file; its mode was changed to 0600. */
   readonly wasReadableByOthers: boolean;
 }
 
 /**
- * Reads the secret of a data folder, or makes it when there is none. The caller holds the folder's lock.
- * Throws {@linkcode SecretKeyError} when the file is not a key.
+ * Reads the secret of a data folder, or creates it. The caller holds the folder's lock.
+ * Throws {@linkcode SecretKeyError} if the file is not a valid key.
  */
 export async function loadSecretKeys(dataDir: string): Promise<LoadedSecret> {
   const path = join(dataDir, secretKeyFile);
@@ -55,7 +55,7 @@ export async function loadSecretKeys(dataDir: string): Promise<LoadedSecret> {
   }
   if (!KEY_TEXT.test(text)) {
     throw new SecretKeyError(
-      `${path} is not a secret key: put back the right file, or delete it, which signs everyone out`,
+      `${path} is not a secret key: restore the original file, or delete it, which signs everyone out`,
     );
   }
   const wasReadableByOthers = (((await Deno.stat(path)).mode ?? 0) & 0o077) !== 0;
@@ -63,10 +63,10 @@ export async function loadSecretKeys(dataDir: string): Promise<LoadedSecret> {
   return { keys: deriveKeys(Buffer.from(text.trimEnd(), "base64url")), created, wasReadableByOthers };
 }
 
-/** The keys of a secret of 32 bytes. */
+/** Derives the keys from a secret of 32 bytes. */
 export function deriveKeys(secret: Uint8Array): SecretKeys {
   if (secret.length !== KEY_BYTES) {
-    throw new RangeError(`Cannot derive keys from ${secret.length} bytes: a secret has ${KEY_BYTES}`);
+    throw new RangeError(`Cannot derive keys from ${secret.length} bytes: expected ${KEY_BYTES}`);
   }
   const derive = (use: string) =>
     new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), `syncline ${use} v1`, KEY_BYTES));

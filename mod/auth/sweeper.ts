@@ -1,4 +1,4 @@
-/** Deletes expired rows every now and then while the server runs. */
+/** Deletes expired rows periodically. */
 import type { Log } from "../kit/log.ts";
 import { RecurringWork } from "../kit/recurring_work.ts";
 import { authLimits } from "./limits.ts";
@@ -10,14 +10,14 @@ export interface SweeperOptions {
   readonly log: Log;
 }
 
-/** Begins the sweeps; `run` deletes what is expired now. */
+/** Starts the sweeps; `run` deletes expired rows now. */
 export function createSweeper({ calls, now, log }: SweeperOptions): RecurringWork {
   return new RecurringWork({
     intervalMs: authLimits.sweepIntervalMs,
-    // Each run of the function deletes a bounded number of rows, so that no mutation of the app waits for long behind one.
+    // Each call deletes a bounded number of rows, so that mutations of the app do not wait long.
     async work(signal) {
       while (!signal.aborted && await calls.mutate(system.sweep, { now: now() }));
     },
-    onError: (error) => log("warn", "Expired sessions and codes could not be deleted", { error }),
+    onError: (error) => log("warn", "Cannot delete expired sessions and codes", { error }),
   });
 }

@@ -1,4 +1,4 @@
-/** References to the system functions of accounts, and what calls them. */
+/** References to the system functions of accounts, and functions that call them. */
 import { createApi } from "../protocol/api_reference.ts";
 import type { systemFunctions } from "./isolate_functions/mod.ts";
 

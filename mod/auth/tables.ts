@@ -1,6 +1,6 @@
 /**
- * The tables of accounts. Secrets stand apart from what they belong to: `_passwords`, `_refresh_tokens` and `_codes` hold
- * hashes only, and no code of an app can read them.
+ * The tables of accounts. Secrets are in separate tables (`_passwords`, `_refresh_tokens`, `_codes`), which contain hashes
+ * only and cannot be read by app code.
  */
 import { z } from "zod";
 import {
@@ -15,109 +15,109 @@ import {
   type Schema,
 } from "../functions/api/service.ts";
 
-/** Instants are milliseconds since the epoch. */
+/** Times are milliseconds since the epoch. */
 const instant = z.number();
 
 export const tables = {
-  /** People. A user of an external issuer may have no address. */
+  /** Users. A user of an external issuer may have no address. */
   _users: defineTable({
     /** Normalized; unique. */
     email: z.string().optional(),
     emailVerified: z.boolean(),
     name: z.string().optional(),
-    /** What the app keeps of them; which fields that are is for its `auth.ts` to say. */
+    /** The app's profile; its fields are defined in the app's `auth.ts`. */
     profile: z.record(z.string(), z.unknown()).optional(),
   }).index("by_email", ["email"])
     .searchIndex("search_email", { searchField: "email" }).searchIndex("search_name", {
       searchField: "name",
     }),
 
-  /** Operators of this server. They are no users. */
+  /** Administrators, who are not users. */
   _admins: defineTable({
     /** Normalized; unique. */
     email: z.string(),
   }).index("by_email", ["email"]),
 
-  /** Who is signed in. Deleting a row ends the session at once, whoever deletes it. */
+  /** Sessions. Deleting a row ends the session immediately. */
   _sessions: defineTable({
-    /** A session has a user or an administrator. */
+    /** A session belongs to a user or an administrator. */
     user: id("_users").optional(),
     admin: id("_admins").optional(),
-    /** Moves with each refresh, except when an administrator impersonates the user. */
+    /** Extended by each refresh, except for impersonation sessions. */
     expiresAt: instant,
     refreshedAt: instant,
     impersonatedBy: id("_admins").optional(),
-    /** The administrator's own session, with which this one ends. */
+    /** The administrator's own session; this one ends with it. */
     impersonatorSession: z.string().optional(),
     userAgent: z.string().optional(),
-    /** Where the administrator was at the last sign-in or refresh; of users it is not kept. */
+    /** Client address at the last sign-in or refresh; stored for administrators only. */
     address: z.string().optional(),
   }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"])
     .index("by_impersonator", ["impersonatorSession"]),
 
   /** Argon2id hashes, as PHC strings. */
   _passwords: defineTable({
-    /** Id of a user or an administrator. */
+    /** Id of the user or administrator. */
     owner: z.string(),
     hash: z.string(),
   }).index("by_owner", ["owner"]),
 
-  /** The newest refresh token of each session. */
+  /** The current refresh token of each session. */
   _refresh_tokens: defineTable({
     session: id("_sessions"),
     family: z.string(),
     generation: z.int(),
     hash: z.string(),
-    /** The session's; rows whose session went away by itself are swept by it. */
+    /** Expiry of the session. Rows whose session row was deleted manually are swept by it. */
     expiresAt: instant,
-    /** Rotations within the grace time, oldest first: the generation that was replaced, when, and for which attempt. */
+    /** Rotations within the grace time, oldest first: replaced generation, time, and attempt. */
     rotations: z.array(z.object({ generation: z.int(), at: instant, attempt: z.string().optional() })),
   }).index("by_family", ["family"]).index("by_session", ["session"]).index("by_expiry", ["expiresAt"]),
 
   /** Codes and links that were mailed and not used yet. */
   _codes: defineTable({
     kind: z.enum(["verify", "reset", "magic"]),
-    /** Normalized address the mail went to. */
+    /** Normalized recipient. */
     email: z.string(),
-    /** Whose address this becomes; only when a user changes it. */
+    /** The user whose address this becomes, for changes of address. */
     changeFor: id("_users").optional(),
     tokenHash: z.string(),
-    /** Missing once the code is burned or a newer one was sent; the link goes on working. */
+    /** Absent once the code is burned or replaced; the link remains valid. */
     codeHash: z.string().optional(),
     attemptsLeft: z.int(),
     expiresAt: instant,
   }).index("by_target", ["kind", "email"]).index("by_token", ["tokenHash"])
     .index("by_change", ["changeFor"]).index("by_expiry", ["expiresAt"]),
 
-  /** Who a user is elsewhere: a subject of an issuer is one user for ever. */
+  /** External identities of users. A subject of an issuer belongs to one user permanently. */
   _identities: defineTable({
     issuer: z.string(),
     subject: z.string(),
     user: id("_users"),
-    /** What the configuration calls the provider it came by; missing for tokens of an external issuer. */
+    /** Configured name of the provider; absent for tokens of an external issuer. */
     provider: z.string().optional(),
-    /** What was verified there when it was last used, so that a person recognises it. */
+    /** Verified details at the last use, shown to the user. */
     email: z.string().optional(),
     name: z.string().optional(),
   }).index("by_subject", ["issuer", "subject"]).index("by_user", ["user"]),
 
-  /** Sign-ins at a provider that are under way. */
+  /** Pending provider sign-ins. */
   _oauth_flows: defineTable({
     stateHash: z.string(),
     provider: z.string(),
-    /** Where the browser goes in the end. */
+    /** Final redirect URL in the app. */
     redirectTo: z.string(),
-    /** Where the provider sends it before that. */
+    /** Callback URL for the provider. */
     callback: z.string(),
     expiresAt: instant,
-    /** The session of the user who brings a further identity instead of signing in. */
+    /** The session that links an identity, instead of signing in. */
     linkFor: id("_sessions").optional(),
   }).index("by_state", ["stateHash"]).index("by_expiry", ["expiresAt"]),
 
-  /** Identities that signed-in users brought and have not confirmed yet. */
+  /** Returned identities that are not confirmed yet. */
   _brought_identities: defineTable({
     tokenHash: z.string(),
-    /** Whoever confirms it has to be in this session. */
+    /** The session that must confirm it. */
     session: id("_sessions"),
     provider: z.string(),
     issuer: z.string(),
@@ -133,12 +133,12 @@ export type AuthDoc<Table extends keyof AuthModel & string> = DocumentOf<AuthMod
 export type AuthQueryCtx = QueryCtx<AuthModel>;
 export type AuthMutationCtx = MutationCtx<AuthModel>;
 
-/** The function builders whose `ctx.db` knows these tables. */
+/** Function builders whose `ctx.db` knows these tables. */
 export const { query, mutation, internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 
-/** The builders of what administrators call, and of what looks at all tables. */
+/** Builders of administrator functions and of functions that read all tables. */
 export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

@@ -220,7 +220,7 @@ testDashboard("a person looks after people and settings", {
     await button("Send a test mail").click();
     assert.equal(await page.getByLabel("To", { exact: true }).inputValue(), admin.email);
     await button("Send").click();
-    await told("The mail server did not take the mail");
+    await told("The mail server rejected the mail");
     await keys("Escape");
   });
 

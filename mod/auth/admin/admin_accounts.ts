@@ -1,4 +1,4 @@
-/** Administrators: the first one's setup, and what the command line does for them. */
+/** Administrators: setup of the first one, and the operations of the command line. */
 import { randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import type { AccountParts } from "../accounts.ts";
@@ -18,19 +18,19 @@ export interface SetupRequest {
 
 export class AdminAccounts {
   readonly #parts: AccountParts;
-  /** Hash of the setup token, from the start of a server without administrators until it was used. */
+  /** Hash of the setup token, while the server has no administrator. */
   #setupTokenHash: string | null = null;
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
   }
 
-  /** Whether there is no administrator yet. */
+  /** Whether no administrator exists yet. */
   needsSetup(): Promise<boolean> {
     return this.#parts.calls.query(system.needsSetup, {});
   }
 
-  /** The token with which the first administrator is created, or `null` when there is one. It lives until the server stops. */
+  /** Returns the token that creates the first administrator, or `null` if one exists. Valid until the server stops. */
   async issueSetupToken(): Promise<string | null> {
     if (!await this.needsSetup()) return null;
     const token = randomBytes(32).toString("base64url");
@@ -38,7 +38,7 @@ export class AdminAccounts {
     return token;
   }
 
-  /** Creates the first administrator. Throws `setup_done`, `invalid_setup_token` and what is wrong with the account. */
+  /** Creates the first administrator. Throws `setup_done`, `invalid_setup_token` and validation errors. */
   async setUp({ token, ...account }: SetupRequest, requester: Requester): Promise<Tokens> {
     const { calls, hasher, limits, passwords, sessions } = this.#parts;
     limits.tryCredential(requester.client);
@@ -58,7 +58,7 @@ export class AdminAccounts {
     return sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
-  /** Creates an administrator. Throws `email_in_use` and what is wrong with the account. */
+  /** Creates an administrator. Throws `email_in_use` and validation errors. */
   async create(account: { readonly email: string; readonly password: string }): Promise<void> {
     const { calls, passwords } = this.#parts;
     const { email, password } = checkedAccount(account);
@@ -68,7 +68,7 @@ export class AdminAccounts {
     }
   }
 
-  /** Sets an administrator's password and ends their sessions. Resolves to how many, or `null` when there is no such one. */
+  /** Sets an administrator's password and ends their sessions. Resolves to the number of sessions; `null` if unknown. */
   async resetPassword(
     account: { readonly email: string; readonly password: string },
   ): Promise<number | null> {
@@ -84,7 +84,7 @@ export class AdminAccounts {
     return this.#parts.calls.query(system.listAdmins, {});
   }
 
-  /** Ends all sessions of an administrator's or user's address. Resolves to how many, or `null` when nobody has it. */
+  /** Ends all sessions of the account with an address. Resolves to the number of sessions; `null` if unknown. */
   async revokeSessions(email: string): Promise<number | null> {
     const normalized = normalizedEmail(email);
     if (normalized === null) throw new ServiceError("invalid_email");

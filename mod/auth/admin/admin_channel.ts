@@ -1,24 +1,24 @@
 /**
- * The way in for the command line while a server runs: a unix socket in the data folder that only its owner can open.
- * Who can open it could as well read the secret key beside it. One connection carries one line with a command and one
- * with its answer.
+ * The local socket through which the command line manages a running server: a Unix socket in the data folder that only the
+ * folder's owner can open. That owner could also read the secret key. Each connection carries one line with a command and
+ * one line with the response.
  */
 import { closeQuietly, connectLocal, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { authLimits } from "../limits.ts";
 import { type AdminAnswer, type AdminCommand, adminCommandSchema } from "./admin_commands.ts";
 
-/** Name of the socket in the data folder; a link to it where the folder's path is too long for a socket. */
+/** Name of the socket in the data folder. If the folder's path is too long for a socket, this is a link to it. */
 export const adminSocketFile = "admin.sock";
 
 export interface AdminChannelOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly dataDir: string;
   readonly run: (command: AdminCommand) => Promise<AdminAnswer>;
   readonly log: Log;
 }
 
-/** Listens for commands until it is disposed of. The caller holds the folder's lock. */
+/** Listens for commands until disposed. The caller holds the folder's lock. */
 export class AdminChannel implements AsyncDisposable {
   readonly #options: AdminChannelOptions;
   readonly #socket: LocalSocket;
@@ -49,7 +49,7 @@ export class AdminChannel implements AsyncDisposable {
       }
       this.#connections.add(connection);
       this.#answer(connection).catch((error) => {
-        this.#options.log("warn", "A command for administrators failed", { error });
+        this.#options.log("warn", "Administrator command failed", { error });
       }).finally(() => {
         this.#connections.delete(connection);
         closeQuietly(connection);
@@ -63,7 +63,7 @@ export class AdminChannel implements AsyncDisposable {
       const command = adminCommandSchema.safeParse(JSON.parse(await firstLine(connection)));
       const answer: AdminAnswer = command.success
         ? await this.#options.run(command.data)
-        : { kind: "refused", message: "The command is not understood" };
+        : { kind: "refused", message: "Unknown command" };
       await writeLine(connection, answer);
     } finally {
       clearTimeout(timer);
@@ -71,7 +71,7 @@ export class AdminChannel implements AsyncDisposable {
   }
 }
 
-/** Sends a command to the server of a data folder. Throws `NotFound` or `ConnectionRefused` when none listens. */
+/** Sends a command to the server of a data folder. Throws `NotFound` or `ConnectionRefused` if no server listens. */
 export async function sendAdminCommand(dataDir: string, command: AdminCommand): Promise<AdminAnswer> {
   using connection = await connectLocal(dataDir, adminSocketFile);
   await writeLine(connection, command);
@@ -80,5 +80,5 @@ export async function sendAdminCommand(dataDir: string, command: AdminCommand): 
 
 async function firstLine(connection: Deno.Conn): Promise<string> {
   for await (const line of readLines(connection, authLimits.adminLineCharsMax)) return line;
-  throw new Deno.errors.UnexpectedEof("The other side went away");
+  throw new Deno.errors.UnexpectedEof("Connection closed before the response");
 }

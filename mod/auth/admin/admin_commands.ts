@@ -1,4 +1,4 @@
-/** What an operator does about administrators from the command line, as one request and one answer. */
+/** Administrator operations of the command line, as one request and one response. */
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import type { AdminAccounts } from "./admin_accounts.ts";
@@ -12,7 +12,7 @@ export const adminCommandSchema = z.discriminatedUnion("command", [
   z.object({ command: z.literal("reset-password"), email, password }),
   z.object({ command: z.literal("list") }),
   z.object({ command: z.literal("revoke-sessions"), email }),
-  /** A function for administrators. */
+  /** A call of an administrator function. */
   z.object({
     command: z.literal("call"),
     path: z.string().startsWith("_admin/"),
@@ -22,7 +22,7 @@ export const adminCommandSchema = z.discriminatedUnion("command", [
 
 export type AdminCommand = z.infer<typeof adminCommandSchema>;
 
-/** The answer to a command; `ended` counts sessions, and is `null` when there is no such account. */
+/** The response. `ended` is the number of ended sessions, `null` if the account does not exist. */
 export type AdminAnswer =
   | { readonly kind: "created" }
   | { readonly kind: "list"; readonly admins: readonly AdminSummary[] }
@@ -30,7 +30,7 @@ export type AdminAnswer =
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "refused"; readonly message: string };
 
-/** Runs a command. What is wrong with it is an answer; anything else is thrown. */
+/** Runs a command. Expected errors become a response; other errors are thrown. */
 export async function runAdminCommand(admins: AdminAccounts, command: AdminCommand): Promise<AdminAnswer> {
   try {
     switch (command.command) {
@@ -44,7 +44,7 @@ export async function runAdminCommand(admins: AdminAccounts, command: AdminComma
       case "revoke-sessions":
         return { kind: "ended", ended: await admins.revokeSessions(command.email) };
       case "call":
-        return { kind: "refused", message: "This needs a running server: start it first" };
+        return { kind: "refused", message: "This command needs a running server" };
       default:
         return command satisfies never;
     }

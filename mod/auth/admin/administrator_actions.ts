@@ -1,4 +1,4 @@
-/** What administrators do with one another and only main can, because a password is hashed: `_admin/administrators:<name>`. */
+/** Actions on administrators that run in main, because they hash passwords: `_admin/administrators:<name>`. */
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
@@ -11,10 +11,10 @@ import type { AdminAccounts } from "./admin_accounts.ts";
 const createArgs = z.strictObject({ email: z.string(), password: z.string() });
 const passwordArgs = z.strictObject({ currentPassword: z.string(), newPassword: z.string() });
 
-/** Client key of calls that come over a socket: the limit of wrong passwords is the account's. */
+/** Rate limit key of calls over a socket; wrong passwords are also limited by account. */
 const SOCKET_CLIENT = "socket";
 
-/** The actions, by function path. */
+/** The actions by function path. */
 export function administratorActions(
   parts: AccountParts,
   admins: AdminAccounts,

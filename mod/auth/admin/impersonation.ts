@@ -1,4 +1,4 @@
-/** Sessions in which an administrator sees what a user sees (RT6, AD2). */
+/** Sessions in which an administrator acts as a user (RT6, AD2). */
 import type { AccountParts } from "../accounts.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { system } from "../system_calls.ts";
@@ -6,9 +6,9 @@ import { system } from "../system_calls.ts";
 export interface ImpersonationRequest {
   readonly userId: string;
   readonly adminId: string;
-  /** The administrator's own session, with which this one ends. */
+  /** The administrator's own session. The impersonation ends with it. */
   readonly adminSession: string;
-  /** Until the session ends, whatever is refreshed meanwhile. */
+  /** Fixed expiry of the session; refreshing does not extend it. */
   readonly lifetimeMs: number;
   readonly userAgent: string | null;
 }
@@ -20,7 +20,7 @@ export class Impersonation {
     this.#parts = parts;
   }
 
-  /** Opens such a session; `null` when there is no such user, or the administrator's session has ended. */
+  /** Opens an impersonation session; `null` if the user does not exist or the administrator's session has ended. */
   async impersonate(
     { userId, adminId, adminSession, lifetimeMs, userAgent }: ImpersonationRequest,
   ): Promise<Tokens | null> {

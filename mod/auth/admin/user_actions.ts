@@ -1,4 +1,4 @@
-/** What administrators do with users and only main can: hashes, mail, deletions in many steps. At `_admin/users:<name>`. */
+/** Actions on users that run in main: hashing, mail, deletion in several steps. At `_admin/users:<name>`. */
 import { z } from "zod";
 import { ServiceError, UserError } from "../../errors.ts";
 import { adminMainAction, type MainAction } from "../../functions/main_actions.ts";
@@ -10,18 +10,18 @@ import { system } from "../system_calls.ts";
 
 const createArgs = z.strictObject({
   email: z.string(),
-  /** Left out: the user sets one by mail, or signs in by mail. */
+  /** If absent, the user sets one by mail or signs in by mail. */
   password: z.string().optional(),
   name: z.string().trim().max(authLimits.nameCharsMax).optional(),
   emailVerified: z.boolean().default(true),
-  /** Fields of the app's profile of users. */
+  /** Fields of the app's user profile. */
   profile: z.record(z.string(), z.unknown()).optional(),
 });
 const passwordArgs = z.strictObject({ userId: z.string(), password: z.string() });
 const mailArgs = z.strictObject({ userId: z.string(), redirectTo: z.string().optional() });
 const removeArgs = z.strictObject({ userId: z.string() });
 
-/** The actions, by function path. */
+/** The actions by function path. */
 export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction> {
   const actions = new UserActions(parts);
   return new Map([
@@ -40,7 +40,7 @@ class UserActions {
     this.#parts = parts;
   }
 
-  /** Resolves to the new user's id. */
+  /** Resolves to the id of the new user. */
   async create(
     { email: given, password, name, emailVerified, profile }: z.output<typeof createArgs>,
   ): Promise<{ userId: string }> {
@@ -59,7 +59,7 @@ class UserActions {
     return { userId };
   }
 
-  /** Ends the user's sessions; resolves to how many. */
+  /** Ends the user's sessions. Resolves to their number. */
   async setPassword({ userId, password }: z.output<typeof passwordArgs>): Promise<{ ended: number }> {
     const { calls, passwords } = this.#parts;
     const passwordHash = await passwords.hash(checkedPassword(password));
@@ -68,7 +68,7 @@ class UserActions {
     return { ended };
   }
 
-  /** Mails the user a code and a link. An address that is confirmed already is not mailed again: `sent` says so. */
+  /** Mails the user a code and a link. `sent` is false if the address is already verified. */
   async mail(
     kind: "reset" | "verify",
     { userId, redirectTo }: z.output<typeof mailArgs>,
@@ -86,14 +86,14 @@ class UserActions {
     return { sent: await mail.send({ kind, email, redirect, store }) };
   }
 
-  /** Deletes a user with all that is theirs; resolves to how many documents of the app went with them. */
+  /** Deletes a user and their documents. Resolves to the number of the app's documents deleted. */
   async remove({ userId: given }: z.output<typeof removeArgs>): Promise<{ deleted: number }> {
     const { calls } = this.#parts;
     if (await calls.query(system.addressOf, { userId: given }) === null) throw noSuchUser();
     let deleted = 0;
     for (;;) {
       const step = await calls.mutate(system.deleteUserStep, { userId: given as never });
-      // Somebody else may have deleted the rest.
+      // Another request may have deleted the remaining documents.
       if (step === null) return { deleted };
       deleted += step.deleted;
       if (step.done) return { deleted };
@@ -102,5 +102,5 @@ class UserActions {
 }
 
 function noSuchUser(): UserError {
-  return new UserError("user_not_found", "There is no user with this id");
+  return new UserError("user_not_found", "No user has this id");
 }

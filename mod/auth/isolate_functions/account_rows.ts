@@ -1,4 +1,4 @@
-/** How the rows of users, administrators and their passwords are found and changed, inside one transaction. */
+/** Finds and changes the rows of users, administrators and passwords within a transaction. */
 import type { Id } from "../../functions/api/service.ts";
 import { othersLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
@@ -12,12 +12,12 @@ export function adminByEmail(ctx: AuthQueryCtx, email: string): Promise<AuthDoc<
   return ctx.db.query("_admins").withIndex("by_email", (q) => q.eq("email", email)).unique();
 }
 
-/** The stored password hash of a user or an administrator, or `null`. */
+/** Returns the stored password hash of an account, or `null`. */
 export async function passwordHashOf(ctx: AuthQueryCtx, owner: string): Promise<string | null> {
   return (await passwordRow(ctx, owner))?.hash ?? null;
 }
 
-/** Stores a password hash, or with `null` removes the password. */
+/** Stores a password hash; `null` removes the password. */
 export async function setPasswordHash(
   ctx: AuthMutationCtx,
   owner: string,
@@ -29,7 +29,7 @@ export async function setPasswordHash(
   else if (row !== null) await ctx.db.delete(row._id);
 }
 
-/** Deletes a user with everything that belongs to it. */
+/** Deletes a user and all rows that belong to it. */
 export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
   await endSessionsOf(ctx, { user: user._id });
   await setPasswordHash(ctx, user._id, null);
@@ -38,7 +38,7 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
   await ctx.db.delete(user._id);
 }
 
-/** Forgets the changes of address a user has asked for. */
+/** Deletes the user's pending changes of address. */
 export async function dropChanges(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
   const codes = await ctx.db.query("_codes").withIndex("by_change", (q) => q.eq("changeFor", user)).collect();
   for (const code of codes) await ctx.db.delete(code._id);
@@ -55,8 +55,8 @@ export async function dropIdentities(ctx: AuthMutationCtx, user: Id<"_users">): 
 }
 
 /**
- * Makes an account whose address was never confirmed that of the person who has just shown that the address is theirs:
- * whoever made it keeps no way in.
+ * Hands an account with an unverified address to the person who has just proved to own the address. Removes all other ways
+ * to sign in, because another person may have created the account.
  */
 export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
   await endSessionsOf(ctx, { user: user._id });

@@ -1,4 +1,4 @@
-/** Sign-up and sign-in of users and administrators, as transactions. Main hashes; here hashes are compared and stored. */
+/** Transactions of sign-up and sign-in. Hashes are computed in main and compared and stored here. */
 import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
@@ -6,19 +6,19 @@ import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail 
 import { insertUser, signIn as signInUser, userCreated } from "./hooks/hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
-/** Kinds of accounts with a password. */
+/** Kinds of accounts with passwords. */
 const ownerKind = z.enum(["user", "admin"]);
 
 export interface Credential {
-  /** Id of the account, `null` when there is none. */
+  /** Id of the account; `null` if it does not exist. */
   readonly owner: string | null;
   readonly hash: string | null;
   readonly emailVerified: boolean;
 }
 
 /**
- * What a password is checked against. Reads as much for an unknown address as for a known one. A mutation, though it
- * writes nothing: the answers of queries are kept in caches, where a password hash has no business.
+ * Returns the hash to check a password against. Reads the same rows for unknown addresses. This is a mutation although it
+ * writes nothing, because query results are cached and password hashes must not be.
  */
 export const findCredential = internalMutation({
   args: { kind: ownerKind, email: z.string() },
@@ -35,20 +35,20 @@ export const findCredential = internalMutation({
   },
 });
 
-/** Whether an address has an account. */
+/** Whether an account has this address. */
 export const emailTaken = internalQuery({
   args: { email: z.string() },
   handler: async (ctx, { email }) => await userByEmail(ctx, email) !== null,
 });
 
-/** Opens a session after main has checked the password; `null` when the password was changed meanwhile. */
+/** Opens a session after main has checked the password; `null` if the password was changed in the meantime. */
 export const signIn = internalMutation({
   args: {
     kind: ownerKind,
     owner: z.string(),
     /** The hash the password was checked against. */
     checkedHash: z.string(),
-    /** A hash of today's cost to put in its place. */
+    /** A hash with the current cost that replaces it. */
     newHash: z.string().nullable(),
     session: newSessionSchema,
   },
@@ -67,7 +67,7 @@ export const signIn = internalMutation({
   },
 });
 
-/** Creates a user with a password; opens a session unless the address has to be confirmed first. */
+/** Creates a user with a password. Opens a session unless the address must be verified first. */
 export const signUp = internalMutation({
   args: {
     email: z.string(),
@@ -92,7 +92,7 @@ export const signUp = internalMutation({
   },
 });
 
-/** Deletes a user, sessions included. Returns whether there was one. */
+/** Deletes a user and their sessions. Returns whether the user existed. */
 export const deleteUser = internalMutation({
   args: { userId: id("_users") },
   handler: async (ctx, { userId }) => {

@@ -1,6 +1,6 @@
 /**
- * What administrators see and change of one another, at `_admin/administrators:<name>`. What needs main stands in
- * `admin/administrator_actions.ts`.
+ * Functions with which administrators view and manage administrators, at `_admin/administrators:<name>`. Operations that
+ * need main are in `admin/administrator_actions.ts`.
  */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
@@ -11,7 +11,7 @@ import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
 import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
 import { type SessionSummary, sessionSummary } from "./session_summary.ts";
 
-/** An administrator as others see them. */
+/** An administrator as shown to administrators. */
 export interface AdministratorSummary {
   readonly adminId: Id<"_admins">;
   readonly email: string;
@@ -21,7 +21,7 @@ export interface AdministratorSummary {
   readonly you: boolean;
 }
 
-/** All administrators, the first one first. */
+/** Returns all administrators, oldest first. */
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<AdministratorSummary[]> => {
@@ -30,7 +30,7 @@ export const list = adminQuery({
   },
 });
 
-/** The caller. */
+/** Returns the caller. */
 export const me = adminQuery({
   args: {},
   handler: async (ctx): Promise<AdministratorSummary | null> => {
@@ -40,11 +40,11 @@ export const me = adminQuery({
 });
 
 export interface AdministratorSession extends SessionSummary {
-  /** Whether the caller asks from it. */
+  /** Whether this is the caller's current session. */
   readonly current: boolean;
 }
 
-/** The sessions of an administrator, newest first. */
+/** Returns the sessions of an administrator, newest first. */
 export const sessions = adminQuery({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<AdministratorSession[]> => {
@@ -57,19 +57,19 @@ export const sessions = adminQuery({
   },
 });
 
-/** Ends one session of an administrator, also the one the caller asks from. */
+/** Ends one session of an administrator; the caller's current session is allowed. */
 export const endOneSession = adminMutation({
   args: { sessionId: z.string() },
   handler: async (ctx, { sessionId }): Promise<null> => {
     const id = ctx.db.normalizeId("_sessions", sessionId);
     const session = id === null ? null : await ctx.db.get(id);
-    if (session?.admin === undefined) throw new UserError("session_not_found", "There is no such session");
+    if (session?.admin === undefined) throw new UserError("session_not_found", "The session does not exist");
     await endSession(ctx, session._id);
     return null;
   },
 });
 
-/** Ends the sessions of an administrator; the caller's own current one stays. Returns how many. */
+/** Ends the sessions of an administrator except the caller's current one. Returns their number. */
 export const endSessions = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<number> => {
@@ -81,7 +81,7 @@ export const endSessions = adminMutation({
   },
 });
 
-/** Removes an administrator with their sessions, also the caller; never the last one (`last_administrator`). */
+/** Deletes an administrator and their sessions; the caller is allowed, the last administrator is not (`last_administrator`). */
 export const remove = adminMutation({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<null> => {
@@ -96,7 +96,7 @@ export const remove = adminMutation({
   },
 });
 
-/** What main needs to check the caller's password before it changes it. */
+/** Returns what main needs to check the caller's password before changing it. */
 export const ownAdminCredential = internalMutation({
   args: {},
   handler: async (ctx): Promise<{ email: string; hash: string | null }> => {
@@ -106,7 +106,7 @@ export const ownAdminCredential = internalMutation({
   },
 });
 
-/** Sets the caller's password and ends their other sessions; `false` when it was changed meanwhile. */
+/** Sets the caller's password and ends their other sessions; `false` if it was changed in the meantime. */
 export const setOwnAdminPassword = internalMutation({
   args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
   handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {
@@ -136,7 +136,7 @@ async function existing(ctx: AuthQueryCtx, adminId: string): Promise<AuthDoc<"_a
   const id = ctx.db.normalizeId("_admins", adminId);
   const admin = id === null ? null : await ctx.db.get(id);
   if (admin === null) {
-    throw new UserError("administrator_not_found", "There is no administrator with this id");
+    throw new UserError("administrator_not_found", "No administrator has this id");
   }
   return admin;
 }

@@ -1,4 +1,4 @@
-/** Administrators: the first one, those the command line creates, and their sessions. */
+/** Creates administrators and manages their sessions, for setup and the command line. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
@@ -11,13 +11,13 @@ import {
   sessionsOf,
 } from "./session_rows.ts";
 
-/** Whether there is no administrator yet. */
+/** Whether no administrator exists yet. */
 export const needsSetup = internalQuery({
   args: {},
   handler: async (ctx) => await ctx.db.query("_admins").first() === null,
 });
 
-/** Creates the first administrator and opens a session; `null` when there is one already. */
+/** Creates the first administrator and opens a session; `null` if one exists. */
 export const setUpFirstAdmin = internalMutation({
   args: { email: z.string(), passwordHash: z.string(), session: newSessionSchema },
   handler: async (ctx, { email, passwordHash, session }): Promise<OpenedSession | null> => {
@@ -28,7 +28,7 @@ export const setUpFirstAdmin = internalMutation({
   },
 });
 
-/** Creates an administrator; `null` when the address is taken. */
+/** Creates an administrator; `null` if the address is taken. */
 export const createAdmin = internalMutation({
   args: { email: z.string(), passwordHash: z.string() },
   handler: async (ctx, { email, passwordHash }): Promise<Id<"_admins"> | null> => {
@@ -39,7 +39,7 @@ export const createAdmin = internalMutation({
   },
 });
 
-/** Sets an administrator's password and ends their sessions. Returns how many, or `null` when there is no such one. */
+/** Sets an administrator's password and ends their sessions. Returns their number; `null` if unknown. */
 export const setAdminPassword = internalMutation({
   args: { email: z.string(), passwordHash: z.string() },
   handler: async (ctx, { email, passwordHash }): Promise<number | null> => {
@@ -69,7 +69,7 @@ export const listAdmins = internalQuery({
   },
 });
 
-/** Ends the sessions of the administrator and of the user with this address. Returns how many, or `null` for neither. */
+/** Ends the sessions of the administrator and the user with this address. Returns their number; `null` for neither. */
 export const revokeSessions = internalMutation({
   args: { email: z.string() },
   handler: async (ctx, { email }): Promise<number | null> => {

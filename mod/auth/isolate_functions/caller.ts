@@ -1,4 +1,4 @@
-/** Who calls a function about their own account. */
+/** Identifies the caller of functions about the caller's own account. */
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
@@ -23,7 +23,7 @@ export function currentSession(ctx: AuthQueryCtx): Id<"_sessions"> | null {
   return session === null ? null : ctx.db.normalizeId("_sessions", session);
 }
 
-/** An administrator who acts as a user can look, but not change who gets in; their own session they may end. */
+/** An impersonating administrator can read the account but not change credentials; ending that session is allowed. */
 export async function refuseImpersonator(
   ctx: AuthMutationCtx,
   { mayEnd = null }: { readonly mayEnd?: Id<"_sessions"> | null } = {},

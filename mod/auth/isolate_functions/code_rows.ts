@@ -1,4 +1,4 @@
-/** How codes and links are stored and used up, inside one transaction (CO). */
+/** Stores and consumes codes and links within a transaction (CO). */
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { CodeKind } from "../tokens/codes.ts";
@@ -6,14 +6,14 @@ import type { AuthDoc, AuthMutationCtx } from "../tables.ts";
 
 export const codeKindSchema: z.ZodType<CodeKind> = z.enum(["verify", "reset", "magic"]);
 
-/** What a client shows: a link token, or an address with its code. Hashes only. */
+/** The proof that a client presents: a link token, or an address with a code. Hashes only. */
 export const proofSchema = z.union([
   z.object({ tokenHash: z.string() }),
   z.object({ email: z.string(), codeHash: z.string() }),
 ]);
 export type Proof = z.infer<typeof proofSchema>;
 
-/** What main made for a mail: hashes, never the code or token itself. */
+/** Hashes of a new code and link token; the plain values never leave main. */
 export const newCodeSchema = z.object({
   kind: codeKindSchema,
   email: z.string(),
@@ -24,8 +24,8 @@ export const newCodeSchema = z.object({
 export type NewCode = z.infer<typeof newCodeSchema>;
 
 /**
- * Stores a code. It takes the place of the codes sent to this address before, or each mail would be another five guesses;
- * their links go on working, the newest few.
+ * Stores a code. Invalidates earlier codes for this address, because each mail would otherwise allow five more guesses. The
+ * links of the newest few mails remain valid.
  */
 export async function storeCode(
   ctx: AuthMutationCtx,
@@ -49,8 +49,8 @@ export interface UseOptions {
 }
 
 /**
- * Uses up a code or link: gives back its row, and deletes it with all others of its kind and address. `null` when it is
- * not valid; a wrong code counts, and the last attempt burns the code.
+ * Consumes a code or link: returns its row and deletes all rows of its kind and address. Returns `null` if it is invalid. A
+ * wrong code counts as an attempt, and the last attempt burns the code.
  */
 export async function useCode(
   ctx: AuthMutationCtx,
@@ -71,7 +71,7 @@ export async function useCode(
   return row;
 }
 
-/** Rows of a kind and address, oldest first. */
+/** Returns the rows of a kind and address, oldest first. */
 function codesOf(
   ctx: AuthMutationCtx,
   { kind, email }: { readonly kind: CodeKind; readonly email: string },

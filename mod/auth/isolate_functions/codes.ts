@@ -1,4 +1,4 @@
-/** Confirming an address, setting a new password and signing in by mail, as transactions. */
+/** Transactions of address verification, password reset and sign-in by mail. */
 import { z } from "zod";
 import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
@@ -7,7 +7,7 @@ import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
 import { insertUser, signIn, userCreated } from "./hooks/hooks.ts";
 import { endSessionsOf, newSessionSchema, type OpenedSession } from "./session_rows.ts";
 
-/** Stores a code if somebody at this address may have one. Returns whether the mail is to be sent. */
+/** Stores a code if the address may receive one. Returns whether to send the mail. */
 export const requestCode = internalMutation({
   args: { code: newCodeSchema, signups: z.boolean() },
   handler: async (ctx, { code, signups }): Promise<boolean> => {
@@ -19,7 +19,7 @@ export const requestCode = internalMutation({
   },
 });
 
-/** Stores the code for a new address of a user. Returns false when the address belongs to somebody. */
+/** Stores the code for a user's new address. Returns false if the address is taken. */
 export const requestChange = internalMutation({
   args: { code: newCodeSchema, userId: id("_users") },
   handler: async (ctx, { code, userId }): Promise<boolean> => {
@@ -30,7 +30,7 @@ export const requestChange = internalMutation({
   },
 });
 
-/** Marks an address as confirmed, or makes it the user's new one. Returns whether the proof was valid. */
+/** Marks an address as verified, or makes it the user's new address. Returns whether the proof was valid. */
 export const confirmEmail = internalMutation({
   args: { proof: proofSchema, now: z.number() },
   handler: async (ctx, { proof, now }): Promise<boolean> => {
@@ -43,14 +43,14 @@ export const confirmEmail = internalMutation({
       return true;
     }
     const user = await ctx.db.get(code.changeFor);
-    // Somebody else may have signed up with the address since the mail was sent.
+    // Another user may have signed up with the address since the mail was sent.
     if (user === null || (holder !== null && holder._id !== user._id)) return false;
     await ctx.db.patch(user._id, { email: code.email, emailVerified: true });
     return true;
   },
 });
 
-/** Sets a new password, ends all other sessions and opens one; `null` when the proof is not valid. */
+/** Sets a new password, ends all other sessions and opens one; `null` if the proof is invalid. */
 export const resetPassword = internalMutation({
   args: { proof: proofSchema, passwordHash: z.string(), session: newSessionSchema },
   handler: async (ctx, { proof, passwordHash, session }): Promise<OpenedSession | null> => {
@@ -64,7 +64,7 @@ export const resetPassword = internalMutation({
   },
 });
 
-/** Signs in by mail, creating the user on first sight; `null` when the proof is not valid. */
+/** Signs in by mail and creates the user if necessary; `null` if the proof is invalid. */
 export const signInByMail = internalMutation({
   args: { proof: proofSchema, signups: z.boolean(), session: newSessionSchema },
   handler: async (ctx, { proof, signups, session }): Promise<OpenedSession | null> => {
@@ -72,7 +72,7 @@ export const signInByMail = internalMutation({
     if (code === null) return null;
     const user = await userByEmail(ctx, code.email);
     if (user === null && !signups) return null;
-    // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
+    // The account's creator never proved to own the address: from now on only the owner of the mailbox has access.
     if (user !== null && !user.emailVerified) await takeOver(ctx, user);
     if (user !== null) return await signIn(ctx, { user: user._id, by: "mail" }, session);
     const created = await insertUser(ctx, { email: code.email, emailVerified: true });

@@ -1,9 +1,9 @@
-/** Who passes to functions for administrators. */
+/** Access check of administrator functions. */
 import type { AuthQueryCtx } from "../tables.ts";
 
 /**
- * Whether the caller has an administrator's session whose row, and whose administrator, exist at this moment of the
- * database. Its expiry is not looked at: no access token outlives it, and who calls has shown one.
+ * Whether the caller has an administrator session whose row and administrator exist in this snapshot. Expiry is not checked:
+ * no access token outlives its session, and the caller has presented one.
  */
 export async function admitsAdmin(ctx: AuthQueryCtx): Promise<boolean> {
   const [admin, sessionId] = [ctx.auth.adminId(), ctx.auth.sessionId()];

@@ -1,4 +1,4 @@
-/** The system functions of accounts: what runs in the isolates, by the paths under which it is called. */
+/** The system functions of accounts that run in isolates, by path. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { deleteUser, emailTaken, findCredential, signIn, signUp } from "./accounts.ts";
 import {
@@ -80,7 +80,7 @@ export const systemFunctions = {
   unlinkIdentity,
 };
 
-/** What clients call about their own account, at `_auth:<name>`. */
+/** Called by clients about their own account, at `_auth:<name>`. */
 export const ownAccountFunctions = {
   account,
   listIdentities,
@@ -90,10 +90,10 @@ export const ownAccountFunctions = {
   signOutSession,
 };
 
-/** What administrators call, at `_admin/users:<name>`. */
+/** Called by administrators, at `_admin/users:<name>`. */
 export const userFunctions = { edit, endSession: endOneSession, endSessions, get, list };
 
-/** What administrators call, at `_admin/administrators:<name>`. */
+/** Called by administrators, at `_admin/administrators:<name>`. */
 export const administratorFunctions = {
   endSession: administrators.endOneSession,
   endSessions: administrators.endSessions,
@@ -103,7 +103,7 @@ export const administratorFunctions = {
   sessions: administrators.sessions,
 };
 
-/** What accounts bring into the isolates. */
+/** Tables and functions of accounts for the isolates. */
 export const authModules: readonly SystemModule[] = [
   { path: "_system/auth", tables, functions: systemFunctions, admits: admitsAdmin as never },
   { path: "_admin/users", tables: {}, functions: userFunctions },
@@ -111,7 +111,7 @@ export const authModules: readonly SystemModule[] = [
   { path: "_auth", tables: {}, functions: ownAccountFunctions },
 ];
 
-// For apps under test, whose users come without signing up.
+// For apps under test, whose users do not sign up.
 export { insertUser, userCreated } from "./hooks/hooks.ts";
 export { setProfile } from "./profiles.ts";
 export { internalMutation } from "../tables.ts";

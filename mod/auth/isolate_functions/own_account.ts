@@ -1,4 +1,4 @@
-/** What clients may call about their own account, under the path `_auth`. */
+/** Functions that clients call about their own account, at `_auth`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
@@ -14,11 +14,11 @@ export interface OwnAccount {
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
-  /** What the app keeps of the user; `null` when that is nothing. */
+  /** The app's profile of the user; `null` if it is empty. */
   readonly profile: Readonly<Record<string, unknown>> | null;
 }
 
-/** The caller's account, or `null` for anonymous callers and administrators. */
+/** Returns the caller's account; `null` for anonymous callers and administrators. */
 export const account = query({
   args: {},
   handler: async (ctx): Promise<OwnAccount | null> => {
@@ -42,17 +42,17 @@ export const setName = mutation({
 
 export interface OwnSession {
   readonly sessionId: Id<"_sessions">;
-  /** Whether the caller asks from this session. */
+  /** Whether this is the caller's current session. */
   readonly current: boolean;
   readonly createdAt: number;
   readonly refreshedAt: number;
   readonly expiresAt: number;
   readonly userAgent: string | null;
-  /** Whether an administrator acts as the user in it. */
+  /** Whether an administrator impersonates the user in it. */
   readonly impersonated: boolean;
 }
 
-/** The caller's sessions, newest first. */
+/** Returns the caller's sessions, newest first. */
 export const listSessions = query({
   args: {},
   handler: async (ctx): Promise<OwnSession[]> => {
@@ -70,20 +70,20 @@ export const listSessions = query({
   },
 });
 
-/** Ends one of the caller's sessions, also the one they call from. */
+/** Ends one of the caller's sessions; the current one is allowed. */
 export const signOutSession = mutation({
   args: { sessionId: z.string() },
   handler: async (ctx, args) => {
     const owner = caller(ctx);
     const session = (await sessionsOf(ctx, owner)).find(({ _id }) => _id === args.sessionId);
-    if (session === undefined) throw new UserError("session_not_found", "There is no such session");
+    if (session === undefined) throw new UserError("session_not_found", "The session does not exist");
     await refuseImpersonator(ctx, { mayEnd: session._id });
     await endSession(ctx, session._id);
     return null;
   },
 });
 
-/** Ends all of the caller's sessions, or all others. Returns how many. */
+/** Ends all of the caller's sessions, or all others. Returns their number. */
 export const signOutEverywhere = mutation({
   args: { keepCurrent: z.boolean().optional() },
   handler: async (ctx, { keepCurrent = false }): Promise<number> => {
@@ -93,7 +93,7 @@ export const signOutEverywhere = mutation({
   },
 });
 
-/** What main needs to check a password before it changes an account. Throws for who may not change it. */
+/** Returns what main needs to check a password before changing an account. Throws if the caller may not change it. */
 export const ownCredential = internalMutation({
   args: {},
   handler: async (ctx): Promise<{ userId: Id<"_users">; email: string | null; hash: string | null }> => {
@@ -105,7 +105,7 @@ export const ownCredential = internalMutation({
   },
 });
 
-/** Sets the caller's password and ends their other sessions; `false` when it was changed meanwhile. */
+/** Sets the caller's password and ends their other sessions; `false` if it was changed in the meantime. */
 export const setOwnPassword = internalMutation({
   args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
   handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {

@@ -1,13 +1,13 @@
-/** What an app keeps of its users, as administrators change it. */
+/** The app's profile of a user, changed by administrators. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id, SystemMutationCtx } from "../../functions/api/service.ts";
 import type { AuthModel, AuthMutationCtx } from "../tables.ts";
 
-/** Fields of a profile; `null` takes one away. Which there are is for the app to say. */
+/** Profile fields; `null` removes one. The app defines which exist. */
 export const profileSchema = z.record(z.string(), z.unknown());
 
-/** Changes the named fields of a user's profile. Throws `invalid_profile` with what does not fit. */
+/** Changes fields of a user's profile. Throws `invalid_profile` with the validation issues. */
 export async function setProfile(
   ctx: AuthMutationCtx,
   user: Id<"_users">,
@@ -23,7 +23,7 @@ export async function setProfile(
   const known = inspector.newProfile({ provider: null, issuer: null, claims: {} }) !== undefined;
   const issues = known
     ? inspector.issues("_users", { ...fields, profile })
-    : [{ path: ["profile"], message: "The app keeps no profile of its users" }];
+    : [{ path: ["profile"], message: "The app defines no user profile" }];
   if (issues.length > 0) {
     const [first] = issues;
     const message = `${first?.path.join(".")}: ${first?.message}`;

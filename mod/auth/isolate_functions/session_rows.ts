@@ -1,4 +1,4 @@
-/** How the rows of sessions come and go, inside one transaction. */
+/** Creates and deletes the rows of sessions within a transaction. */
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
@@ -7,20 +7,20 @@ import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 /** A user or an administrator. */
 export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
 
-/** What main made for a new session: hashes, never the token itself. */
+/** Hashes and ids of a new session; the token itself never leaves main. */
 export const newSessionSchema = z.object({
   family: z.string(),
   tokenHash: z.string(),
-  /** When the session begins, by main's clock. */
+  /** Start of the session, by main's clock. */
   now: z.number(),
   expiresAt: z.number(),
   userAgent: z.string().optional(),
-  /** Of the client; kept for administrators only. */
+  /** Client address; stored for administrators only. */
   address: z.string().optional(),
 });
 export type NewSession = z.infer<typeof newSessionSchema>;
 
-/** A session as main needs it to issue tokens. */
+/** The fields of a session that main needs to issue tokens. */
 export interface OpenedSession {
   readonly sessionId: Id<"_sessions">;
   readonly userId: Id<"_users"> | null;
@@ -30,11 +30,11 @@ export interface OpenedSession {
 
 export interface OpenSessionOptions {
   readonly session: NewSession;
-  /** Set when an administrator acts as the user: such a session's expiry is fixed. */
+  /** Set if an administrator impersonates the user: the expiry of such a session is fixed. */
   readonly impersonatedBy?: { readonly admin: Id<"_admins">; readonly session: Id<"_sessions"> };
 }
 
-/** Opens a session. An account with too many loses its oldest one. */
+/** Opens a session. If the account has too many, the oldest one ends. */
 export async function openSession(
   ctx: AuthMutationCtx,
   owner: Owner,
@@ -62,7 +62,7 @@ export async function openSession(
   return { sessionId, userId, adminId, expiresAt };
 }
 
-/** Ends a session, if it has not ended yet, and with an administrator's those in which they act as users. */
+/** Ends a session if it is active. Ending an administrator's session also ends their impersonation sessions. */
 export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions">): Promise<void> {
   const impersonated = await ctx.db.query("_sessions")
     .withIndex("by_impersonator", (q) => q.eq("impersonatorSession", sessionId)).collect();
@@ -73,7 +73,7 @@ export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions"
   if (await ctx.db.get(sessionId) !== null) await ctx.db.delete(sessionId);
 }
 
-/** Ends the sessions of an account, all or all but one. Returns how many. */
+/** Ends the sessions of an account, all or all but one. Returns their number. */
 export async function endSessionsOf(
   ctx: AuthMutationCtx,
   owner: Owner,
@@ -84,7 +84,7 @@ export async function endSessionsOf(
   return ending.length;
 }
 
-/** The sessions of an account, oldest first. */
+/** Returns the sessions of an account, oldest first. */
 export function sessionsOf(ctx: AuthQueryCtx, owner: Owner): Promise<AuthDoc<"_sessions">[]> {
   const sessions = ctx.db.query("_sessions");
   return "user" in owner
@@ -92,7 +92,7 @@ export function sessionsOf(ctx: AuthQueryCtx, owner: Owner): Promise<AuthDoc<"_s
     : sessions.withIndex("by_admin", (q) => q.eq("admin", owner.admin)).collect();
 }
 
-/** Whose session it is, or `null` when that account is gone: then the session has ended, too. */
+/** Returns the owner of a session; `null` if the account is gone, which means that the session has ended. */
 export async function ownerOf(ctx: AuthQueryCtx, session: AuthDoc<"_sessions">): Promise<Owner | null> {
   if (session.user !== undefined) {
     return await ctx.db.get(session.user) === null ? null : { user: session.user };

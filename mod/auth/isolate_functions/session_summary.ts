@@ -1,4 +1,4 @@
-/** A session as administrators see it. */
+/** A session as shown to administrators. */
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc } from "../tables.ts";
 
@@ -8,9 +8,9 @@ export interface SessionSummary {
   readonly refreshedAt: number;
   readonly expiresAt: number;
   readonly userAgent: string | null;
-  /** Of administrators only. */
+  /** For administrators only. */
   readonly address: string | null;
-  /** The administrator who acts as the user in it; `null` for the user's own. */
+  /** The impersonating administrator; `null` for the user's own session. */
   readonly impersonatedBy: Id<"_admins"> | null;
 }
 

@@ -1,11 +1,11 @@
-/** The life of a session: looked up, refreshed, ended (RT). */
+/** Looks up, refreshes and ends sessions (RT). */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
 import { endSession, newSessionSchema, type OpenedSession, openSession, ownerOf } from "./session_rows.ts";
 
-/** A session whose row and account exist, expired or not; else `null`. */
+/** Returns a session whose row and account exist, expired or not; otherwise `null`. */
 export const findSession = internalQuery({
   args: { sessionId: z.string() },
   handler: async (ctx, args): Promise<OpenedSession | null> => {
@@ -20,23 +20,23 @@ export type RefreshAnswer =
   | {
     readonly kind: "refreshed";
     readonly session: OpenedSession;
-    /** When the presented token was rotated: now, or earlier when this attempt is answered again. */
+    /** When the presented token was rotated: now, or earlier if this attempt repeats one. */
     readonly at: number;
   }
   | { readonly kind: "invalid" | "stale" | "reused" | "expired" };
 
-/** Rotates a refresh token. The reuse of a rotated one ends the session in this same transaction. */
+/** Rotates a refresh token. Reuse of a rotated token ends the session in the same transaction. */
 export const refreshSession = internalMutation({
   args: {
     family: z.string(),
     generation: z.int(),
     /** Hash of the presented token. */
     hash: z.string(),
-    /** Hash of the token that is to follow it. */
+    /** Hash of the next token. */
     nextHash: z.string(),
     /** Hash of the client's `attemptId`. */
     attempt: z.string().nullable(),
-    /** Of the client; kept for administrators only. */
+    /** Client address; stored for administrators only. */
     address: z.string().optional(),
     now: z.number(),
   },
@@ -50,7 +50,7 @@ export const refreshSession = internalMutation({
     if (args.generation < token.generation) {
       return await answerRotated(ctx, { token, session, presented: args });
     }
-    // The hashes are keyed: how long their comparison takes tells nothing about a token.
+    // The hashes are keyed, so the timing of this comparison reveals nothing about a token.
     if (args.generation > token.generation || args.hash !== token.hash) return { kind: "invalid" };
     if (session.expiresAt <= args.now) return { kind: "expired" };
 
@@ -90,7 +90,7 @@ interface Rotated {
   };
 }
 
-/** A token that was rotated: a race lost a moment ago, an answer lost on its way, or a theft. */
+/** Handles an already rotated token: a lost race, a lost response, or a stolen token. */
 async function answerRotated(
   ctx: AuthMutationCtx,
   { token, session, presented }: Rotated,
@@ -100,7 +100,7 @@ async function answerRotated(
     await endSession(ctx, session._id);
     return { kind: "reused" };
   }
-  // The same attempt leads to the same next token; when that one is still the newest, its answer was lost.
+  // The same attempt yields the same next token. If that is still the newest token, its response was lost.
   const sameAttempt = presented.attempt !== null && rotation.attempt === presented.attempt;
   if (sameAttempt && token.hash === presented.nextHash) {
     return { kind: "refreshed", session: opened(session), at: rotation.at };
@@ -112,7 +112,7 @@ function recent({ rotations }: AuthDoc<"_refresh_tokens">, now: number) {
   return rotations.filter(({ at }) => now - at < authLimits.refreshGraceMs);
 }
 
-/** Ends the session of a refresh token or an id. Says nothing about whether there was one. */
+/** Ends the session of a refresh token or an id. Does not report whether it existed. */
 export const endSessionBy = internalMutation({
   args: { family: z.string().optional(), sessionId: z.string().optional() },
   handler: async (ctx, { family, sessionId }) => {
@@ -126,7 +126,7 @@ export const endSessionBy = internalMutation({
   },
 });
 
-/** Opens a session in which an administrator acts as a user until a fixed time; `null` when there is no such user. */
+/** Opens an impersonation session with a fixed expiry; `null` if the user does not exist. */
 export const impersonate = internalMutation({
   args: { userId: z.string(), adminId: z.string(), adminSession: z.string(), session: newSessionSchema },
   handler: async (ctx, { userId, adminId, adminSession, session }): Promise<OpenedSession | null> => {

@@ -1,11 +1,11 @@
-/** Rows that nobody can use any more are deleted, a bounded number at a time. */
+/** Deletes expired rows in bounded batches. */
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import { internalMutation } from "../tables.ts";
 import { dropExpiredFlows } from "./identities/flows.ts";
 import { endSession } from "./session_rows.ts";
 
-/** Deletes expired codes and sign-ins, and sessions that expired long ago. Returns whether there may be more. */
+/** Deletes expired codes and sign-ins, and long expired sessions. Returns whether more may remain. */
 export const sweep = internalMutation({
   args: { now: z.number() },
   handler: async (ctx, { now }): Promise<boolean> => {
@@ -18,7 +18,7 @@ export const sweep = internalMutation({
     const sessions = await ctx.db.query("_sessions")
       .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
     for (const session of sessions) await endSession(ctx, session._id);
-    // Left by sessions whose row was deleted by hand.
+    // Refresh tokens of sessions whose row was deleted manually.
     const tokens = await ctx.db.query("_refresh_tokens")
       .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
     for (const token of tokens) await ctx.db.delete(token._id);

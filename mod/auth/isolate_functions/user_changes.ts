@@ -1,4 +1,4 @@
-/** The transactions behind what administrators do with users and main has a part in: passwords, and deletion with a cascade. */
+/** Transactions of administrator operations on users that involve main: passwords, and cascading deletion. */
 import { z } from "zod";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
@@ -8,7 +8,7 @@ import { insertUser, userCreated } from "./hooks/hooks.ts";
 import { profileSchema, setProfile } from "./profiles.ts";
 import { endSessionsOf } from "./session_rows.ts";
 
-/** Creates a user; `null` when the address is taken. */
+/** Creates a user; `null` if the address is taken. */
 export const createUser = internalMutation({
   args: {
     email: z.string(),
@@ -28,7 +28,7 @@ export const createUser = internalMutation({
   },
 });
 
-/** Sets a user's password and ends their sessions. Returns how many, or `null` when there is no such user. */
+/** Sets a user's password and ends their sessions. Returns their number; `null` if the user does not exist. */
 export const setUserPassword = internalMutation({
   args: { userId: z.string(), passwordHash: z.string() },
   handler: async (ctx, { userId, passwordHash }): Promise<number | null> => {
@@ -39,7 +39,7 @@ export const setUserPassword = internalMutation({
   },
 });
 
-/** The address of a user: `null` for one without; `undefined` is no user. */
+/** Returns a user's address: `null` for a user without one, `undefined` if the user does not exist. */
 export const addressOf = internalQuery({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<{ email: string | null } | null> => {
@@ -50,15 +50,15 @@ export const addressOf = internalQuery({
 });
 
 export interface DeletionStep {
-  /** Documents of the app deleted in this step. */
+  /** Number of the app's documents deleted in this step. */
   readonly deleted: number;
-  /** Whether the user is gone; else there are more documents of theirs. */
+  /** Whether the user is deleted; otherwise more documents remain. */
   readonly done: boolean;
 }
 
 /**
- * One step of deleting a user: ends their sessions and deletes documents that the app's tables name as theirs
- * (`deleteWithUser`). When none is left the user goes in the same transaction. `null` when there is no such user.
+ * Performs one step of deleting a user: ends their sessions and deletes documents that belong to them (`deleteWithUser`).
+ * When none remain, deletes the user in the same transaction. Returns `null` if the user does not exist.
  */
 export const deleteUserStep = systemMutation({
   args: { userId: id("_users") },
@@ -76,7 +76,7 @@ async function deleteTheirs(
   ctx: SystemMutationCtx<AuthModel>,
   user: Id<"_users">,
 ): Promise<{ readonly deleted: number; readonly more: boolean }> {
-  // Tables of the app, of which nothing is known here but their names.
+  // Tables of the app; only their names are known here.
   const { db } = ctx as unknown as SystemMutationCtx<AnyDataModel>;
   const max = authLimits.cascadeRowsMax;
   let deleted = 0;

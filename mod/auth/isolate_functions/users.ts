@@ -1,4 +1,4 @@
-/** What administrators see and change of users, at `_admin/users:<name>`. What needs main stands in `admin/user_actions.ts`. */
+/** Functions with which administrators view and manage users, at `_admin/users:<name>`. See also `admin/user_actions.ts`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import { type Id, paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
@@ -16,23 +16,23 @@ import { profileSchema, setProfile } from "./profiles.ts";
 import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
 import { type SessionSummary, sessionSummary } from "./session_summary.ts";
 
-/** A user as administrators see them. */
+/** A user as shown to administrators. */
 export interface UserSummary {
   readonly userId: Id<"_users">;
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
-  /** What the app keeps of them; `null` when that is nothing. */
+  /** The app's profile of the user; `null` if it is empty. */
   readonly profile: Readonly<Record<string, unknown>> | null;
   readonly createdAt: number;
   readonly hasPassword: boolean;
-  /** How many sessions there are, expired ones that were not swept yet included. */
+  /** Number of sessions, including expired ones that are not deleted yet. */
   readonly sessions: number;
 }
 
 /**
- * Users, newest first unless `order` says otherwise. A `search` is for words of the address or the name, the last one as a
- * prefix, or for a whole address or an id; it finds a bounded number, on one page.
+ * Returns a page of users, newest first by default. `search` matches words of the address or name (the last one as a prefix),
+ * a whole address, or an id. A search returns a bounded number of users on one page.
  */
 export const list = adminQuery({
   args: {
@@ -56,7 +56,7 @@ export const list = adminQuery({
   },
 });
 
-/** A user with their sessions; `null` when there is none. */
+/** Returns a user with their sessions; `null` if the user does not exist. */
 export const get = adminQuery({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<UserSummary & { list: SessionSummary[] } | null> => {
@@ -68,7 +68,7 @@ export const get = adminQuery({
   },
 });
 
-/** Changes what is named; `null` takes away the name, the address or a field of the profile. */
+/** Changes the given fields; `null` removes the name, the address or a profile field. */
 export const edit = adminMutation({
   args: {
     userId: z.string(),
@@ -98,13 +98,13 @@ export const endOneSession = adminMutation({
   handler: async (ctx, { sessionId }): Promise<null> => {
     const id = ctx.db.normalizeId("_sessions", sessionId);
     const session = id === null ? null : await ctx.db.get(id);
-    if (session?.user === undefined) throw new UserError("session_not_found", "There is no such session");
+    if (session?.user === undefined) throw new UserError("session_not_found", "The session does not exist");
     await endSession(ctx, session._id);
     return null;
   },
 });
 
-/** Ends all sessions of a user. Returns how many there were. */
+/** Ends all sessions of a user. Returns their number. */
 export const endSessions = adminMutation({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<number> =>
@@ -143,11 +143,11 @@ async function summary(ctx: AuthQueryCtx, user: AuthDoc<"_users">): Promise<User
   };
 }
 
-/** The user with an id. Throws `user_not_found`. */
+/** Returns the user with an id. Throws `user_not_found`. */
 export async function existing(ctx: AuthQueryCtx, userId: string): Promise<AuthDoc<"_users">> {
   const id = ctx.db.normalizeId("_users", userId);
   const user = id === null ? null : await ctx.db.get(id);
-  if (user === null) throw new UserError("user_not_found", "There is no user with this id");
+  if (user === null) throw new UserError("user_not_found", "No user has this id");
   return user;
 }
 

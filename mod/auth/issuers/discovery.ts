@@ -22,7 +22,7 @@ export interface DiscoveryOptions {
   readonly now: () => number;
 }
 
-/** The document of an issuer, which has to name the very issuer it was asked of. */
+/** Fetches an issuer's document, which must name exactly that issuer. */
 export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<DiscoveryDocument> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   return new Remembered({
@@ -37,7 +37,7 @@ export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<
         );
       }
       if (found.data.issuer !== issuer) {
-        throw new OutgoingError(`The discovery document of ${issuer} is of another issuer`);
+        throw new OutgoingError(`The discovery document of ${issuer} names another issuer`);
       }
       return found.data;
     },
@@ -47,7 +47,7 @@ export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<
   });
 }
 
-/** The JSON of an answer with status 200. `what` is for the error. */
+/** Returns the JSON of a response with status 200. `what` names it in errors. */
 export async function readJson(response: Response, what: string): Promise<unknown> {
   const text = await response.text();
   if (response.status !== 200) {

@@ -19,13 +19,13 @@ import {
   signatureFault,
 } from "./signed_token.ts";
 
-/** Somebody whose tokens are believed. */
+/** A trusted issuer. */
 export interface TrustedIssuer {
-  /** Compared letter by letter. */
+  /** Compared exactly. */
   readonly issuer: string;
-  /** A token has to be for one of these. */
+  /** Accepted audiences. */
   readonly audience: readonly string[];
-  /** Whether a user with the same address, verified on both sides, is the same person. */
+  /** Whether to link a user with the same address, if both sides have verified it. */
   readonly linkByEmail: boolean;
   readonly keys: KeySet;
 }
@@ -41,22 +41,22 @@ export type ExternalVerification =
   | { readonly ok: false; readonly error: ExternalRefusal };
 
 export interface ExternalTokensOptions {
-  /** By the text of `iss`. */
+  /** By `iss`. */
   readonly issuers: () => ReadonlyMap<string, TrustedIssuer>;
   readonly calls: SystemCalls;
   readonly now: () => number;
 }
 
-/** Identities looked up again at once. */
+/** Maximum number of identities looked up concurrently. */
 const RECHECKED_AT_ONCE = 256;
 
 export class ExternalTokens {
   readonly #options: ExternalTokensOptions;
-  /** Users of subjects, by issuer and subject. */
+  /** Users by issuer and subject. */
   readonly #identities: KnownRows<KnownIdentity>;
-  /** By issuer and subject, too. */
+  /** Also by issuer and subject. */
   readonly #refusals: Refusals;
-  /** Subjects that are being admitted: several tokens that come at once cost the writer one turn. */
+  /** Admissions in progress, so that concurrent tokens of one subject cause a single mutation. */
   readonly #admissions = new Map<string, Promise<boolean>>();
 
   constructor(options: ExternalTokensOptions) {
@@ -73,8 +73,8 @@ export class ExternalTokens {
   }
 
   /**
-   * Whose token this is: checked in the order issuer, signature, expiry, beginning, audience. Throws `unavailable` when
-   * the issuer's keys cannot be had, which says nothing about the token.
+   * Verifies a token: issuer, signature, expiry, start of validity and audience, in this order. Throws `unavailable` if the
+   * issuer's keys cannot be fetched, which says nothing about the token.
    */
   async verify(text: string): Promise<ExternalVerification> {
     const { issuers, now } = this.#options;
@@ -84,7 +84,7 @@ export class ExternalTokens {
     const issuer = typeof iss === "string" ? issuers().get(iss) : undefined;
     if (issuer === undefined) return { ok: false, error: "unknown token issuer" };
     const fault = await signatureFault(token, issuer.keys).catch((error) => {
-      throw new ServiceError("unavailable", "The keys of the token's issuer cannot be had", { cause: error });
+      throw new ServiceError("unavailable", "Cannot fetch the keys of the token's issuer", { cause: error });
     });
     if (fault !== null) return { ok: false, error: fault };
     const standing = checkClaims(token.claims, { audience: issuer.audience, now: now() });
@@ -101,7 +101,7 @@ export class ExternalTokens {
     return { ok: true, identity, expiresAt: standing.expiresAt };
   }
 
-  /** Takes note of commits. Returns the principals whose tokens are worth nothing any more, but for deleted users. */
+  /** Applies commits. Returns the principals whose tokens are no longer valid, except for deleted users. */
   applyCommits(entries: readonly CommitEntry[]): string[] {
     const unlinked: string[] = [];
     for (const { changes } of entries) {
@@ -113,14 +113,14 @@ export class ExternalTokens {
           this.#identities.forget(keyOf(known));
           if (table === "_identities") unlinked.push(`user:${known.userId}`);
         }
-        // Whose identities are being looked up is not known yet.
+        // The subject of an identity that is being looked up is not known yet.
         this.#identities.forgetLookups();
       }
     }
     return unlinked;
   }
 
-  /** Looks up again what is remembered, after commits may have been missed. Returns the principals that are gone. */
+  /** Looks up all cached subjects again after commits may have been missed. Returns the principals that are gone. */
   async recheck(): Promise<string[]> {
     const known = [...this.#identities.rows()];
     this.#identities.clear();
@@ -155,7 +155,7 @@ export class ExternalTokens {
     return null;
   }
 
-  /** Makes the subject's user. Resolves to whether it was let in. */
+  /** Creates the subject's user. Resolves to whether it was admitted. */
   async #admit(
     subject: string,
     { issuer, token }: { readonly issuer: TrustedIssuer; readonly token: ReadToken },
@@ -171,13 +171,13 @@ export class ExternalTokens {
         },
       });
     } catch (error) {
-      // The app does not want this user.
+      // A hook of the app refused the user.
       if (error instanceof UserError) return false;
       throw error;
     }
   }
 
-  /** An identity was stored: its subject is somebody now. */
+  /** Handles a stored identity: its subject now has a user. */
   #linked(doc: string): void {
     if (this.#refusals.size === 0) return;
     const { issuer, subject } = JSON.parse(doc) as { readonly issuer: string; readonly subject: string };
@@ -189,13 +189,13 @@ function keyOf({ issuer, subject }: { readonly issuer: string; readonly subject:
   return JSON.stringify([issuer, subject]);
 }
 
-/** The person as the token's claims show them (OpenID Connect Core, section 5.1). */
+/** Returns the person described by the token's claims (OpenID Connect Core, section 5.1). */
 export function broughtBy(
   { claims }: Pick<ReadToken, "claims">,
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
 ): BroughtIdentity {
   const { email: address, email_verified: verified, name } = claims;
-  // Some providers write booleans as texts.
+  // Some providers send booleans as strings.
   const counts = typeof address === "string" && (verified === true || verified === "true");
   const email = counts ? emailAsGiven(address) : null;
   const shown = typeof name === "string" ? name.trim().slice(0, authLimits.nameCharsMax).toWellFormed() : "";

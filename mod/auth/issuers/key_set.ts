@@ -1,7 +1,6 @@
 /**
- * The keys of an issuer: fetched once and kept, fetched again when they are old or when a token names a key that is not
- * among them: at once, as issuers change keys when they like, but only so often, as anybody can make tokens that name
- * keys nobody has.
+ * The cached keys of an issuer. Fetched again when they are old, and immediately when a token names an unknown key, because
+ * issuers rotate keys at any time. Such fetches are rate limited, because anyone can make tokens with unknown key ids.
  */
 import type { createLocalJWKSet, CryptoKey, JSONWebKeySet } from "jose";
 import { z } from "zod";
@@ -11,10 +10,10 @@ import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { Remembered } from "../outgoing/remembered.ts";
 import { readJson } from "./discovery.ts";
 
-/** Algorithms a signature may have (contract: Authentication, point 3). */
+/** Allowed signature algorithms (contract: Authentication, point 3). */
 export const signatureAlgorithms = ["RS256", "ES256", "EdDSA"] as const;
 
-/** What tells which key signed a token. */
+/** The header fields that select the key. */
 export interface KeyHint {
   readonly alg: string;
   readonly kid?: string | undefined;
@@ -27,7 +26,7 @@ const keySetSchema = z.object({
 type FindKey = ReturnType<typeof createLocalJWKSet>;
 
 export interface KeySetOptions {
-  /** Where the set is. */
+  /** URL of the key set. */
   readonly url: () => Promise<string>;
   readonly fetch: BoundedFetch;
   readonly now: () => number;
@@ -35,14 +34,14 @@ export interface KeySetOptions {
 
 export class KeySet {
   readonly #keys: Remembered<FindKey>;
-  /** Fetches because of keys that were not in the set. */
+  /** Rate limit of fetches caused by unknown keys. */
   readonly #missed: RateLimiter;
 
   constructor({ url, fetch, now }: KeySetOptions) {
     this.#keys = new Remembered({
       load: async () => {
         const found = keySetSchema.safeParse(await readJson(await fetch(await url()), "The key set"));
-        if (!found.success) throw new OutgoingError("The key set is not one");
+        if (!found.success) throw new OutgoingError("The key set is not valid");
         const { createLocalJWKSet } = await import("jose");
         return createLocalJWKSet(found.data as JSONWebKeySet);
       },
@@ -53,13 +52,13 @@ export class KeySet {
     this.#missed = new RateLimiter({ ...othersLimits.missedKeyFetches, keysMax: 1, now });
   }
 
-  /** The key that a token's header names, or `null`. Rejects when no key set can be had at all. */
+  /** Returns the key named by a token's header, or `null`. Rejects if no key set is available. */
   async find(hint: KeyHint): Promise<CryptoKey | null> {
     if ((hint.kid?.length ?? 0) > othersLimits.keyIdCharsMax) return null;
     const { loads } = this.#keys;
     const found = await keyOf(await this.#keys.get(), hint);
     if (found !== null || this.#keys.loads !== loads) return found;
-    // A fetch that is under way answers everybody.
+    // A running fetch serves all callers.
     if (!this.#keys.loading && this.#missed.take("") > 0) return null;
     return await keyOf(await this.#keys.getNew(), hint);
   }
@@ -70,7 +69,7 @@ async function keyOf(find: FindKey, { alg, kid }: KeyHint): Promise<CryptoKey | 
     return await find({ alg, ...(kid !== undefined && { kid }) });
   } catch (error) {
     const { errors } = await import("jose");
-    // None, more than one, or one that cannot be used: in no case is it known which key it is.
+    // Zero, several, or an unusable key: the signing key cannot be determined.
     if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException) {
       return null;
     }

@@ -1,4 +1,4 @@
-/** Tokens of other issuers, as the rest of accounts uses them. */
+/** Public API of external issuers within accounts. */
 export { discovery, type DiscoveryDocument, readJson } from "./discovery.ts";
 export { broughtBy, type ExternalRefusal, ExternalTokens, type TrustedIssuer } from "./external_tokens.ts";
 export { KeySet, signatureAlgorithms } from "./key_set.ts";

@@ -1,12 +1,11 @@
 /**
- * Subjects of other issuers that were refused a moment ago, by whatever names them: who comes again and again costs the
- * writer one turn every now and then, not one a token.
+ * Recently refused subjects of external issuers, so that repeated tokens of a refused subject cause few mutations.
  */
 import { othersLimits } from "../limits.ts";
 
 export class Refusals {
   readonly #now: () => number;
-  /** Until when each counts, the oldest first. */
+  /** Expiry of each entry, oldest first. */
   readonly #until = new Map<string, number>();
 
   constructor(now: () => number) {
@@ -28,7 +27,7 @@ export class Refusals {
     if (oldest !== undefined) this.#until.delete(oldest);
   }
 
-  /** Who was refused may be let in by now. */
+  /** Removes an entry, because the subject may be admitted now. */
   forget(key: string): void {
     this.#until.delete(key);
   }

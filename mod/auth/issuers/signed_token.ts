@@ -1,4 +1,4 @@
-/** JWTs that somebody else signed: read, and their signature checked against the issuer's keys. */
+/** Parses JWTs of external issuers and verifies their signatures. */
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { authLimits, othersLimits } from "../limits.ts";
@@ -8,14 +8,14 @@ const headerSchema = z.object({
   alg: z.string(),
   kid: z.string().optional(),
   typ: z.string().optional(),
-  /** Nothing is understood that a token says has to be understood. */
+  /** No critical header extension (`crit`) is supported. */
   crit: z.undefined().optional(),
 });
 
-/** What a token is for: one kind is never taken for the other. */
+/** Kinds of tokens; one kind is never accepted as the other. */
 export type TokenKind = "access" | "id";
 
-/** Types that a header may name; many tokens name none, or just that they are JWTs. An RFC 9068 access token says so. */
+/** Accepted `typ` headers. Many tokens have none or just `JWT`; RFC 9068 access tokens have their own. */
 const types: Readonly<Record<TokenKind, RegExp>> = {
   access: /^(?:application\/)?(?:at\+)?jwt$/i,
   id: /^(?:application\/)?jwt$/i,
@@ -28,7 +28,7 @@ const charsMax: Readonly<Record<TokenKind, number>> = {
 
 const claimsSchema = z.record(z.string(), z.unknown());
 
-/** A token's header and claims as it has them: nothing of it is proven. */
+/** The unverified header and claims of a token. */
 export interface ReadToken {
   readonly text: string;
   readonly alg: string;
@@ -38,7 +38,7 @@ export interface ReadToken {
 
 const PARTS = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** `null` for what is no JWT with a signature. */
+/** Returns `null` if the text is not a signed JWT. */
 export function readToken(text: string, kind: TokenKind): ReadToken | null {
   if (text.length > charsMax[kind]) return null;
   const [, head, body] = PARTS.exec(text) ?? [];
@@ -53,7 +53,7 @@ export function readToken(text: string, kind: TokenKind): ReadToken | null {
 
 export type SignatureFault = "unknown token signing key" | "invalid access token signature";
 
-/** What is wrong with a token's signature; `null` when it is one of the issuer's. Rejects when its keys cannot be had. */
+/** Returns what is wrong with a token's signature, or `null` if it is valid. Rejects if the keys cannot be fetched. */
 export async function signatureFault(
   { text, alg, kid }: ReadToken,
   keys: KeySet,
@@ -66,7 +66,7 @@ export async function signatureFault(
     await compactVerify(text, key, { algorithms: [...signatureAlgorithms] });
     return null;
   } catch {
-    // Another signature, or a key too weak to count.
+    // An invalid signature, or a key that is too weak.
     return "invalid access token signature";
   }
 }
@@ -89,7 +89,7 @@ export type StandingClaims =
   | { readonly ok: true; readonly subject: string; readonly expiresAt: number }
   | { readonly ok: false; readonly error: ClaimsFault };
 
-/** Checks what every token has to say: for whom, about whom, from when and until when. `now`: milliseconds. */
+/** Checks the claims required of every token: audience, subject, start and expiry. `now`: milliseconds. */
 export function checkClaims(
   claims: ReadToken["claims"],
   { audience, now }: { readonly audience: readonly string[]; readonly now: number },

@@ -1,10 +1,10 @@
-/** The mails sent when no file replaces them. */
+/** The built-in mail templates. */
 import type { CodeKind } from "../tokens/codes.ts";
 
 /** Kinds of mail. `change` goes to the new address when a user changes it. */
 export type MailKind = CodeKind | "change";
 
-/** The texts of one kind of mail, with `{{name}}` where a value goes. */
+/** The template strings of one kind of mail, with `{{name}}` placeholders. */
 export interface Template {
   readonly subject: string;
   readonly text: string;
@@ -13,38 +13,38 @@ export interface Template {
 
 interface Wording {
   readonly subject: string;
-  /** Why this mail came. */
+  /** Reason for the mail. */
   readonly reason: string;
-  /** What the button does. */
+  /** Label of the button. */
   readonly button: string;
-  /** What to do with a mail nobody asked for. */
+  /** Advice if the recipient did not request the mail. */
   readonly unasked: string;
 }
 
 export const builtInTemplates: Record<MailKind, Template> = {
   verify: template({
     subject: "Confirm your email address",
-    reason: "Confirm that {{email}} is your address to finish setting up your account with {{app}}.",
+    reason: "Confirm that {{email}} is your email address to finish setting up your account with {{app}}.",
     button: "Confirm address",
     unasked: "If you did not create an account, ignore this mail.",
   }),
   reset: template({
-    subject: "Set a new password",
-    reason: "Somebody asked for a new password for your account with {{app}}.",
+    subject: "Reset your password",
+    reason: "We received a request to reset the password of your {{app}} account.",
     button: "Set a new password",
-    unasked: "If that was not you, ignore this mail: your password stays as it is.",
+    unasked: "If you did not request this, ignore this mail. Your password stays the same.",
   }),
   magic: template({
     subject: "Sign in to {{app}}",
-    reason: "Use the button or the code to sign in to {{app}}.",
+    reason: "Use the button or the code below to sign in to {{app}}.",
     button: "Sign in",
-    unasked: "If you did not ask to sign in, ignore this mail and pass the code on to nobody.",
+    unasked: "If you did not request this, ignore this mail and do not share the code.",
   }),
   change: template({
     subject: "Confirm your new email address",
-    reason: "Confirm that {{email}} is to be the new address of your account with {{app}}.",
+    reason: "Confirm {{email}} as the new email address of your {{app}} account.",
     button: "Confirm new address",
-    unasked: "If you did not ask for this, ignore this mail: nothing changes.",
+    unasked: "If you did not request this, ignore this mail. Nothing changes.",
   }),
 };
 

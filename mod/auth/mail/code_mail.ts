@@ -1,4 +1,4 @@
-/** Mails with codes and links: made, stored as hashes, and posted. */
+/** Creates, stores and sends mails with codes and links. */
 import type { Log } from "../../kit/log.ts";
 import { authLimits } from "../limits.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "../tokens/codes.ts";
@@ -12,7 +12,7 @@ import type { MailKind } from "./built_in_templates.ts";
 
 export interface CodeMailOptions {
   readonly hasher: TokenHasher;
-  /** `null`: no mail can be sent. */
+  /** `null` if mail cannot be sent. */
   readonly outbox: Outbox | null;
   readonly templates: Templates;
   readonly appName: string;
@@ -24,19 +24,19 @@ export interface CodeMailRequest {
   readonly kind: CodeKind;
   /** Normalized. */
   readonly email: string;
-  /** URL the link leads to. */
+  /** URL the link opens. */
   readonly redirect: string;
   readonly template?: MailKind;
-  /** Stores the code; resolves to whether the mail is to be sent. */
+  /** Stores the code. Resolves to whether to send the mail. */
   readonly store: (code: NewCode) => Promise<boolean>;
 }
 
 /** Sends codes. */
 export class CodeMail {
   #options: CodeMailOptions;
-  /** Requests that were answered and are still being worked on. */
+  /** Answered requests that are still processed in the background. */
   readonly #working = new Set<Promise<void>>();
-  /** Mails that were asked for without a mail server, and when the log last said so. */
+  /** Mails requested without a mail server since the last log line, and the time of that line. */
   #undelivered = 0;
   #undeliveredToldAt = -Infinity;
 
@@ -44,7 +44,7 @@ export class CodeMail {
     this.#options = options;
   }
 
-  /** From now on mails are made and posted so. */
+  /** Changes the mailer and templates. */
   use(changed: Pick<CodeMailOptions, "outbox" | "templates" | "appName">): void {
     this.#options = { ...this.#options, ...changed };
   }
@@ -55,19 +55,19 @@ export class CodeMail {
   }
 
   /**
-   * Starts sending a code and returns at once: how long it takes, which depends on whether there is such an account, is
-   * nothing a requester sees. Returns false when too many are under way.
+   * Starts sending a code and returns immediately, so that the response time does not reveal whether the account exists.
+   * Returns false if too many requests are in progress.
    */
   start(request: CodeMailRequest): boolean {
     if (this.#working.size >= authLimits.mailRequestsMax) return false;
     const working = this.send(request).then(() => {}, (error) => {
-      this.#options.log("error", "A mail could not be prepared", { kind: request.kind, error });
+      this.#options.log("error", "Cannot prepare mail", { kind: request.kind, error });
     }).finally(() => this.#working.delete(working));
     this.#working.add(working);
     return true;
   }
 
-  /** Sends a code. Resolves to whether there was reason to, once it is stored and the mail is on its way. */
+  /** Sends a code. Resolves to whether a mail was needed, once the code is stored and the mail queued. */
   async send({ kind, email, redirect, template = kind, store }: CodeMailRequest): Promise<boolean> {
     const { hasher, outbox, templates, appName, now } = this.#options;
     if (outbox === null) return this.#undeliverable(kind);
@@ -85,7 +85,7 @@ export class CodeMail {
     return true;
   }
 
-  /** A mail as it would be sent, with a code and a link of nobody's. Throws `TemplateError` for a text that cannot be used. */
+  /** Renders a mail with sample values. Throws `TemplateError` for an unusable template. */
   sample(
     kind: MailKind,
     { to, text, link }: { readonly to: string; readonly text: string | undefined; readonly link: string },
@@ -101,13 +101,13 @@ export class CodeMail {
     });
   }
 
-  /** The requester is told nothing, as always: so the operator is. */
+  /** Logs mails requested without a mail server, because the requester always gets the same response. */
   #undeliverable(kind: CodeKind): false {
     const { now, log } = this.#options;
     this.#undelivered++;
     if (now() - this.#undeliveredToldAt >= authLimits.noMailToldMs) {
       this.#undeliveredToldAt = now();
-      log("warn", "A mail was asked for and not sent: there is no mail server (--smtp-url)", {
+      log("warn", "Mail requested but not sent: no mail server configured (--smtp-url)", {
         kind,
         askedFor: this.#undelivered,
       });
@@ -115,7 +115,7 @@ export class CodeMail {
     return false;
   }
 
-  /** Resolves when no request is being worked on. */
+  /** Resolves when no request is being processed. */
   async settled(): Promise<void> {
     while (this.#working.size > 0) await Promise.all(this.#working);
   }

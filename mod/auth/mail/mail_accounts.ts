@@ -1,4 +1,4 @@
-/** What accounts do by mail: confirm an address, set a new password, sign in (AE9 to AE12). */
+/** Account operations by mail: address verification, password reset and magic links (AE9 to AE12). */
 import { ServiceError } from "../../errors.ts";
 import type { AccountParts } from "../accounts.ts";
 import { codeHash, type CodeKind, linkTokenHash } from "../tokens/codes.ts";
@@ -15,7 +15,7 @@ export interface MailRequest {
   readonly redirectTo?: string | undefined;
 }
 
-/** What came by mail: the link's token, or the address and its code. */
+/** The proof from a mail: the link's token, or the address with its code. */
 export type GivenProof = { readonly token: string } | { readonly email: string; readonly code: string };
 
 export class MailAccounts {
@@ -25,23 +25,23 @@ export class MailAccounts {
     this.#parts = parts;
   }
 
-  /** Mails an unverified user a code and a link. Never tells whether there is one. Throws `invalid_redirect`. */
+  /** Mails an unverified user a code and a link. Does not reveal whether the user exists. Throws `invalid_redirect`. */
   requestVerification(request: MailRequest, requester: Requester): void {
     this.#request("verify", request, requester);
   }
 
-  /** Mails a user a code and a link for a new password. Never tells whether there is one. */
+  /** Mails a user a code and a link to reset the password. Does not reveal whether the user exists. */
   requestReset(request: MailRequest, requester: Requester): void {
     this.#request("reset", request, requester);
   }
 
-  /** Mails a code and a link to sign in with. Never tells whether there is such a user. Throws `magic_link_disabled`. */
+  /** Mails a code and a magic link. Does not reveal whether the user exists. Throws `magic_link_disabled`. */
   requestMagic(request: MailRequest, requester: Requester): void {
     if (!this.#parts.policy.magicLink) throw new ServiceError("magic_link_disabled");
     this.#request("magic", request, requester);
   }
 
-  /** Confirms an address. Throws `invalid_code`. */
+  /** Verifies an address. Throws `invalid_code`. */
   async confirmVerification(given: GivenProof, requester: Requester): Promise<void> {
     const { calls, now } = this.#parts;
     await this.#prove("verify", { given, requester }, async (proof) => {
@@ -68,7 +68,7 @@ export class MailAccounts {
     });
   }
 
-  /** Signs in by mail, creating the user on first sight. Throws `invalid_code`. */
+  /** Signs in by mail and creates the user if necessary. Throws `invalid_code`. */
   async verifyMagic(given: GivenProof, requester: Requester): Promise<Tokens> {
     const { calls, policy, sessions } = this.#parts;
     if (!policy.magicLink) throw new ServiceError("magic_link_disabled");
@@ -84,7 +84,7 @@ export class MailAccounts {
     const redirect = redirects.resolve(redirectTo);
     const email = normalizedEmail(given);
     limits.tryMail(client, email ?? "none");
-    // An address nobody can have gets the same answer as one nobody has.
+    // An invalid address gets the same response as an unknown one.
     if (email === null) return;
     const store = (code: NewCode) => calls.mutate(system.requestCode, { code, signups: policy.signups });
     if (!mail.start({ kind, email, redirect, store })) throw new ServiceError("overloaded");

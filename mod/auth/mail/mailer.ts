@@ -1,8 +1,8 @@
-/** The port through which mail leaves, and its two ends: a mail server, or the terminal of a developer. */
+/** The mailer port and its two implementations: SMTP, and printing for development. */
 import type { Transporter } from "nodemailer";
 import { authLimits } from "../limits.ts";
 
-/** One mail, as text and HTML. */
+/** A mail as text and HTML. */
 export interface Mail {
   /** Normalized address. */
   readonly to: string;
@@ -11,15 +11,15 @@ export interface Mail {
   readonly html: string;
 }
 
-/** Hands mail over. Rejects when it could not; `permanent` on the error says that trying again is of no use. */
+/** Sends a mail. Rejects on failure; `permanent` on the error means that a retry is useless. */
 export interface Mailer extends Disposable {
   send(mail: Mail): Promise<void>;
 }
 
-/** A mail could not be handed over. */
+/** A mail could not be sent. */
 export class MailError extends Error {
   override readonly name = "MailError";
-  /** Whether the mail server refused this mail for good. */
+  /** Whether the mail server rejected this mail permanently. */
   readonly permanent: boolean;
 
   constructor(
@@ -32,21 +32,21 @@ export class MailError extends Error {
 }
 
 export interface SmtpOptions {
-  /** `smtp://user:password@host:587` (STARTTLS where the server offers it) or `smtps://…` (TLS from the start). */
+  /** `smtp://user:password@host:587` (STARTTLS if offered) or `smtps://…` (implicit TLS). */
   readonly url: string;
   /** Sender, such as `App <no-reply@example.com>`. */
   readonly from: string;
-  /** Loads what speaks SMTP; for tests. */
+  /** Loads the SMTP library; for tests. */
   readonly load?: () => Promise<Pick<typeof import("nodemailer"), "createTransport">>;
 }
 
-/** A mailer that speaks SMTP. Throws `TypeError` for a URL that is not one. */
+/** Returns an SMTP mailer. Throws `TypeError` for an invalid URL. */
 export function smtpMailer({ url, from, load = () => import("nodemailer") }: SmtpOptions): Mailer {
   const parsed = URL.parse(url);
   if (parsed === null || !/^smtps?:$/.test(parsed.protocol) || parsed.hostname === "") {
-    // The URL may hold a password: it is not repeated.
+    // Do not show the URL: it may contain a password.
     throw new TypeError(
-      "Cannot use the mail server: give a URL such as smtp://user:password@mail.example.com:587",
+      "Invalid mail server URL: expected smtp://user:password@mail.example.com:587",
     );
   }
   const secure = parsed.protocol === "smtps:";
@@ -55,7 +55,7 @@ export function smtpMailer({ url, from, load = () => import("nodemailer") }: Smt
     host: parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? (secure ? 465 : 587) : Number(parsed.port),
     secure,
-    // A password is never sent in the clear, except to this machine.
+    // Passwords are only sent encrypted, except to this machine.
     requireTLS: !secure && user !== "" && !isLoopback(parsed.hostname),
     ...(user !== "" && { auth: { user, pass } }),
     connectionTimeout: authLimits.mailTimeoutMs,
@@ -65,13 +65,13 @@ export function smtpMailer({ url, from, load = () => import("nodemailer") }: Smt
     disableFileAccess: true,
     disableUrlAccess: true,
   };
-  // Loaded with the first mail: no start has to wait for it.
+  // Loaded with the first mail, so that it does not delay the start.
   let transport: Promise<Transporter> | null = null;
   const open = async () => {
     try {
       return (await load()).createTransport(options);
     } catch (error) {
-      // The next mail tries it anew.
+      // The next mail retries the import.
       transport = null;
       throw error;
     }
@@ -83,7 +83,7 @@ export function smtpMailer({ url, from, load = () => import("nodemailer") }: Smt
       } catch (cause) {
         const status = (cause as { responseCode?: unknown }).responseCode;
         const code = (cause as { code?: unknown }).code;
-        // 5xx to the recipient or the message is final; a refused login is the operator's to mend, and then worth another try.
+        // A 5xx reply to the recipient or message is final. After a failed login a retry makes sense, because the operator may fix it.
         const permanent = typeof status === "number" && status >= 500 && code !== "EAUTH";
         throw new MailError(cause instanceof Error ? cause.message : String(cause), { permanent, cause });
       }
@@ -92,7 +92,7 @@ export function smtpMailer({ url, from, load = () => import("nodemailer") }: Smt
   };
 }
 
-/** A mailer that prints what it would send: for development without a mail server. */
+/** Returns a mailer that prints mails, for development without a mail server. */
 export function printingMailer(print: (text: string) => void): Mailer {
   return {
     send({ to, subject, text }) {

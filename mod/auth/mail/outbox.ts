@@ -1,7 +1,6 @@
 /**
- * Mail on its way: a bounded queue in memory, so that no request waits for a mail server. What fails is tried again
- * until it would be of no use any more. Mails hold live tokens and so are never written to disk: what is lost
- * with the process is asked for again.
+ * The mail queue: bounded and in memory, so that no request waits for a mail server. Failed mails are retried until they
+ * expire. Mails contain valid tokens and are never written to disk; mails lost with the process can be requested again.
  */
 import { authLimits } from "../limits.ts";
 import type { Log } from "../../kit/log.ts";
@@ -11,13 +10,13 @@ export interface OutboxOptions {
   readonly mailer: Mailer;
   readonly log: Log;
   readonly now?: () => number;
-  /** Calls back once after `delayMs`; returns what cancels it. */
+  /** Calls back once after `delayMs`. Returns a function that cancels it. */
   readonly schedule?: (callback: () => void, delayMs: number) => () => void;
 }
 
 interface Entry {
   readonly mail: Mail;
-  /** After this instant the mail is of no use. */
+  /** The mail is useless after this time. */
   readonly usefulUntil: number;
   failures: number;
 }
@@ -28,9 +27,9 @@ export class Outbox implements AsyncDisposable {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #schedule: (callback: () => void, delayMs: number) => () => void;
-  /** Ready to be sent, in order. */
+  /** Mails ready to be sent, in order. */
   readonly #ready: Entry[] = [];
-  /** Waiting for another try, with what cancels the wait. */
+  /** Mails waiting for a retry, with the function that cancels the wait. */
   readonly #retries = new Map<Entry, () => void>();
   readonly #sending = new Set<Promise<void>>();
   #closed = false;
@@ -42,15 +41,15 @@ export class Outbox implements AsyncDisposable {
     this.#schedule = schedule;
   }
 
-  /** Mails not handed over yet. */
+  /** Number of mails not sent yet. */
   get size(): number {
     return this.#ready.length + this.#retries.size + this.#sending.size;
   }
 
-  /** Takes a mail. Returns false, and logs it, when the queue is full. */
+  /** Queues a mail. Returns false and logs it if the queue is full. */
   post(mail: Mail, { usefulUntil }: { readonly usefulUntil: number }): boolean {
     if (this.#closed || this.size >= authLimits.mailsQueuedMax) {
-      this.#log("error", "mail dropped: too many are waiting", { to: mail.to, waiting: this.size });
+      this.#log("error", "Mail dropped: queue is full", { to: mail.to, waiting: this.size });
       return false;
     }
     this.#ready.push({ mail, usefulUntil, failures: 0 });
@@ -58,7 +57,7 @@ export class Outbox implements AsyncDisposable {
     return true;
   }
 
-  /** Resolves when nothing is being sent; mails that wait for another try are left. */
+  /** Resolves when no mail is being sent; mails waiting for a retry are ignored. */
   async settled(): Promise<void> {
     while (this.#sending.size > 0) await Promise.all(this.#sending);
   }
@@ -66,7 +65,7 @@ export class Outbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     const left = this.#ready.length + this.#retries.size;
-    if (left > 0) this.#log("warn", "mail not sent at shutdown", { waiting: left });
+    if (left > 0) this.#log("warn", "Mail not sent before shutdown", { waiting: left });
     this.#ready.length = 0;
     for (const cancel of this.#retries.values()) cancel();
     this.#retries.clear();
@@ -100,13 +99,17 @@ export class Outbox implements AsyncDisposable {
     entry.failures++;
     const permanent = error instanceof MailError && error.permanent;
     const hopeless = permanent || this.#closed || this.#now() + delayMs > entry.usefulUntil;
-    this.#log(hopeless ? "error" : "warn", hopeless ? "mail given up" : "mail failed, will be tried again", {
-      to,
-      subject,
-      failures: entry.failures,
-      ...(!hopeless && { retryInMs: delayMs }),
-      reason: error instanceof Error ? error.message : String(error),
-    });
+    this.#log(
+      hopeless ? "error" : "warn",
+      hopeless ? "Mail failed permanently" : "Mail failed, will be retried",
+      {
+        to,
+        subject,
+        failures: entry.failures,
+        ...(!hopeless && { retryInMs: delayMs }),
+        reason: error instanceof Error ? error.message : String(error),
+      },
+    );
     if (hopeless) return;
     const cancel = this.#schedule(() => {
       this.#retries.delete(entry);
@@ -119,7 +122,7 @@ export class Outbox implements AsyncDisposable {
 
 function scheduleTimer(callback: () => void, delayMs: number): () => void {
   const timer = setTimeout(callback, delayMs);
-  // A mail that waits for another try does not keep the process alive.
+  // A mail waiting for a retry does not keep the process running.
   Deno.unrefTimer(timer);
   return () => clearTimeout(timer);
 }

@@ -1,19 +1,19 @@
-/** What mails say: built-in texts, each of which a file can replace. */
+/** Mail templates: built in, from a folder, or from settings. */
 import { join } from "node:path";
 import type { Mail } from "./mailer.ts";
 import { builtInTemplates, type MailKind, type Template } from "./built_in_templates.ts";
 
-/** Values a template may use. */
+/** Placeholders of a template. */
 export interface TemplateValues {
   /** Name of the app. */
   readonly app: string;
   /** Address the mail goes to. */
   readonly email: string;
-  /** Link that holds the token. */
+  /** Link with the token. */
   readonly link: string;
   /** 6 digits. */
   readonly code: string;
-  /** How long both are valid, such as `15 minutes`. */
+  /** How long code and link are valid, such as `15 minutes`. */
   readonly validFor: string;
 }
 
@@ -23,17 +23,17 @@ export const mailKinds: readonly MailKind[] = ["verify", "reset", "magic", "chan
 const NAMES: readonly (keyof TemplateValues)[] = ["app", "email", "link", "code", "validFor"];
 const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
-/** A template file cannot be used; the message names it and says why. */
+/** A template is unusable; the message names it and the reason. */
 export class TemplateError extends Error {
   override readonly name = "TemplateError";
 }
 
-/** Texts of some kinds of mail: `Subject: …`, an empty line, and what the mail says. */
+/** Template texts by kind of mail: `Subject: …`, an empty line, and the body. */
 export type MailTexts = Readonly<Partial<Record<MailKind, string>>>;
 
 /**
- * The built-in templates, replaced by the files of a folder where there are any: `<kind>.txt`, whose first line is
- * `Subject: …`, and `<kind>.html`; and these by texts. Throws {@linkcode TemplateError}.
+ * Returns the built-in templates, overridden by the files of a folder (`<kind>.txt`, whose first line is `Subject: …`, and
+ * `<kind>.html`), and these by texts. Throws {@linkcode TemplateError}.
  */
 export async function loadTemplates(folder: string | null, texts: MailTexts = {}): Promise<Templates> {
   const templates = folder === null ? { ...builtInTemplates } : await templatesIn(folder);
@@ -44,7 +44,7 @@ export async function loadTemplates(folder: string | null, texts: MailTexts = {}
   return templates;
 }
 
-/** The template of a text alone: its HTML says the same. Throws {@linkcode TemplateError}. */
+/** Returns the template of a text; the HTML is derived from it. Throws {@linkcode TemplateError}. */
 export function templateOf(kind: MailKind, text: string): Template {
   const split = splitSubject(text, `of "${kind}"`);
   const template = { ...split, html: htmlOf(split.text) };
@@ -64,7 +64,7 @@ async function templatesIn(folder: string): Promise<Record<MailKind, Template>> 
   return templates;
 }
 
-/** The mail of a template. Values are escaped in HTML, and cannot add lines to the subject. */
+/** Renders a template. Values are escaped in HTML and cannot add header lines to the subject. */
 export function renderMail(template: Template, values: TemplateValues): Mail {
   const fill = (text: string, escape: (value: string) => string) =>
     text.replaceAll(PLACEHOLDER, (whole, name: string) => {
@@ -79,7 +79,7 @@ export function renderMail(template: Template, values: TemplateValues): Mail {
   };
 }
 
-/** Paragraphs, with the link to be pressed and the code to be seen. */
+/** Returns HTML paragraphs, with the link as a button and the code highlighted. */
 function htmlOf(text: string): string {
   const paragraphs = escapeHtml(text.replaceAll("\r\n", "\n").trim()).split(/\n(?:[ \t]*\n)+/).map((
     paragraph,
@@ -106,7 +106,7 @@ ${body}
 function splitSubject(file: string, name: string): { subject: string; text: string } {
   const match = /^\uFEFF?Subject:[ \t]*([^\r\n]+)\r?\n(?:\r?\n)?([^]*)$/.exec(file);
   if (!match) {
-    throw new TemplateError(`Cannot use the mail template ${name}: its first line must be "Subject: ..."`);
+    throw new TemplateError(`Invalid mail template ${name}: the first line must be "Subject: ..."`);
   }
   const [, subject = "", text = ""] = match;
   return { subject, text };
@@ -118,14 +118,14 @@ function checkPlaceholders(kind: MailKind, { subject, text, html }: Template): v
     const unknown = used.find((name) => !NAMES.some((known) => known === name));
     if (unknown !== undefined) {
       throw new TemplateError(
-        `Cannot use the mail template of "${kind}": its ${part} has {{${unknown}}}; there are ${
+        `Invalid mail template "${kind}": unknown placeholder {{${unknown}}} in the ${part}, expected ${
           NAMES.join(", ")
         }`,
       );
     }
     if (part !== "subject" && !used.includes("link") && !used.includes("code")) {
       throw new TemplateError(
-        `Cannot use the mail template of "${kind}": its ${part} has neither {{link}} nor {{code}}`,
+        `Invalid mail template "${kind}": the ${part} contains neither {{link}} nor {{code}}`,
       );
     }
   }
@@ -138,7 +138,7 @@ async function readOptional(path: string): Promise<string | null> {
     if (error instanceof Deno.errors.NotFound) return null;
     if (error instanceof Deno.errors.NotCapable) {
       throw new TemplateError(
-        `The server may not read "${path}": start it with the folder as --mail-templates`,
+        `Cannot read "${path}": start the server with the folder as --mail-templates`,
       );
     }
     throw error;

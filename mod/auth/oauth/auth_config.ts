@@ -1,50 +1,50 @@
-/** The file of `--auth-config`, or the same as a setting: who may be signed in with, and whose tokens are believed. */
+/** Parses `--auth-config` or the setting of the same name: sign-in providers and trusted issuers. */
 import { z } from "zod";
 import { discovery, KeySet, type TrustedIssuer } from "../issuers/mod.ts";
 import { endpoint, host, type PresetParts } from "./preset.ts";
 import type { Provider } from "./provider.ts";
 
-/** A file that cannot be used. The message names the field. */
+/** The configuration is invalid. The message names the field. */
 export class AuthConfigError extends Error {
   override readonly name = "AuthConfigError";
 }
 
-/** What a configuration makes. */
+/** The parsed configuration. */
 export interface Others {
-  /** By name, in the order of the file. */
+  /** By name, in configuration order. */
   readonly providers: ReadonlyMap<string, Provider>;
-  /** By the text of `iss`. */
+  /** By `iss`. */
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
 }
 
 export const nobody: Others = { providers: new Map(), issuers: new Map() };
 
-/** How secrets are read that the file only points at. Throws an error that says what is wrong. */
+/** Reads secrets that the configuration refers to. Throws an error that names the problem. */
 export type SecretSources = FileSources | SettingSources;
 
-/** Of a file: the operator's, who may read the machine. */
+/** For a file, written by the operator, who has access to the machine. */
 export interface FileSources {
   env(name: string): string | undefined;
-  /** Relative to the folder of the file. */
+  /** Relative to the folder of the configuration file. */
   readFile(path: string): Promise<string>;
 }
 
-/** Of a setting: an administrator's, who is shown neither the environment nor files by way of a provider of their own. */
+/** For a setting, written by an administrator, who must not be able to read the environment or files. */
 export interface SettingSources {
-  /** `null` for what was sealed under another key. */
+  /** `null` if the value was encrypted with another key. */
   unseal(sealed: string): string | null;
 }
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
 const fileSchema = z.strictObject({
-  /** For editors; says nothing here. */
+  /** For editors; ignored. */
   $schema: z.string().optional(),
   providers: z.record(z.string(), z.looseObject({ preset: z.string().optional() })).default({}),
   issuers: z.array(z.strictObject({
     issuer: endpoint,
     audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]),
-    /** Where its keys are, if it has no discovery document. */
+    /** URL of the keys, if the issuer has no discovery document. */
     keys: endpoint.optional(),
     hosts: z.array(host).max(10).default([]),
     linkByEmail: z.boolean().default(false),
@@ -53,24 +53,26 @@ const fileSchema = z.strictObject({
 
 type IssuerSettings = z.infer<typeof fileSchema>["issuers"][number];
 
-/** Reads the text of a configuration. Throws {@linkcode AuthConfigError}. */
+/** Parses a configuration. Throws {@linkcode AuthConfigError}. */
 export async function readAuthConfig(
   text: string,
   { sources, parts }: { readonly sources: SecretSources; readonly parts: PresetParts },
 ): Promise<Others> {
   const file = await checked(fileSchema, jsonOf(text), "");
-  // With the libraries they speak by: most servers have no provider, and nobody's first token waits for them.
+  // Loaded lazily: most servers have no providers, and no token should wait for the libraries.
   const [{ presets }] = await Promise.all([import("./presets/mod.ts"), import("jose")]);
   const providers = new Map<string, Provider>();
   for (const [name, { preset: presetName = name, ...settings }] of Object.entries(file.providers)) {
     if (!NAME.test(name)) {
-      throw new AuthConfigError(`providers.${name}: expected a name of small letters, digits and hyphens`);
+      throw new AuthConfigError(
+        `providers.${name}: expected a name of lower-case letters, digits and hyphens`,
+      );
     }
     const preset = presets.get(presetName);
     if (preset === undefined) {
       const at = presetName === name ? `providers.${name}` : `providers.${name}.preset`;
       throw new AuthConfigError(
-        `${at}: there is no preset "${presetName}"; there are ${[...presets.keys()].join(", ")}`,
+        `${at}: unknown preset "${presetName}", expected one of ${[...presets.keys()].join(", ")}`,
       );
     }
     const known = await checked(preset.settings(secretSchema(sources)), settings, `providers.${name}`);
@@ -79,7 +81,7 @@ export async function readAuthConfig(
   const issuers = new Map<string, TrustedIssuer>();
   for (const [at, settings] of file.issuers.entries()) {
     if (issuers.has(settings.issuer)) {
-      throw new AuthConfigError(`issuers.${at}.issuer: stands in the file twice`);
+      throw new AuthConfigError(`issuers.${at}.issuer: is configured twice`);
     }
     issuers.set(settings.issuer, trustedIssuer(settings, parts));
   }
@@ -96,12 +98,12 @@ function trustedIssuer(
   return { issuer, audience: [audience].flat(), linkByEmail, keys: new KeySet({ url, fetch, now }) };
 }
 
-/** A value that stands elsewhere: in a variable of the environment or a file of its own. */
+/** A reference to a value in an environment variable or a separate file. */
 function secretSchema(sources: SecretSources): z.ZodType<string> {
   return "unseal" in sources ? sealedSchema(sources) : referenceSchema(sources);
 }
 
-/** A value that an administrator entered as `{"secret": "..."}`, as it is stored. */
+/** The stored form of a value that an administrator entered as `{"secret": "..."}`. */
 function sealedSchema({ unseal }: SettingSources): z.ZodType<string> {
   const schema = z.strictObject({ sealed: z.string() });
   return z.unknown().transform((value, ctx) => {
@@ -112,7 +114,7 @@ function sealedSchema({ unseal }: SettingSources): z.ZodType<string> {
       ? 'expected {"secret": "…"}'
       : text === ""
       ? "the secret is empty"
-      : "the secret cannot be read any more: enter it again";
+      : "the secret cannot be decrypted: enter it again";
     ctx.addIssue({ code: "custom", message });
     return z.NEVER;
   });
@@ -122,7 +124,7 @@ function referenceSchema({ env, readFile }: FileSources): z.ZodType<string> {
   const refSchema = z.union(
     [
       z.strictObject({
-        env: z.string().regex(/^SYNCLINE_\w+$/, "expected a name that begins with SYNCLINE_"),
+        env: z.string().regex(/^SYNCLINE_\w+$/, "expected a name that starts with SYNCLINE_"),
       }),
       z.strictObject({ file: z.string().min(1) }),
     ],

@@ -1,10 +1,10 @@
-/** What a browser brings from a provider, on its way to the user it is to be linked with. */
+/** Stores the identity a browser returned with, until it is linked. */
 import { randomBytes } from "node:crypto";
 import type { AccountParts } from "../accounts.ts";
 import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system } from "../system_calls.ts";
 
-/** Keeps what a browser brought until it is confirmed. Returns what confirms it; `null` when the session has ended. */
+/** Stores the identity until it is confirmed. Returns the confirmation token; `null` if the session has ended. */
 export async function keepBrought(
   { calls, hasher, now }: AccountParts,
   { session, provider, identity }: {

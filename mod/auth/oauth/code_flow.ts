@@ -1,10 +1,10 @@
-/** The authorization code flow with PKCE, by the library (RFC 6749, RFC 7636, RFC 9207). */
+/** The authorization code flow with PKCE, using `openid-client` (RFC 6749, RFC 7636, RFC 9207). */
 import * as client from "openid-client";
 import { type BoundedFetch, isThisMachine, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { signatureAlgorithms } from "../issuers/mod.ts";
 import { type FlowSecrets, ProviderError, type Return } from "./provider.ts";
 
-/** How providers say that the person did not want to: the standard, and Apple. */
+/** Error codes of providers for a sign-in that the user cancelled: the standard's, and Apple's. */
 const SAID_NO: ReadonlySet<string> = new Set(["access_denied", "user_cancelled_authorize"]);
 
 export interface CodeFlowOptions {
@@ -12,14 +12,14 @@ export interface CodeFlowOptions {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
   readonly userinfoEndpoint?: string | undefined;
-  /** Whether every answer names its issuer in the parameter `iss`. */
+  /** Whether every response contains the parameter `iss`. */
   readonly answersNameIssuer?: boolean | undefined;
   readonly clientId: string;
   readonly clientAuth: client.ClientAuth;
   readonly fetch: BoundedFetch;
 }
 
-/** What the token endpoint answered. */
+/** Response of the token endpoint. */
 export interface Grant {
   readonly accessToken: string;
   readonly idToken: string | null;
@@ -43,13 +43,13 @@ export class CodeFlow {
       {},
       clientAuth,
     );
-    // Which hosts may be spoken to, for how long, and over what, is for the bounded fetch to decide.
+    // Allowed hosts, timeouts and schemes are enforced by the bounded fetch.
     if (isThisMachine(new URL(tokenEndpoint))) client.allowInsecureRequests(this.#configuration);
     this.#configuration[client.customFetch] = (url, init) => options.fetch(url, init as RequestInit);
     this.#configuration.timeout = undefined;
   }
 
-  /** Where a browser is sent. `further` parameters beside those of the flow. */
+  /** Returns the URL to redirect the browser to. `further` adds parameters. */
   async authorizationUrl(
     { callback, state, codeVerifier }: FlowSecrets,
     further: Readonly<Record<string, string>>,
@@ -63,7 +63,7 @@ export class CodeFlow {
     }).href;
   }
 
-  /** Exchanges the code. With an `expectedNonce` there has to be an ID token that has it. Throws `ProviderError`. */
+  /** Exchanges the code. With `expectedNonce`, the response must contain an ID token with it. Throws `ProviderError`. */
   async exchange(back: Return, { expectedNonce }: { readonly expectedNonce?: string } = {}): Promise<Grant> {
     const url = new URL(back.callback);
     url.search = back.parameters.toString();
@@ -79,7 +79,7 @@ export class CodeFlow {
     }
   }
 
-  /** The claims of the userinfo endpoint, which have to be about the same subject. Throws `ProviderError`. */
+  /** Returns the claims of the userinfo endpoint, which must have the same subject. Throws `ProviderError`. */
   async userinfo(
     accessToken: string,
     { subject }: { readonly subject: string },
@@ -92,15 +92,17 @@ export class CodeFlow {
   }
 }
 
-/** What the library or a request failed with, in our terms. */
+/** Converts an error of the library or of a request. */
 export function providerError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   if (error instanceof client.AuthorizationResponseError) {
     const code = SAID_NO.has(error.error) ? "access_denied" : "provider_error";
-    return new ProviderError(code, `The provider refused: ${printable(error.error)}`, { cause: error });
+    return new ProviderError(code, `The provider reported an error: ${printable(error.error)}`, {
+      cause: error,
+    });
   }
   if (error instanceof client.ResponseBodyError) {
-    return new ProviderError("provider_error", `The provider refused the code: ${printable(error.error)}`, {
+    return new ProviderError("provider_error", `The provider rejected the code: ${printable(error.error)}`, {
       cause: error,
     });
   }
@@ -111,12 +113,12 @@ export function providerError(error: unknown): ProviderError {
     return new ProviderError(code, one.message, { cause: error });
   }
   const reason = error instanceof Error ? error.message : "unknown";
-  return new ProviderError("provider_error", `The provider's answer cannot be used: ${printable(reason)}`, {
+  return new ProviderError("provider_error", `Invalid response from the provider: ${printable(reason)}`, {
     cause: error,
   });
 }
 
-/** What others wrote, cut so that it may stand in a log line. */
+/** Shortens and escapes external text for the log. */
 function printable(text: string): string {
   return text.slice(0, 200).replace(/[^\x20-\x7e]/g, "?");
 }

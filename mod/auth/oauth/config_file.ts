@@ -1,4 +1,4 @@
-/** Keeps what a configuration file says: read at the start, and again whenever it or a secret beside it changes. */
+/** Watches the configuration file: reads it at the start, and again when it or a secret file changes. */
 import { dirname, resolve } from "node:path";
 import type { Log } from "../../kit/log.ts";
 import { RecurringWork } from "../../kit/recurring_work.ts";
@@ -17,9 +17,9 @@ export class AuthConfigFile implements AsyncDisposable {
   readonly #options: AuthConfigFileOptions;
   readonly #watch: RecurringWork;
   #others: Others;
-  /** What was read last, the secrets' files included; told from what is there now by their times and sizes. */
+  /** Fingerprint of the files as read last, from modification times and sizes. */
   #state: string;
-  /** The secrets' files that were asked for. */
+  /** The secret files used. */
   #files: ReadonlySet<string>;
 
   private constructor(options: AuthConfigFileOptions, { others, files, state }: ReadConfig) {
@@ -30,11 +30,11 @@ export class AuthConfigFile implements AsyncDisposable {
     this.#watch = new RecurringWork({
       intervalMs: othersLimits.configPollMs,
       work: () => this.#look(),
-      onError: (error) => options.log("warn", `${options.path} could not be looked at`, { error }),
+      onError: (error) => options.log("warn", `${options.path} cannot be checked for changes`, { error }),
     });
   }
 
-  /** Throws {@linkcode AuthConfigError}, with the path, when the file cannot be used. */
+  /** Reads the file. Throws {@linkcode AuthConfigError} with the path if it is unusable. */
   static async open(options: AuthConfigFileOptions): Promise<AuthConfigFile> {
     return new AuthConfigFile(options, await read(options));
   }
@@ -43,7 +43,7 @@ export class AuthConfigFile implements AsyncDisposable {
     return this.#others;
   }
 
-  /** Looks at the file now; it is done every now and then anyway. */
+  /** Checks for changes now; also runs periodically. */
   look(): Promise<void> {
     return this.#watch.run();
   }
@@ -62,10 +62,10 @@ export class AuthConfigFile implements AsyncDisposable {
       this.#others = others;
       this.#files = files;
       this.#state = state;
-      log("info", `${path} was read again`, { providers: [...others.providers.keys()].join(",") });
+      log("info", `Reloaded ${path}`, { providers: [...others.providers.keys()].join(",") });
     } catch (error) {
       if (!(error instanceof AuthConfigError)) throw error;
-      log("error", `${error.message}. What it said before goes on to count`);
+      log("error", `${error.message}. The previous configuration stays in effect`);
     }
   }
 }
@@ -91,7 +91,7 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
       },
       parts,
     });
-    // Taken before the reading: an edit made meanwhile shows at the next look.
+    // Take the fingerprint before reading, so that an edit in between is detected by the next check.
     return {
       others,
       files,
@@ -99,7 +99,7 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
     };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new AuthConfigError(`${path} cannot be used: ${reason}`, { cause: error });
+    throw new AuthConfigError(`Cannot use ${path}: ${reason}`, { cause: error });
   }
 }
 
@@ -108,19 +108,19 @@ async function readSecret(path: string): Promise<string> {
     return await readSmall(path);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotCapable)) throw error;
-    throw new Error("it was not named when the server started: restart the server", { cause: error });
+    throw new Error("the server has no permission to read it: restart the server", { cause: error });
   }
 }
 
 async function readSmall(path: string): Promise<string> {
   const { size } = await Deno.stat(path);
   if (size > othersLimits.configBytesMax) {
-    throw new RangeError(`the file has more than ${othersLimits.configBytesMax} bytes`);
+    throw new RangeError(`the file is larger than ${othersLimits.configBytesMax} bytes`);
   }
   return await Deno.readTextFile(path);
 }
 
-/** A line for each file that changes with it. */
+/** One line for each file, which changes when the file does. */
 async function stateOf(paths: readonly string[]): Promise<string> {
   const lines = await Promise.all(paths.map(async (path) => {
     try {

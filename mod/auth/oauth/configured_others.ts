@@ -1,24 +1,24 @@
-/** Providers and issuers as they are configured now: by a file, by a text of the settings, or not at all. */
+/** The currently configured providers and issuers: from a file, from a setting, or none. */
 import type { Log } from "../../kit/log.ts";
 import { nobody, type Others, readAuthConfig } from "./auth_config.ts";
 import { AuthConfigFile } from "./config_file.ts";
 import type { PresetParts } from "./preset.ts";
 
-/** Where providers and issuers are said. */
+/** Source of the configuration. */
 export type AuthConfigPlace =
   | { readonly kind: "file"; readonly path: string }
-  /** Secrets in it are sealed. */
+  /** Secrets in it are encrypted. */
   | { readonly kind: "text"; readonly text: string };
 
 export interface ConfiguredOthersOptions {
   readonly env: (name: string) => string | undefined;
-  /** Opens a secret of the settings; `null` for one that was sealed under another key. */
+  /** Decrypts a secret of the setting; `null` if it was encrypted with another key. */
   readonly unseal: (sealed: string) => string | null;
   readonly parts: PresetParts;
   readonly log: Log;
 }
 
-/** What is asked for is made anew at each change; what was known of an issuer's keys goes with it. */
+/** Rebuilt at each change, together with the cached keys of issuers. */
 export class ConfiguredOthers implements AsyncDisposable {
   readonly #options: ConfiguredOthersOptions;
   #place: AuthConfigPlace | null = null;
@@ -42,7 +42,7 @@ export class ConfiguredOthers implements AsyncDisposable {
     return this.#source.others;
   }
 
-  /** From now on it is as this place says. Throws `AuthConfigError`, and changes nothing then. */
+  /** Switches to another source. Throws `AuthConfigError` without changing anything. */
   async use(place: AuthConfigPlace | null): Promise<void> {
     if (JSON.stringify(place) === JSON.stringify(this.#place)) return;
     const { env, parts, log } = this.#options;
@@ -54,7 +54,7 @@ export class ConfiguredOthers implements AsyncDisposable {
     if (before instanceof AuthConfigFile) await before[Symbol.asyncDispose]();
   }
 
-  /** Throws `AuthConfigError` for what could not be used. */
+  /** Validates a configuration. Throws `AuthConfigError`. */
   async tryOut(place: AuthConfigPlace | null): Promise<void> {
     if (place?.kind === "text") await this.#read(place);
   }

@@ -1,4 +1,4 @@
-/** How a signed-in user links further identities, without HTTP: actions of the service below `_auth`. */
+/** Links additional identities of a signed-in user, without HTTP: actions below `_auth`. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { Identity } from "../../functions/identity.ts";
@@ -19,7 +19,7 @@ export class Links {
     this.#signIns = signIns;
   }
 
-  /** Prepares a link. Who has the answer can begin it, but only the session that asked can finish it. */
+  /** Prepares a link. Anyone with the result can start it, but only the requesting session can finish it. */
   async start(
     { provider, redirectTo }: z.infer<typeof startLinkArgs>,
     identity: Identity,
@@ -38,7 +38,7 @@ export class Links {
     return { link };
   }
 
-  /** Links what the browser of the caller's session brought back. */
+  /** Links the identity that the browser of the caller's session returned with. */
   async finish(
     { token }: z.infer<typeof linkIdentityArgs>,
     identity: Identity,

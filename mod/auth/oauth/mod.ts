@@ -1,4 +1,4 @@
-/** Signing in with others, as the rest of accounts uses it. */
+/** Public API of provider sign-ins within accounts. */
 export { AuthConfigError, nobody, type Others, readAuthConfig } from "./auth_config.ts";
 export { AuthConfigFile } from "./config_file.ts";
 export { type AuthConfigPlace, ConfiguredOthers } from "./configured_others.ts";

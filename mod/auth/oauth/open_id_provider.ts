@@ -1,4 +1,4 @@
-/** A provider that says who came by an ID token (OpenID Connect Core 1.0). Presets are made of it. */
+/** A provider that identifies users by an ID token (OpenID Connect Core 1.0). Presets build on it. */
 import type { ClientAuth } from "openid-client";
 import { broughtBy, checkClaims, KeySet, type ReadToken, readToken, signatureFault } from "../issuers/mod.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
@@ -6,14 +6,14 @@ import { sameSecret } from "../tokens/token_hash.ts";
 import { CodeFlow, type Grant, providerError } from "./code_flow.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError, type Return } from "./provider.ts";
 
-/** Where an issuer is spoken to. */
+/** Endpoints of an issuer. */
 export interface OpenIdEndpoints {
   readonly authorization: string;
   readonly token: string;
   readonly keys: string;
   readonly userinfo?: string | undefined;
   readonly answersNameIssuer?: boolean | undefined;
-  /** Whether its token endpoint takes secrets in the body only. */
+  /** Whether the token endpoint only accepts client secrets in the body. */
   readonly secretInBody?: boolean | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface OpenIdProviderOptions {
   readonly linkByEmail: boolean;
   readonly fetch: BoundedFetch;
   readonly now: () => number;
-  /** What of the claims counts, where a provider differs from the standard. */
+  /** Selects the profile claims, if a provider differs from the standard. */
   readonly profile?: (claims: ReadToken["claims"]) => ReadToken["claims"];
 }
 
@@ -36,7 +36,7 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
   const keys = new KeySet({ url: async () => (await endpoints()).keys, fetch, now });
   let made: { readonly flow: CodeFlow; readonly of: OpenIdEndpoints } | null = null;
 
-  /** The flow at the endpoints of now. */
+  /** The flow with the current endpoints. */
   async function connect(): Promise<{ readonly flow: CodeFlow; readonly of: OpenIdEndpoints }> {
     const found = await endpoints().catch((error) => {
       throw providerError(error);
@@ -67,12 +67,12 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     return { identity: broughtBy({ claims }, { issuer, subject }), claims };
   }
 
-  /** The ID token, if it is the issuer's, for us, of now and of this sign-in. */
+  /** Verifies the ID token: issuer, signature, audience, expiry and nonce. */
   async function checked(text: string | null, { nonce }: FlowSecrets): Promise<ReadToken> {
     const token = text === null ? null : readToken(text, "id");
-    if (token === null) throw refused("it has no ID token that can be read");
+    if (token === null) throw refused("it contains no readable ID token");
     const { iss, aud, azp, nonce: given } = token.claims;
-    if (iss !== issuer) throw refused("the ID token is of another issuer");
+    if (iss !== issuer) throw refused("the ID token has another issuer");
     const fault = await signatureFault(token, keys).catch((error) => {
       throw error instanceof OutgoingError ? providerError(error) : error;
     });
@@ -84,12 +84,12 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
       throw refused("the ID token is for another client");
     }
     if (typeof given !== "string" || !sameSecret(given, nonce)) {
-      throw refused("the ID token is of another sign-in");
+      throw refused("the ID token belongs to another sign-in");
     }
     return token;
   }
 
-  /** Claims that many issuers leave out of the ID token are asked for. */
+  /** Fetches the userinfo claims that many issuers omit from the ID token. */
   async function completed(
     { token, grant, flow, of, subject }: {
       readonly token: ReadToken;
@@ -102,7 +102,7 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     if (of.userinfo === undefined || token.claims["email"] !== undefined) return token.claims;
     const told = await flow.userinfo(grant.accessToken, { subject });
     const { email, email_verified } = told;
-    // Both from one source: that an address was verified says nothing of another one.
+    // Take both from one source: a verified flag only applies to the address next to it.
     return { ...told, ...token.claims, email, email_verified };
   }
 
@@ -122,5 +122,5 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
 }
 
 function refused(reason: string): ProviderError {
-  return new ProviderError("provider_error", `The provider's answer cannot be used: ${reason}`);
+  return new ProviderError("provider_error", `Invalid response from the provider: ${reason}`);
 }

@@ -1,30 +1,30 @@
-/** What a preset is: the settings it takes, and the provider it makes of them. */
+/** A preset: the settings it accepts, and the provider it creates from them. */
 import { z } from "zod";
 import type { BoundedFetch } from "../outgoing/bounded_fetch.ts";
 import { boundedFetch, isThisMachine } from "../outgoing/bounded_fetch.ts";
 import type { Provider } from "./provider.ts";
 
-/** What every preset gets. */
+/** Dependencies of every preset. */
 export interface PresetParts {
   readonly now: () => number;
-  /** A fetch that reaches the hosts of these URLs, and hosts named besides. */
+  /** Returns a fetch that is restricted to the hosts of these URLs and the additional hosts. */
   readonly fetchFrom: (urls: readonly string[], hosts?: readonly string[]) => BoundedFetch;
 }
 
 export interface Preset<Settings extends z.ZodType = z.ZodType> {
-  /** `secret` reads a value that does not stand in the file itself. */
+  /** `secret` resolves a value that the configuration refers to. */
   readonly settings: (secret: z.ZodType<string>) => Settings;
   readonly open: (settings: z.output<Settings>, parts: PresetParts) => Provider;
-  /** Whether its providers send browsers back with a form. */
+  /** Whether its providers respond with a form post. */
   readonly formPost?: boolean;
 }
 
-/** Keeps the types of a preset's settings together. */
+/** Helper for type inference. */
 export function preset<Settings extends z.ZodType>(parts: Preset<Settings>): Preset<Settings> {
   return parts;
 }
 
-/** The parts of presets, over this fetch. */
+/** Building blocks of presets, based on this fetch. */
 export function presetParts(
   { now, fetch, requestMs }: {
     readonly now: () => number;
@@ -43,14 +43,14 @@ export function presetParts(
   };
 }
 
-/** An address of a provider: https, or on this machine. */
+/** A provider URL: https, or http on this machine. */
 export const endpoint: z.ZodType<string> = z.string().refine((text) => {
   const url = URL.parse(text);
   return url !== null && url.username === "" && url.hash === "" &&
     (url.protocol === "https:" || (url.protocol === "http:" && isThisMachine(url)));
-}, "expected an https address");
+}, "expected an https URL");
 
-/** A host, with its port unless that is 443. */
+/** A host, with its port unless it is 443. */
 export const host: z.ZodType<string> = z.string().regex(
   /^[a-z0-9.-]+(?::\d{1,5})?$/,
   "expected a host such as id.example.com",
@@ -58,7 +58,7 @@ export const host: z.ZodType<string> = z.string().regex(
 
 const shortText = z.string().min(1).max(500);
 
-/** What an app has at every provider. */
+/** The client settings at every provider. */
 export function appSettings(secret: z.ZodType<string>) {
   return {
     clientId: shortText,

@@ -1,41 +1,41 @@
-/** What a provider is to the flow: an address to send a browser to, and somebody who says who came back. */
+/** The provider port: where to redirect a browser, and who returned. */
 import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 
-/** The secrets of one sign-in. None is stored: they follow from its state and the server's key. */
+/** Secrets of one sign-in. Not stored: they are derived from the state and the server's key. */
 export interface FlowSecrets {
-  /** Where the provider sends the browser back to. */
+  /** Callback URL of the provider. */
   readonly callback: string;
   readonly state: string;
   readonly codeVerifier: string;
   readonly nonce: string;
 }
 
-/** What the browser brought back. */
+/** Parameters the browser returned with. */
 export interface Return extends FlowSecrets {
   readonly parameters: URLSearchParams;
 }
 
-/** Who came back, and what else is said of them. */
+/** The identity that returned, with additional claims. */
 export interface Identified {
   readonly identity: BroughtIdentity;
-  /** As the provider has them: the app may look at them, nothing is decided by them here. */
+  /** Raw claims of the provider for the app's hooks; nothing is decided by them. */
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 export interface Provider {
-  /** Whether it answers with a form that the browser posts. */
+  /** Whether it responds with a form that the browser posts. */
   readonly formPost: boolean;
-  /** Whether a user with the same address, verified on both sides, is the same person. */
+  /** Whether to link a user with the same address, if both sides have verified it. */
   readonly linkByEmail: boolean;
-  /** Where a sign-in begins. Throws {@linkcode ProviderError}. */
+  /** Returns the URL of a new sign-in. Throws {@linkcode ProviderError}. */
   authorizationUrl(flow: FlowSecrets): Promise<string>;
-  /** Who came back. Throws {@linkcode ProviderError}. */
+  /** Returns the identity that returned. Throws {@linkcode ProviderError}. */
   identify(back: Return): Promise<Identified>;
 }
 
 export type ProviderErrorCode = "access_denied" | "provider_error" | "provider_unavailable";
 
-/** A sign-in that a provider refused, or whose answer is not believed. The message is for the log, without secrets. */
+/** The provider refused a sign-in, or its response is invalid. The message is for the log and contains no secrets. */
 export class ProviderError extends Error {
   override readonly name = "ProviderError";
   readonly code: ProviderErrorCode;

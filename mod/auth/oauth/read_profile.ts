@@ -1,11 +1,11 @@
-/** Profiles of providers that have no ID tokens. */
+/** Reads profiles of providers without ID tokens. */
 import type { z } from "zod";
 import { readJson } from "../issuers/mod.ts";
 import type { BoundedFetch } from "../outgoing/bounded_fetch.ts";
 import { providerError } from "./code_flow.ts";
 import { ProviderError } from "./provider.ts";
 
-/** What an endpoint tells of whoever the access token is of. Throws `ProviderError`. */
+/** Returns the profile of the access token's owner. Throws `ProviderError`. */
 export async function readProfile<Schema extends z.ZodType>(
   { fetch, url, accessToken, schema }: {
     readonly fetch: BoundedFetch;
@@ -29,6 +29,6 @@ export async function readProfile<Schema extends z.ZodType>(
   if (profile.success) return profile.data;
   throw new ProviderError(
     "provider_error",
-    `The profile is not one: ${profile.error.issues[0]?.path.join(".")}`,
+    `The profile is not valid: ${profile.error.issues[0]?.path.join(".")}`,
   );
 }

@@ -1,4 +1,4 @@
-/** `/api/auth/oauth`: to a provider and back (contract: Auth endpoints). */
+/** `/api/auth/oauth`: redirects to a provider and the callbacks (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { requestSearch } from "../../kit/request_path.ts";
@@ -11,14 +11,14 @@ import { noStateCookie, stateCookie, stateOf } from "./state_cookie.ts";
 export interface OAuthRoutesOptions {
   readonly signIns: SignIns;
   readonly requester: (c: Context) => Requester;
-  /** Address of this server for the browser that sent a request. */
+  /** Origin of this server for the browser that sent a request. */
   readonly originOf: (c: Context) => string;
-  /** Told how each return from a provider ended, as the status that an answer without a redirect would have. */
+  /** Called after each callback with the status the response would have without the redirect. */
   readonly onFinish?: (status: number) => void;
 }
 
 const UNKNOWN_STATE =
-  "This sign-in is not under way in this browser: it took too long, or it was finished before. Try again.\n";
+  "This sign-in is not pending in this browser: it expired or was already finished. Try again.\n";
 
 export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRoutesOptions): Hono {
   const app = new Hono();
@@ -44,7 +44,7 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
   }
 
   app.use("*", async (c, next) => {
-    // What is done here is done once: asking what would be the answer is no question.
+    // The callback has side effects, so HEAD is not allowed.
     if (c.req.method === "HEAD") throw new MethodNotAllowedError("GET");
     await next();
     c.header("Referrer-Policy", "no-referrer");

@@ -1,4 +1,4 @@
-/** Signing in with a provider, from the first redirect to the last, without HTTP (contract: Codes and OAuth flows). */
+/** Provider sign-ins from the first redirect to the last, without HTTP (contract: Codes and OAuth flows). */
 import { randomBytes } from "node:crypto";
 import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
@@ -14,34 +14,34 @@ import { keepBrought } from "./brought.ts";
 
 export interface SignInsOptions {
   readonly parts: AccountParts;
-  /** By name, as the configuration has them now. */
+  /** The currently configured providers by name. */
   readonly providers: () => ReadonlyMap<string, Provider>;
   readonly log: Log;
 }
 
-/** A browser about to be sent to a provider. */
+/** A browser to redirect to a provider. */
 export interface Departure {
   readonly location: string;
-  /** For the cookie. */
+  /** Value of the state cookie. */
   readonly state: string;
 }
 
-/** What a browser brought back from a provider. */
+/** The request with which a browser returns. */
 export interface Arrival {
   readonly provider: string;
   readonly parameters: URLSearchParams;
-  /** The state in the browser's cookie. */
+  /** State from the browser's cookie. */
   readonly cookie: string | null;
 }
 
-/** What becomes of a sign-in; the values go into the fragment of the app's URL. */
+/** Result of a sign-in, passed in the fragment of the app's URL. */
 type Result = Readonly<Record<string, string>>;
 
-/** A sign-in that is over. */
+/** A finished sign-in. */
 export interface Ended {
-  /** Where in the app the browser goes, with what became of it in the fragment. */
+  /** The app's URL with the result in the fragment. */
   readonly location: string;
-  /** What the status of the answer would be if it were none that leads on. */
+  /** The status the response would have without the redirect. */
   readonly status: number;
 }
 
@@ -62,11 +62,11 @@ export class SignIns {
   /** Throws `not_found`. */
   provider(name: string): Provider {
     const provider = this.#options.providers().get(name);
-    if (provider === undefined) throw new ServiceError("not_found", "There is no such provider");
+    if (provider === undefined) throw new ServiceError("not_found", "The provider does not exist");
     return provider;
   }
 
-  /** Whether browsers come back from it with a form, whether it is set up or not. */
+  /** Whether a provider responds with a form post, even if it is not configured. */
   async answersWithForm(name: string): Promise<boolean> {
     const provider = this.#options.providers().get(name);
     if (provider !== undefined) return provider.formPost;
@@ -75,14 +75,14 @@ export class SignIns {
   }
 
   /**
-   * Begins a sign-in. `origin`: address of this server, to which the provider sends the browser back. Throws `not_found`,
-   * `invalid_redirect`, `invalid_code` (of a link), `rate_limited`.
+   * Starts a sign-in. `origin` is the origin of this server for the provider's callback. Throws `not_found`,
+   * `invalid_redirect`, `invalid_code` (for a link), `rate_limited`.
    */
   async begin(
     { provider: name, redirectTo, link, origin }: {
       readonly provider: string;
       readonly redirectTo: string | undefined;
-      /** What a signed-in user was given to begin a link with, instead of a `redirectTo`. */
+      /** Token of a prepared link, instead of a `redirectTo`. */
       readonly link: string | undefined;
       readonly origin: string;
     },
@@ -90,7 +90,7 @@ export class SignIns {
   ): Promise<Departure | { readonly failed: string }> {
     const { calls, hasher, limits, now, redirects } = this.#options.parts;
     const provider = this.provider(name);
-    // Of a link the page was chosen when it was prepared.
+    // The redirect of a link was chosen when it was prepared.
     let target = redirects.resolve(link === undefined ? redirectTo : undefined);
     limits.beginFlow(requester.client);
     const state = link ?? randomBytes(32).toString("base64url");
@@ -114,16 +114,16 @@ export class SignIns {
     }
   }
 
-  /** Finishes a sign-in; `null` when this browser has no such one under way. Throws `rate_limited`. */
+  /** Finishes a sign-in; `null` if it is not pending in this browser. Throws `rate_limited`. */
   async finish(arrival: Arrival, requester: Requester): Promise<Ended | null> {
     const { calls, hasher, limits, now } = this.#options.parts;
     limits.finishFlow(requester.client);
-    // Of a provider that is not set up no sign-in is under way.
+    // A provider that is not configured has no pending sign-ins.
     const provider = this.#options.providers().get(arrival.provider);
     if (provider === undefined) return null;
     const [state, ...more] = arrival.parameters.getAll("state");
     if (state === undefined || more.length > 0 || !STATE.test(state)) return null;
-    // Before anything is looked up: who does not have the cookie can end nobody's sign-in.
+    // Check the cookie first, so that nobody can consume the sign-in of another browser.
     if (arrival.cookie === null || !sameSecret(arrival.cookie, state)) return null;
     const flow = await calls.mutate(system.takeFlow, {
       stateHash: hasher.hash("flow", state),
@@ -156,7 +156,7 @@ export class SignIns {
       const brought = { session: flow.linkFor, provider: arrival.provider, identity };
       const token = await keepBrought(this.#options.parts, brought);
       if (token === null) {
-        throw new ServiceError("session_expired", "The session that asked for the link has ended");
+        throw new ServiceError("session_expired", "The session that requested the link has ended");
       }
       return { svc_link_token: token };
     }
@@ -185,22 +185,22 @@ export class SignIns {
     };
   }
 
-  /** What the app is told of a sign-in that failed; what the provider wrote stays in the log. */
+  /** The error passed to the app. Details from the provider are only logged. */
   #failure(error: unknown, provider: string): Result {
     if (error instanceof ServiceError || error instanceof UserError) {
       return { svc_error: error.code, svc_error_description: error.message };
     }
     const { log } = this.#options;
     if (error instanceof ProviderError) {
-      if (error.code !== "access_denied") log("warn", `Signing in with ${provider} failed: ${error.message}`);
+      if (error.code !== "access_denied") log("warn", `Sign-in with ${provider} failed: ${error.message}`);
       return { svc_error: error.code, svc_error_description: serviceErrors[error.code][1] };
     }
-    log("error", `Signing in with ${provider} failed`, { error });
+    log("error", `Sign-in with ${provider} failed`, { error });
     return { svc_error: "internal", svc_error_description: serviceErrors.internal[1] };
   }
 }
 
-/** What of the claims the app gets to see: those that come first, as many as there is room for. */
+/** Returns the claims for the app, up to the limit. */
 function boundedClaims(claims: Identified["claims"]): Record<string, unknown> {
   let left = othersLimits.claimsCharsMax;
   const kept = Object.entries(claims).filter(([name, value]) => {
@@ -221,7 +221,7 @@ export function callbackOf(origin: string, provider: string): string {
   return `${origin}/api/auth/oauth/${provider}/callback`;
 }
 
-/** The secrets follow from the state and a key that never leaves the server: the state alone gives none of them away. */
+/** Derives the secrets from the state and the server's key; the state alone reveals none of them. */
 function secretsOf(
   hasher: TokenHasher,
   { state, callback }: Pick<FlowSecrets, "state" | "callback">,

@@ -1,4 +1,4 @@
-/** A client secret that is no fixed text but a token signed with the app's key (ES256), made anew before it ends. */
+/** A client secret that is a token signed with the app's key (ES256), renewed before it expires. */
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import type { z } from "zod";
 import { othersLimits } from "../limits.ts";
@@ -23,7 +23,7 @@ export class SignedClientSecret {
   async get(): Promise<string> {
     const now = this.#options.now();
     if (this.#current === null || now >= this.#current.renewAt) {
-      // Made anew when half its time is over: one that was handed out just before goes on being valid for long.
+      // Renewed at half of its lifetime, so that a returned secret remains valid long enough.
       this.#current = { text: await this.#sign(now), renewAt: now + othersLimits.clientSecretMs / 2 };
     }
     return this.#current.text;
@@ -43,14 +43,14 @@ export class SignedClientSecret {
   }
 }
 
-/** For a schema: the key of a PEM text, which has to be on the curve that ES256 signs with. */
+/** Schema of a PEM key on the curve of ES256. */
 export function privateKey(text: string, ctx: z.RefinementCtx): KeyObject {
   try {
     const key = createPrivateKey(text);
     if (key.asymmetricKeyDetails?.namedCurve === "prime256v1") return key;
   } catch {
-    // What is wrong with the text is not told: it is a secret.
+    // Do not describe the problem: the text is a secret.
   }
-  ctx.addIssue({ code: "custom", message: "expected a private key on the curve P-256, as a PEM text" });
+  ctx.addIssue({ code: "custom", message: "expected a PEM private key on the curve P-256" });
   return undefined as never;
 }

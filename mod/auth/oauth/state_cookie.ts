@@ -1,28 +1,28 @@
-/** The cookie that ties a sign-in to the browser that began it (contract: Auth endpoints). */
+/** The cookie that binds a sign-in to the browser that started it (contract: Auth endpoints). */
 import { othersLimits } from "../limits.ts";
 
 const NAME = "svc_oauth_state";
-/** Sent to the callbacks only, and to where it is set. */
+/** Path of the cookie: the callbacks, and the route that sets it. */
 const PATH = "/api/auth/oauth";
 
 export interface CookieOptions {
-  /** Whether browsers reach this server over https. */
+  /** Whether browsers use https. */
   readonly secure: boolean;
-  /** Whether the provider's answer is a form that is posted from its pages. */
+  /** Whether the provider responds with a cross-site form post. */
   readonly formPost: boolean;
 }
 
-/** The header that sets it. */
+/** The header that sets the cookie. */
 export function stateCookie(state: string, options: CookieOptions): string {
   return `${NAME}=${state}; ${attributes(options, othersLimits.flowMs / 1000)}`;
 }
 
-/** The header that takes it away. */
+/** The header that deletes the cookie. */
 export function noStateCookie(options: CookieOptions): string {
   return `${NAME}=; ${attributes(options, 0)}`;
 }
 
-/** The state in a `Cookie` header; `null` when there is none, or more than one: then somebody has added theirs. */
+/** Returns the state from a `Cookie` header; `null` if it is absent or ambiguous, which suggests an injected cookie. */
 export function stateOf(header: string | undefined): string | null {
   const states = (header ?? "").split(";").map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${NAME}=`)).map((pair) => pair.slice(NAME.length + 1));
@@ -30,7 +30,7 @@ export function stateOf(header: string | undefined): string | null {
 }
 
 function attributes({ secure, formPost }: CookieOptions, seconds: number): string {
-  // A form posted from elsewhere brings cookies along only if they are for all sites, and browsers take such over https only.
+  // A cross-site form post only carries cookies with SameSite=None, which browsers accept over https only.
   const sameSite = formPost && secure ? "None" : "Lax";
   return `Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure ? "; Secure" : ""}`;
 }

@@ -1,13 +1,13 @@
 /**
- * Requests to providers and issuers: to the hosts of the configuration only, over https, without following redirects,
- * and bounded in time and size. A document of theirs that names another host leads nowhere.
+ * Requests to providers and issuers: restricted to configured hosts over https, without redirects, and bounded in time and
+ * size. A host named by a remote document is never contacted unless it is configured.
  */
 import { othersLimits } from "../limits.ts";
 
-/** A request that was not made, or an answer that is not used. The message may stand in the log; no secret is in it. */
+/** A request was refused or its response is unusable. The message may be logged; it contains no secrets. */
 export class OutgoingError extends Error {
   override readonly name = "OutgoingError";
-  /** Whether the other side answered, though not with what was asked for. */
+  /** Whether a response was received. */
   readonly answered: boolean;
 
   constructor(
@@ -20,7 +20,7 @@ export class OutgoingError extends Error {
 }
 
 export interface BoundedFetchOptions {
-  /** Hosts that may be reached, with their ports unless these are the scheme's. */
+  /** Allowed hosts, with ports unless they are the default of the scheme. */
   readonly hosts: ReadonlySet<string>;
   readonly fetch?: typeof fetch;
   readonly requestMs?: number;
@@ -29,7 +29,7 @@ export interface BoundedFetchOptions {
 
 export type BoundedFetch = (url: string, init?: RequestInit) => Promise<Response>;
 
-/** A fetch for one provider or issuer. Its answers are read already. Throws {@linkcode OutgoingError}. */
+/** Returns a fetch for one provider or issuer. Responses are already read. Throws {@linkcode OutgoingError}. */
 export function boundedFetch(
   {
     hosts,
@@ -42,7 +42,7 @@ export function boundedFetch(
   return async (text, { signal: _signal, ...init } = {}) => {
     const url = allowed(text, hosts);
     if (running >= othersLimits.requestsAtOnceMax) {
-      throw new OutgoingError(`Too many requests to ${url.host} at once`);
+      throw new OutgoingError(`Too many concurrent requests to ${url.host}`);
     }
     const over = new AbortController();
     const timer = setTimeout(() => over.abort(), requestMs);
@@ -52,7 +52,7 @@ export function boundedFetch(
       return await readWhole(response, { url, answerBytesMax });
     } catch (error) {
       if (error instanceof OutgoingError) throw error;
-      const reason = over.signal.aborted ? `no answer within ${requestMs} ms` : "the request failed";
+      const reason = over.signal.aborted ? `no response within ${requestMs} ms` : "the request failed";
       throw new OutgoingError(`${url.host}: ${reason}`, { cause: error });
     } finally {
       running--;
@@ -61,7 +61,7 @@ export function boundedFetch(
   };
 }
 
-/** Whether requests to it may go unencrypted: they do not leave this machine. */
+/** Whether plain http is allowed, because requests do not leave this machine. */
 export function isThisMachine(url: URL): boolean {
   const { hostname } = url;
   return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
@@ -69,13 +69,13 @@ export function isThisMachine(url: URL): boolean {
 
 function allowed(text: string, hosts: ReadonlySet<string>): URL {
   const url = URL.parse(text);
-  if (url === null) throw new OutgoingError("Cannot send a request to what is no URL");
+  if (url === null) throw new OutgoingError("Cannot send a request: invalid URL");
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url))) {
     throw new OutgoingError(`Cannot send a request to ${url.host} over ${url.protocol.slice(0, -1)}`);
   }
-  if (!hosts.has(url.host)) throw new OutgoingError(`${url.host} is no host of the configuration`);
+  if (!hosts.has(url.host)) throw new OutgoingError(`${url.host} is not a configured host`);
   if (url.username !== "" || url.password !== "") {
-    throw new OutgoingError(`Cannot send a password in the address of ${url.host}`);
+    throw new OutgoingError(`Cannot send a request to ${url.host}: the URL contains credentials`);
   }
   return url;
 }
@@ -87,7 +87,7 @@ async function readWhole(
   const { status, headers } = response;
   if (status >= 300 && status < 400) {
     await response.body?.cancel();
-    throw new OutgoingError(`${url.host} answered with a redirect, which is not followed`);
+    throw new OutgoingError(`${url.host} responded with a redirect, which is not followed`);
   }
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
@@ -95,7 +95,7 @@ async function readWhole(
     bytes += chunk.length;
     if (bytes > answerBytesMax) {
       // Leaving the loop cancels the body.
-      throw new OutgoingError(`${url.host} answered with more than ${answerBytesMax} bytes`);
+      throw new OutgoingError(`${url.host} responded with more than ${answerBytesMax} bytes`);
     }
     chunks.push(chunk);
   }

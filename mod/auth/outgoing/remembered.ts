@@ -1,14 +1,14 @@
 /**
- * A document of a provider or issuer that is kept, renewed when it is old, and asked for ever more seldom while it cannot
- * be had. Who asks for an old one waits a moment for its successor, not for as long as the other side may take.
+ * A cached document of a provider or issuer. Renewed when it is old, with exponential backoff while renewal fails. A caller
+ * with an old value waits briefly for the new one instead of for the full timeout.
  */
 import { othersLimits } from "../limits.ts";
 
 export interface RememberedOptions<Value> {
   readonly load: () => Promise<Value>;
-  /** A value is renewed when it is older than this. */
+  /** Age after which the value is renewed. */
   readonly freshMs: number;
-  /** While it cannot be renewed a value is used up to this age. */
+  /** Maximum age of the value while it cannot be renewed. */
   readonly staleMsMax: number;
   readonly now: () => number;
 }
@@ -16,7 +16,7 @@ export interface RememberedOptions<Value> {
 export class Remembered<Value> {
   readonly #options: RememberedOptions<Value>;
   #known: { readonly value: Value; readonly at: number } | null = null;
-  /** The one request under way, and what settles when nobody who has an old value need wait for it any longer. */
+  /** The running request, and a promise that settles when callers with an old value stop waiting. */
   #loading: { readonly value: Promise<Value>; readonly patience: Promise<void> } | null = null;
   #loads = 0;
   #failures = 0;
@@ -27,7 +27,7 @@ export class Remembered<Value> {
     this.#options = options;
   }
 
-  /** Rejects with what the last attempt failed with, without another one while it is too early for that. */
+  /** Rejects with the error of the last attempt during the backoff. */
   async get(): Promise<Value> {
     const { freshMs, staleMsMax, now } = this.#options;
     const known = this.#known;
@@ -41,17 +41,17 @@ export class Remembered<Value> {
     }
   }
 
-  /** Values that came so far. */
+  /** Number of values received. */
   get loads(): number {
     return this.#loads;
   }
 
-  /** Whether a value is on its way. */
+  /** Whether a request is running. */
   get loading(): boolean {
     return this.#loading !== null;
   }
 
-  /** Like `get`, but of a value that is asked for now or on its way already, if one is to be had. */
+  /** Like `get`, but returns a value requested now or already in flight, if possible. */
   async getNew(): Promise<Value> {
     try {
       return await this.#renew();
@@ -65,10 +65,10 @@ export class Remembered<Value> {
     return this.#loadOnce().value;
   }
 
-  /** The new value if it comes soon, else the old one. The request goes on, and others who ask do not wait for it anew. */
+  /** Returns the new value if it arrives soon, otherwise the old one. The request continues. */
   async #renewOr(old: Value): Promise<Value> {
     const renewed = this.#renew();
-    // Whether anybody still waits for it or not: that it failed is remembered.
+    // Even if no caller waits any longer, the failure is recorded.
     renewed.catch(() => {});
     if (this.#loading === null) return await renewed;
     return await Promise.race([renewed, this.#loading.patience.then(() => old)]);

@@ -1,22 +1,22 @@
-/** Password hashes: argon2id as PHC strings, computed outside the main thread, a few at a time. */
+/** Password hashes: argon2id PHC strings, computed off the main thread with bounded concurrency. */
 import { Buffer } from "node:buffer";
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
-/** Cost of an argon2id hash. */
+/** Cost parameters of an argon2id hash. */
 export interface Argon2Cost {
   readonly memoryKiB: number;
   readonly passes: number;
   readonly lanes: number;
 }
 
-/** OWASP's advice for argon2id with the least memory that is still recommended. */
+/** OWASP's recommended argon2id parameters with the least memory. */
 export const currentCost: Argon2Cost = { memoryKiB: 19_456, passes: 2, lanes: 1 };
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** What a stored hash may cost at most: a hash brought in by an import must not be able to stop the server. */
+/** Maximum accepted cost of a stored hash, because an imported hash must not be able to stall the server. */
 const COST_MAX: Argon2Cost = { memoryKiB: 262_144, passes: 16, lanes: 16 };
 const PHC =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{16,86})$/;
@@ -33,12 +33,12 @@ interface ParsedHash {
   readonly hash: Uint8Array<ArrayBuffer>;
 }
 
-/** Hashes and checks passwords. What it cannot do now waits in a bounded queue; beyond it `overloaded` is thrown. */
+/** Computes and verifies password hashes. Excess work waits in a bounded queue; beyond it, throws `overloaded`. */
 export class PasswordHasher {
   readonly #cost: Argon2Cost;
   readonly #atOnceMax: number;
   readonly #queuedMax: number;
-  /** Hash of a password nobody knows, checked where there is no account, so that it takes as long as where there is one. */
+  /** Hash of a random password, verified for unknown accounts so that the timing is the same. */
   readonly #dummy: string;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -56,7 +56,7 @@ export class PasswordHasher {
     this.#dummy = phcText({ cost, salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) });
   }
 
-  /** The PHC string to store for a password. */
+  /** Returns the PHC string of a password. */
   async hash(password: string): Promise<string> {
     const salt = new Uint8Array(randomBytes(SALT_BYTES));
     const hash = await this.#derive(password, { cost: this.#cost, salt, bytes: HASH_BYTES });
@@ -64,8 +64,8 @@ export class PasswordHasher {
   }
 
   /**
-   * Whether a password has this hash. With `stored` null it never has, and the answer takes as long.
-   * `password` null, a password that cannot be anybody's, is treated alike.
+   * Whether a password matches a hash. With `stored` null the result is false after the same time. `password` null represents
+   * a password that cannot be valid and is treated alike.
    */
   async verify(password: string | null, stored: string | null): Promise<boolean> {
     const parsed = stored === null ? null : parsePhc(stored);
@@ -75,7 +75,7 @@ export class PasswordHasher {
     return same && parsed !== null && password !== null;
   }
 
-  /** Whether a stored hash costs less than today's, and is to be replaced while the password is at hand. */
+  /** Whether a stored hash costs less than the current parameters and should be replaced at sign-in. */
   needsRehash(stored: string): boolean {
     const parsed = parsePhc(stored);
     if (parsed === null) return true;
@@ -90,7 +90,7 @@ export class PasswordHasher {
     await this.#enter();
     try {
       const key = await crypto.subtle.importKey(
-        // The type library does not know the argon2 forms of WebCrypto yet.
+        // The type library lacks the argon2 parameters of WebCrypto.
         "raw-secret" as "raw",
         new TextEncoder().encode(password),
         { name: "Argon2id" },
@@ -116,7 +116,7 @@ export class PasswordHasher {
 
   #leave(): void {
     const next = this.#waiting.shift();
-    // The place goes over to whoever waited longest.
+    // Hand the slot to the longest waiting task.
     if (next) next();
     else this.#running--;
   }

@@ -1,9 +1,9 @@
-/** What may be a password (AE15). */
+/** Password rules (AE15). */
 import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
 /**
- * The form of a password that is hashed: the same characters typed on two systems give the same bytes.
+ * Returns the normalized password to hash, so that the same characters have the same bytes on every system.
  * Throws `weak_password` under 8 characters and `invalid_password` over 256, counted in code points.
  */
 export function checkedPassword(password: string): string {
@@ -13,7 +13,7 @@ export function checkedPassword(password: string): string {
   return normalized;
 }
 
-/** Like {@linkcode checkedPassword} for a password somebody signs in with: `null` when it cannot be anybody's. */
+/** Like {@linkcode checkedPassword} for a sign-in: returns `null` if the password cannot be valid. */
 export function normalizedPassword(password: string): string | null {
   if (!password.isWellFormed()) return null;
   const normalized = password.normalize("NFC");

@@ -4,7 +4,7 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "no
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 
-/** What an access token says. Times are in seconds since the epoch. */
+/** Claims of an access token. Times are in seconds since the epoch. */
 export interface AccessClaims {
   /** User id, or admin id when `adm` is true. */
   readonly sub: string;
@@ -13,11 +13,11 @@ export interface AccessClaims {
   readonly adm?: true;
   readonly iat: number;
   readonly exp: number;
-  /** Tells tokens of one session and second apart; tokens of earlier versions of the server have none. */
+  /** Makes tokens of one session and second unique; absent in tokens of earlier versions. */
   readonly jti?: string;
 }
 
-/** Why an access token is refused: the contract's AuthError texts. */
+/** Reasons to refuse an access token: the contract's `AuthError` texts. */
 export type AccessTokenError =
   | "malformed access token"
   | "invalid access token signature"
@@ -61,7 +61,7 @@ export class AccessTokens {
   }
 
   /**
-   * Checks header, signature, issuer, type and expiry; whether the session still exists is for the caller to find out.
+   * Verifies header, signature, issuer, type and expiry. The caller checks that the session exists.
    * `now`: milliseconds since the epoch.
    */
   verify(token: string, now: number): AccessTokenCheck {
@@ -70,12 +70,12 @@ export class AccessTokens {
     return checked;
   }
 
-  /** The claims of a token that was signed here, whether it has expired or not. */
+  /** Returns the claims of a token signed by this server, expired or not. */
   open(token: string): AccessTokenCheck {
     const parts = tokenParts(token);
     const header = parts && headerSchema.safeParse(decodeJson(parts.header));
     if (!parts || !header?.success || header.data.alg !== "HS256") return refused("malformed access token");
-    // Compared as text: the last character has two bits to spare, and one token has one spelling.
+    // Compare as text: the last base64url character has two unused bits, and only one encoding is accepted.
     const expected = Buffer.from(this.#signature(`${parts.header}.${parts.payload}`));
     const given = Buffer.from(parts.signature);
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
@@ -96,8 +96,8 @@ export class AccessTokens {
 }
 
 /**
- * The algorithm a token's header names, or `null` for what is not a JWT at all. Tokens of `HS256` are the server's own,
- * whatever else they say; all others belong to external issuers.
+ * Returns the algorithm in a token's header, or `null` if it is not a JWT. `HS256` tokens are the server's own; all others
+ * belong to external issuers.
  */
 export function tokenAlgorithm(token: string): string | null {
   const parts = tokenParts(token);

@@ -1,26 +1,26 @@
-/** One-time codes and link tokens: how they are made and hashed (CO1). */
+/** Creates and hashes one-time codes and link tokens (CO1). */
 import { randomBytes, randomInt } from "node:crypto";
 import { authLimits } from "../limits.ts";
 import type { TokenHasher } from "./token_hash.ts";
 
-/** What a code or link proves. */
+/** The purpose of a code or link. */
 export type CodeKind = "verify" | "reset" | "magic";
 
-/** How long codes and links of each kind are valid. */
+/** Lifetime of codes and links by kind. */
 export const codeLifetimeMs: Readonly<Record<CodeKind, number>> = {
   verify: authLimits.verifyCodeMs,
   reset: authLimits.resetCodeMs,
   magic: authLimits.magicCodeMs,
 };
 
-/** Name under which a link token of each kind stands in the fragment of the app's URL. */
+/** Name of the link token in the fragment of the app's URL, by kind. */
 export const linkFragment: Readonly<Record<CodeKind, string>> = {
   verify: "svc_verify_token",
   reset: "svc_reset_token",
   magic: "svc_magic_token",
 };
 
-/** A code and a link token just made. The plain texts go into the mail and are kept nowhere else. */
+/** A new code and link token. The plain values only appear in the mail. */
 export interface IssuedCode {
   /** 6 digits. */
   readonly code: string;
@@ -32,11 +32,11 @@ export interface IssuedCode {
 
 export interface CodeOwner {
   readonly kind: CodeKind;
-  /** Normalized address the mail goes to. */
+  /** Normalized recipient. */
   readonly email: string;
 }
 
-/** A new code and link token for an address. */
+/** Creates a code and link token for an address. */
 export function issueCode(hasher: TokenHasher, owner: CodeOwner): IssuedCode {
   const code = randomInt(1_000_000).toString().padStart(6, "0");
   const token = randomBytes(32).toString("base64url");
@@ -48,7 +48,7 @@ export function issueCode(hasher: TokenHasher, owner: CodeOwner): IssuedCode {
   };
 }
 
-/** Stored form of a code: of use for its kind and address only. Spaces, as people copy them, do not count. */
+/** Returns the stored hash of a code, bound to its kind and address. Ignores spaces. */
 export function codeHash(
   hasher: TokenHasher,
   { kind, email, code }: CodeOwner & { readonly code: string },
@@ -56,7 +56,7 @@ export function codeHash(
   return hasher.hash("code", `${kind}\0${email}\0${code.replaceAll(/[\s-]/g, "")}`);
 }
 
-/** Stored form of a link token: of use for its kind only. */
+/** Returns the stored hash of a link token, bound to its kind. */
 export function linkTokenHash(
   hasher: TokenHasher,
   { kind, token }: { readonly kind: CodeKind; readonly token: string },

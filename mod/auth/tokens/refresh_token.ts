@@ -1,8 +1,7 @@
 /**
- * Refresh tokens: 32 bytes as 43 URL-safe characters, of which 16 are random and 16 are sealed. The sealed half holds the
- * session's family (96 random bits) and the count of rotations, encrypted under the server's key: to everyone else
- * it is random too. So a token rotated long ago is still recognised as this session's, without a row for each
- * rotation, and its reuse ends the session however late it comes.
+ * Refresh tokens: 32 bytes as 43 URL-safe characters, half random and half encrypted. The encrypted half contains the session's
+ * family (96 random bits) and the number of rotations. A token rotated long ago is therefore still recognised as one of this
+ * session without a row for each rotation, and its reuse ends the session.
  */
 import { Buffer } from "node:buffer";
 import {
@@ -16,15 +15,15 @@ import {
   randomBytes,
 } from "node:crypto";
 
-/** What the sealed half of a refresh token says. */
+/** Content of the encrypted half. */
 export interface RefreshTokenClaim {
   /** The session's family, 24 hexadecimal digits. */
   readonly family: string;
-  /** How often the session had been refreshed when this token was made. */
+  /** Number of refreshes of the session before this token. */
   readonly generation: number;
 }
 
-/** A token just made. The plain text goes to the client and is kept nowhere. */
+/** A new token. The plain value is only sent to the client. */
 export interface IssuedRefreshToken extends RefreshTokenClaim {
   readonly token: string;
 }
@@ -34,7 +33,7 @@ const FAMILY_BYTES = 12;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const GENERATION_MAX = 0xffff_ffff;
 
-/** Makes and opens refresh tokens with one key. */
+/** Creates and decrypts refresh tokens with one key. */
 export class RefreshTokens {
   readonly #masks: KeyObject;
   readonly #block: KeyObject;
@@ -49,7 +48,7 @@ export class RefreshTokens {
     this.#successors = derive("successor");
   }
 
-  /** The first token of a new session. */
+  /** Returns the first token of a new session. */
   first(): IssuedRefreshToken {
     return this.#make(
       { family: randomBytes(FAMILY_BYTES).toString("hex"), generation: 0 },
@@ -58,13 +57,13 @@ export class RefreshTokens {
   }
 
   /**
-   * The token that follows a presented one. With an `attemptId` it follows from the two, so that asking again gives the
-   * same token; without one it is random.
+   * Returns the successor of a token. With an `attemptId` it is derived from both, so that a repeated request gets the same
+   * token; otherwise it is random.
    */
   next(presented: string, { attemptId }: { readonly attemptId: string | null }): IssuedRefreshToken {
     const claim = this.open(presented);
     if (claim === null || claim.generation === GENERATION_MAX) {
-      throw new RangeError("Cannot follow a refresh token that is not ours");
+      throw new RangeError("Cannot rotate an unknown refresh token");
     }
     const random = attemptId === null
       ? randomBytes(HALF_BYTES)
@@ -76,13 +75,13 @@ export class RefreshTokens {
   }
 
   /**
-   * What a token's sealed half says, or `null` for what is not a token. Text that was never a token opens to a family
-   * no session has: only the stored hash proves that a token is genuine.
+   * Decrypts a token, or returns `null` if it is malformed. Arbitrary input decrypts to a family that no session has; only the
+   * stored hash proves that a token is genuine.
    */
   open(token: string): RefreshTokenClaim | null {
     if (!TOKEN.test(token)) return null;
     const bytes = Buffer.from(token, "base64url");
-    // The last character has two bits to spare: one token has one spelling.
+    // The last base64url character has two unused bits; only one encoding is accepted.
     if (bytes.toString("base64url") !== token) return null;
     const mask = this.#mask(bytes.subarray(0, HALF_BYTES));
     const decipher = createDecipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
@@ -95,7 +94,7 @@ export class RefreshTokens {
     plain.write(claim.family, "hex");
     plain.writeUInt32BE(claim.generation, FAMILY_BYTES);
     const mask = this.#mask(random);
-    // One block under a mask made from the random half: equal claims never look alike, and no bit can be changed at will.
+    // One block with a mask from the random half: equal claims look different, and bits cannot be flipped selectively.
     const cipher = createCipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
     const sealed = xor(oneBlock(cipher, xor(plain, mask)), mask);
     return { ...claim, token: Buffer.concat([random, sealed]).toString("base64url") };
@@ -106,7 +105,7 @@ export class RefreshTokens {
   }
 }
 
-/** Runs a cipher over its only block; `final` gives back what it holds. */
+/** Runs a cipher over a single block. */
 function oneBlock(cipher: Cipheriv | Decipheriv, block: Buffer): Buffer {
   return Buffer.concat([cipher.update(block), cipher.final()]);
 }

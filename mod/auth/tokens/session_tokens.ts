@@ -1,4 +1,4 @@
-/** What a client gets when it signs in or refreshes, and what is stored of it (AE5, RT1). */
+/** The tokens returned at sign-in and refresh, and what is stored of them (AE5, RT1). */
 import { authLimits } from "../limits.ts";
 import type { AccessTokens } from "./access_token.ts";
 import type { NewSession, OpenedSession } from "../isolate_functions/session_rows.ts";
@@ -9,13 +9,13 @@ import type { TokenHasher } from "./token_hash.ts";
 export interface Tokens {
   readonly accessToken: string;
   readonly refreshToken: string;
-  /** Lifetime of the access token, seconds. */
+  /** Lifetime of the access token in seconds. */
   readonly expiresIn: number;
   readonly userId?: string;
   readonly adminId?: string;
 }
 
-/** A session about to be opened: what goes to its transaction, and the token that goes to the client. */
+/** A new session: the values for its transaction, and the token for the client. */
 export interface PreparedSession {
   readonly row: NewSession;
   readonly refreshToken: string;
@@ -32,7 +32,7 @@ export interface SessionTokensOptions {
 /** 96 bits. */
 const JTI_CHARS = 16;
 
-/** Makes the tokens of sessions. */
+/** Creates the tokens of sessions. */
 export class SessionTokens {
   readonly #options: SessionTokensOptions;
 
@@ -40,10 +40,10 @@ export class SessionTokens {
     this.#options = options;
   }
 
-  /** A new session. `lifetimeMs`: until it expires unless it is refreshed. */
+  /** Creates a session. `lifetimeMs` is the time until it expires without a refresh. */
   prepare(
     { client, userAgent = null, lifetimeMs = authLimits.sessionMs }: {
-      /** Address of the client. */
+      /** Client address. */
       readonly client?: string;
       readonly userAgent?: string | null;
       readonly lifetimeMs?: number;
@@ -56,7 +56,7 @@ export class SessionTokens {
       family,
       tokenHash: hasher.hash("refresh", token),
       now: at,
-      // A whole second, as `exp` is: no session outlives the last token that can be made for it.
+      // Rounded to a second, like `exp`, so that no session outlives its last possible token.
       expiresAt: Math.floor((at + lifetimeMs) / 1000) * 1000,
       ...(userAgent !== null && { userAgent: userAgent.slice(0, authLimits.userAgentCharsMax) }),
       ...(client !== undefined && { address: client.slice(0, authLimits.addressCharsMax) }),
@@ -64,7 +64,7 @@ export class SessionTokens {
     return { row, refreshToken: token };
   }
 
-  /** The response for a session. `at`: when its refresh token was made. */
+  /** Returns the response for a session. `at` is when its refresh token was created. */
   issue(
     session: OpenedSession,
     { refreshToken, at }: { readonly refreshToken: string; readonly at: number },
@@ -75,7 +75,7 @@ export class SessionTokens {
       Math.floor(session.expiresAt / 1000),
     );
     const { sessionId: sid, userId, adminId } = session;
-    // Made from the refresh token, which is never the same twice: who asks again for a lost answer gets the same one.
+    // Derived from the refresh token, so that repeating a request whose response was lost yields the same token.
     const jti = this.#options.hasher.hash("access", refreshToken).slice(0, JTI_CHARS);
     const sub = userId ?? adminId;
     if (sub === null) throw new TypeError("Cannot issue tokens for a session without an owner");

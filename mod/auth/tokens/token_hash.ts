@@ -1,9 +1,9 @@
-/** The keyed hash under which refresh tokens, link tokens and codes are stored: useless without the server's key. */
+/** The keyed hash of stored refresh tokens, link tokens and codes; useless without the server's key. */
 import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
 import { createBLAKE3, type IHasher } from "hash-wasm";
 
-/** What a hash is of. The same text hashed for two uses gives two hashes. */
+/** Purpose of a hash. The same value has different hashes for different purposes. */
 export type HashUse =
   | "refresh"
   | "attempt"
@@ -16,7 +16,7 @@ export type HashUse =
   | "flow nonce"
   | "brought";
 
-/** Hashes secrets with one key; keeps one hasher, which is not shared between calls as hashing never waits. */
+/** Hashes secrets with one key. Reuses one hasher, which is safe because hashing is synchronous. */
 export class TokenHasher {
   readonly #hasher: IHasher;
 
@@ -29,22 +29,22 @@ export class TokenHasher {
     return new TokenHasher(await createBLAKE3(256, key));
   }
 
-  /** Hash of a secret, 43 URL-safe characters. */
+  /** Returns the hash of a secret, 43 URL-safe characters. */
   hash(use: HashUse, secret: string): string {
     return Buffer.from(this.bytes(use, secret)).toString("base64url");
   }
 
-  /** Hash of a secret, 32 bytes. */
+  /** Returns the hash of a secret, 32 bytes. */
   bytes(use: HashUse, secret: string): Uint8Array {
     this.#hasher.init();
-    // No use contains the separator, so no secret can imitate another use.
+    // No purpose contains the separator, so a secret cannot imitate another purpose.
     this.#hasher.update(`${use}\0`);
     this.#hasher.update(secret);
     return this.#hasher.digest("binary");
   }
 }
 
-/** Whether two texts are equal, in a time that does not depend on where they differ. */
+/** Compares two strings in constant time. */
 export function sameSecret(a: string, b: string): boolean {
   const left = Buffer.from(a);
   const right = Buffer.from(b);

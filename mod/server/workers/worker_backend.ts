@@ -103,7 +103,7 @@ async function wire(
   host.onCommits((entries) => authenticator.applyCommits(entries));
   host.onReload(() => {
     authenticator.recheck().catch((error) =>
-      log("error", "Sessions could not be looked up again", { error })
+      log("error", "Cannot look up sessions again", { error })
     );
   });
   const hub: Hub = new Hub({

@@ -51,7 +51,7 @@ Deno.test("a mail that failed is sent again with growing pauses until it gets th
     assert.equal(sent.length, tries);
   }
   assert.equal(outbox.size, 0);
-  assert.deepEqual(logged, Array(3).fill("warn mail failed, will be tried again"));
+  assert.deepEqual(logged, Array(3).fill("warn Mail failed, will be retried"));
   await outbox[Symbol.asyncDispose]();
 });
 
@@ -63,11 +63,11 @@ Deno.test("a mail is given up when its code would be over, or when it was refuse
   await down.advance(4_000);
   assert.equal(down.sent.length, 2);
   assert.equal(down.outbox.size, 0);
-  assert.equal(down.logged.at(-1), "error mail given up");
+  assert.equal(down.logged.at(-1), "error Mail failed permanently");
   const refusing = setUp(() => Promise.reject(new MailError("no such user", { permanent: true })));
   refusing.outbox.post(mail("a"), { usefulUntil: 60_000 });
   await refusing.outbox.settled();
-  assert.deepEqual(refusing.logged, ["error mail given up"]);
+  assert.deepEqual(refusing.logged, ["error Mail failed permanently"]);
   assert.equal(refusing.timers.size, 0);
 });
 
@@ -93,6 +93,6 @@ Deno.test("at shutdown mails that wait are dropped with a word, and no timer is 
   assert.equal(timers.size, 1);
   await outbox[Symbol.asyncDispose]();
   assert.equal(timers.size, 0);
-  assert.equal(logged.at(-1), "warn mail not sent at shutdown");
+  assert.equal(logged.at(-1), "warn Mail not sent before shutdown");
   assert.equal(outbox.post(mail("b"), { usefulUntil: 1_000_000 }), false);
 });

@@ -30,17 +30,17 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   [
     "OC1 a name in capitals",
     { providers: { GitHub: app } },
-    /^providers\.GitHub: expected a name of small letters/,
+    /^providers\.GitHub: expected a name of lower-case letters/,
   ],
   [
     "OC1 the name of what every object has",
     { providers: { constructor: app } },
-    /^providers\.constructor: there is no preset "constructor"/,
+    /^providers\.constructor: unknown preset "constructor"/,
   ],
   [
     "OC1 a preset that does not exist",
     { providers: { x: { preset: "facebook", ...app } } },
-    /^providers\.x\.preset: there is no preset "facebook"; there are apple, discord/,
+    /^providers\.x\.preset: unknown preset "facebook", expected one of apple, discord/,
   ],
   [
     "OC1 no client",
@@ -54,7 +54,7 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   ],
   ["OC1 an issuer without https", {
     providers: { work: { preset: "oidc", ...app, issuer: "http://id.example.com" } },
-  }, /^providers\.work\.issuer: expected an https address/],
+  }, /^providers\.work\.issuer: expected an https URL/],
   ["OC1 an issuer with a password", {
     providers: { work: { preset: "oidc", ...app, issuer: "https://a:b@id.example.com" } },
   }, /^providers\.work\.issuer: /],
@@ -74,7 +74,7 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   }, /^providers\.github\.endpoints\.token: /],
   ["OC1 a key that is none", {
     providers: { apple: { clientId: "a", teamId: "t", keyId: "k", privateKey: { file: "secret" } } },
-  }, /^providers\.apple\.privateKey: expected a private key/],
+  }, /^providers\.apple\.privateKey: expected a PEM private key/],
   ["OC1 tokens for anybody", { issuers: [{ issuer: "https://id.example.com" }] }, /^issuers\.0\.audience: /],
   [
     "OC1 no audience in the list",
@@ -83,7 +83,7 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
   ],
   ["OC1 an issuer twice", {
     issuers: ["a", "b"].map((audience) => ({ issuer: "https://id.example.com", audience })),
-  }, /^issuers\.1\.issuer: stands in the file twice/],
+  }, /^issuers\.1\.issuer: is configured twice/],
   [
     "OC2 a secret in the file",
     { providers: { github: { ...app, clientSecret: "shh" } } },
@@ -199,7 +199,7 @@ Deno.test("OC3 an edit of the file or of a secret counts without a restart, and 
 Deno.test("OC1 a file that is not there stops the start with its path", async () => {
   await assert.rejects(
     AuthConfigFile.open({ path: "/nowhere/auth.json", env: () => undefined, parts, log: () => {} }),
-    /^AuthConfigError: \/nowhere\/auth\.json cannot be used: /,
+    /^AuthConfigError: Cannot use \/nowhere\/auth\.json: /,
   );
 });
 
@@ -217,7 +217,7 @@ Deno.test({
     );
     await assert.rejects(
       AuthConfigFile.open({ path, env: () => undefined, parts, log: () => {} }),
-      /environ cannot be read: it was not named when the server started: restart the server$/,
+      /environ cannot be read: the server has no permission to read it: restart the server$/,
     );
   },
 });
@@ -260,7 +260,7 @@ Deno.test("OC4 no more than so many requests to one provider run at once", async
     fetch: () => new Promise((resolve) => waiting.push(() => resolve(new Response("{}")))),
   });
   const all = Array.from({ length: othersLimits.requestsAtOnceMax }, () => fetch("https://id.example.com/"));
-  await assert.rejects(fetch("https://id.example.com/"), /Too many requests/);
+  await assert.rejects(fetch("https://id.example.com/"), /Too many concurrent requests/);
   for (const answer of waiting) answer();
   await Promise.all(all);
   const again = fetch("https://id.example.com/");
@@ -278,8 +278,8 @@ Deno.test("OC4 a real server that never ends, never answers or leads elsewhere i
   });
   const host = `127.0.0.1:${server.addr.port}`;
   const fetch = boundedFetch({ hosts: new Set([host]), requestMs: 300 });
-  await assert.rejects(fetch(`http://${host}/slow`), /no answer within 300 ms/);
+  await assert.rejects(fetch(`http://${host}/slow`), /no response within 300 ms/);
   await assert.rejects(fetch(`http://${host}/away`), /redirect, which is not followed/);
-  await assert.rejects(fetch(`http://${host}/endless`), /more than|no answer within/);
+  await assert.rejects(fetch(`http://${host}/endless`), /more than|no response within/);
   held.resolve(new Response());
 });

@@ -159,7 +159,7 @@ Deno.test("mails leave by the mail server; when it is down no request waits for 
   await smtp[Symbol.asyncDispose]();
   const { status, body } = await server.post("/api/auth/magic/request", { email: "b@example.com" });
   assert.deepEqual([status, body], [200, {}]);
-  await server.logs("warn mail failed, will be tried again");
+  await server.logs("warn Mail failed, will be retried");
   await using again = await startSmtpServer({ port: smtp.port });
   const magic = await again.mailTo("b@example.com");
   const code = /\b\d{6}\b/.exec((magic.text ?? "").replace(/https?:\S+/, ""))?.[0];

@@ -216,7 +216,7 @@ Deno.test("settings", async (t) => {
       );
       assert.match(shown.html, /<strong>123456<\/strong>, 30 minutes/);
       const builtIn = await ok("action", "_admin/settings:previewMail", { kind: "reset" });
-      assert.equal(builtIn.subject, "Set a new password", "looking at a text changes nothing");
+      assert.equal(builtIn.subject, "Reset your password", "looking at a text changes nothing");
 
       await set({ smtpUrl: mail.url, mailFrom: "App <app@example.com>" });
       await ok("action", "_admin/settings:testMail", { to: "a@example.com", mail: { kind: "reset", text } });
@@ -243,7 +243,7 @@ Deno.test("settings", async (t) => {
       await set({ mailReset: null });
       assert.equal(
         (await ok("action", "_admin/settings:previewMail", { kind: "reset" })).subject,
-        "Set a new password",
+        "Reset your password",
       );
     },
   );
@@ -293,7 +293,7 @@ Deno.test("settings", async (t) => {
         const [wrong, message] of [
           ["[]", /expected JSON such as/],
           ["{", /expected JSON such as/],
-          [JSON.stringify({ providers: { nobody: {} } }), /providers\.nobody: there is no preset/],
+          [JSON.stringify({ providers: { nobody: {} } }), /providers\.nobody: unknown preset/],
           [
             JSON.stringify({ providers: { work: { ...work, issuer: "http://id.example.com" } } }),
             /providers\.work\.issuer/,

@@ -1,9 +1,9 @@
-/** Tells the app of users that are made and sign in, in the same transaction: what it throws undoes everything. */
+/** Calls the app's hooks for new users and sign-ins within the transaction. If a hook throws, everything is rolled back. */
 import type { Id, SystemMutationCtx } from "../../../functions/api/service.ts";
 import type { AuthDoc, AuthModel, AuthMutationCtx } from "../../tables.ts";
 import { type NewSession, type OpenedSession, openSession } from "../session_rows.ts";
 
-/** What the app is told; the fields are those of `userEvent` in `syncline/server`. */
+/** The argument of the hooks: `userEvent` in `syncline/server`. */
 export interface UserEvent {
   readonly user: Id<"_users">;
   readonly by: "password" | "mail" | "provider" | "token" | "administrator";
@@ -12,10 +12,10 @@ export interface UserEvent {
   readonly claims?: Record<string, unknown> | undefined;
 }
 
-/** A user to be stored. */
+/** A user to store. */
 type NewUser = Pick<AuthDoc<"_users">, "email" | "emailVerified" | "name">;
 
-/** Stores a new user, with what the app's profile begins with. `source`: how they come. */
+/** Stores a new user with the app's initial profile. `source` is how the user arrived. */
 export async function insertUser(
   ctx: AuthMutationCtx,
   user: NewUser,
@@ -26,12 +26,12 @@ export async function insertUser(
   return await ctx.db.insert("_users", { ...user, ...(profile !== undefined && { profile }) });
 }
 
-/** To be called when all that belongs to a new user is stored. */
+/** Call when all rows of a new user are stored. */
 export function userCreated(ctx: AuthMutationCtx, event: UserEvent): Promise<void> {
   return tell(ctx, "auth:onUserCreated", event);
 }
 
-/** Opens a session of a user who has shown who they are. */
+/** Opens a session of an authenticated user. */
 export async function signIn(
   ctx: AuthMutationCtx,
   event: UserEvent,
@@ -51,7 +51,7 @@ async function tell(
   await ctx.runMutation(path, { user, by, provider: provider || null, issuer: issuer || null, claims });
 }
 
-/** What the app has is known to the `ctx` of every function of the service. */
+/** The app's hooks, available in the `ctx` of every system function. */
 function inspectorOf(ctx: AuthMutationCtx): SystemMutationCtx<AuthModel>["inspector"] {
   return (ctx as unknown as SystemMutationCtx<AuthModel>).inspector;
 }

@@ -1,4 +1,4 @@
-/** Sign-ins at a provider, as rows: begun, finished once, and swept when nobody finished them. */
+/** Rows of provider sign-ins: created at the start, consumed once, and deleted if abandoned. */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { othersLimits } from "../../limits.ts";
@@ -7,7 +7,7 @@ import { type ArrivalRefusal, arrivalSchema, arrive, eventOf } from "./identity_
 import { signIn } from "../hooks/hooks.ts";
 import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
 
-/** Stores a sign-in that begins. */
+/** Stores a new sign-in. */
 export const beginFlow = internalMutation({
   args: {
     stateHash: z.string(),
@@ -23,21 +23,21 @@ export const beginFlow = internalMutation({
   },
 });
 
-/** A sign-in that comes back from its provider. */
+/** A sign-in returning from its provider. */
 export interface TakenFlow {
   readonly redirectTo: string;
   readonly callback: string;
   readonly linkFor: Id<"_sessions"> | null;
 }
 
-/** Takes a sign-in under way with a provider: each can be taken once. `null` when there is none of this state. */
+/** Consumes a pending sign-in of a provider. Works once; `null` if the state is unknown. */
 export const takeFlow = internalMutation({
   args: { stateHash: z.string(), provider: z.string(), now: z.number() },
   handler: async (ctx, { stateHash, provider, now }): Promise<TakenFlow | null> => {
     const flow = await ctx.db.query("_oauth_flows")
       .withIndex("by_state", (q) => q.eq("stateHash", stateHash)).unique();
     if (flow === null || flow.provider !== provider || flow.expiresAt <= now) return null;
-    // One that was prepared for a link and not begun has not been at the provider.
+    // A prepared link that has not begun cannot return from the provider.
     if (flow.callback === "") return null;
     await ctx.db.delete(flow._id);
     return { redirectTo: flow.redirectTo, callback: flow.callback, linkFor: flow.linkFor ?? null };
@@ -48,7 +48,7 @@ export type ProviderSignIn =
   | { readonly ok: true; readonly session: OpenedSession }
   | { readonly ok: false; readonly error: ArrivalRefusal };
 
-/** Signs in whoever a provider says it is. */
+/** Signs in the identity that a provider returned. */
 export const signInWithProvider = internalMutation({
   args: { arrival: arrivalSchema, session: newSessionSchema },
   handler: async (ctx, { arrival, session }): Promise<ProviderSignIn> => {
@@ -58,7 +58,7 @@ export const signInWithProvider = internalMutation({
   },
 });
 
-/** Deletes sign-ins that nobody finished, and identities nobody confirmed. Returns whether there may be more. */
+/** Deletes abandoned sign-ins and unconfirmed identities. Returns whether more may remain. */
 export async function dropExpiredFlows(
   ctx: AuthMutationCtx,
   { now, rows }: { readonly now: number; readonly rows: number },

@@ -1,5 +1,5 @@
 /**
- * Whose identity it is, inside one transaction. The rules, and the attacks they are against, stand in
+ * Resolves identities to users within a transaction. The rules, and the attacks they prevent, are described in
  * `mod/auth/oauth/README.md`.
  */
 import { z } from "zod";
@@ -9,11 +9,11 @@ import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
 import { insertUser, userCreated, type UserEvent } from "../hooks/hooks.ts";
 import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
-/** Who somebody is elsewhere, as main has verified it. */
+/** An external identity, verified by main. */
 export const broughtIdentitySchema = z.object({
   issuer: z.string(),
   subject: z.string(),
-  /** Normalized; given only when the other side has verified it. */
+  /** Normalized; present only if the issuer has verified it. */
   email: z.string().optional(),
   name: z.string().optional(),
 });
@@ -22,13 +22,13 @@ export type BroughtIdentity = z.infer<typeof broughtIdentitySchema>;
 export const arrivalSchema = z.object({
   identity: broughtIdentitySchema,
   provider: z.string().optional(),
-  /** What the provider, or a token of the issuer, says. */
+  /** Claims of the provider or of the issuer's token. */
   claims: z.record(z.string(), z.unknown()).optional(),
   /** Whether a user may be created. */
   signups: z.boolean(),
-  /** Whether a user with this address, verified on both sides, is the same person. */
+  /** Whether to link a user with the same address, if both sides have verified it. */
   linkByEmail: z.boolean(),
-  /** When the address belongs to another user: `refuse`, or go `without` it. */
+  /** If the address belongs to another user: `refuse` the sign-in, or continue `without` the address. */
   takenEmail: z.enum(["refuse", "without"]),
 });
 export type Arrival = z.infer<typeof arrivalSchema>;
@@ -39,7 +39,7 @@ export type Arrived =
   | { readonly ok: true; readonly user: Id<"_users">; readonly identityId: Id<"_identities"> }
   | { readonly ok: false; readonly error: ArrivalRefusal };
 
-/** The user of an identity: known, found by the address, or created. */
+/** Finds the user of an identity, links one by address, or creates one. */
 export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Arrived> {
   const { identity } = arrival;
   const known = await identityBySubject(ctx, identity);
@@ -48,7 +48,7 @@ export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Ar
       await noteProfile(ctx, { row: known, identity });
       return { ok: true, user: known.user, identityId: known._id };
     }
-    // Its user was deleted by hand.
+    // The user was deleted manually.
     await ctx.db.delete(known._id);
   }
   const holder = identity.email === undefined ? null : await userByEmail(ctx, identity.email);
@@ -69,13 +69,13 @@ export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Ar
   return { ok: true, user, identityId };
 }
 
-/** What the app is told of an arrival. */
+/** The event passed to the app's hooks. */
 export function eventOf(user: Id<"_users">, { identity, provider, claims }: Arrival): UserEvent {
   const by = provider === undefined ? "token" : "provider";
   return { user, by, provider, issuer: identity.issuer, claims };
 }
 
-/** Stores an identity as one of a user's. */
+/** Stores an identity of a user. */
 export async function link(
   ctx: AuthMutationCtx,
   { user, identity, provider }: {
@@ -100,8 +100,8 @@ export function identityBySubject(
 }
 
 /**
- * Whether the user with the address is who comes. Not when that user is somebody else at the same issuer: there, an
- * address has changed hands.
+ * Whether the user with the address is the same person. False if that user has another identity of the same issuer: there,
+ * the address has changed owners.
  */
 async function isSamePerson(
   ctx: AuthQueryCtx,
@@ -114,7 +114,7 @@ async function isSamePerson(
     !linked.some(({ issuer }) => issuer === arrival.identity.issuer);
 }
 
-/** Keeps what the other side shows of the person; of the user nothing is changed. */
+/** Updates the displayed details of the identity. The user is not changed. */
 async function noteProfile(
   ctx: AuthMutationCtx,
   { row, identity: { email, name } }: {

@@ -1,4 +1,4 @@
-/** Further identities of a signed-in user: brought from a provider, confirmed by the same session, listed, unlinked. */
+/** Additional identities of a signed-in user: linked through a provider, confirmed by the same session, listed, unlinked. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
@@ -8,10 +8,10 @@ import { identitiesOf, passwordHashOf } from "../account_rows.ts";
 import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../caller.ts";
 import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
 
-/** One of the ways in that a user has beside a password. */
+/** An identity that a user can sign in with. */
 export interface OwnIdentity {
   readonly identityId: Id<"_identities">;
-  /** What the configuration calls the provider; `null` for tokens of an external issuer. */
+  /** Configured name of the provider; `null` for tokens of an external issuer. */
   readonly provider: string | null;
   readonly issuer: string;
   readonly email: string | null;
@@ -19,7 +19,7 @@ export interface OwnIdentity {
   readonly linkedAt: number;
 }
 
-/** The caller's identities, oldest first. */
+/** Returns the caller's identities, oldest first. */
 export const listIdentities = query({
   args: {},
   handler: async (ctx): Promise<OwnIdentity[]> =>
@@ -33,7 +33,7 @@ export const listIdentities = query({
     })),
 });
 
-/** Stores a sign-in by which the caller is to bring a further identity. It belongs to the session that asks. */
+/** Stores a sign-in that links an additional identity. It belongs to the session of the caller. */
 export const prepareLink = internalMutation({
   args: {
     stateHash: z.string(),
@@ -45,13 +45,18 @@ export const prepareLink = internalMutation({
     await refuseImpersonator(ctx);
     const user = signedInUser(ctx);
     const session = currentSession(ctx);
-    if (session === null) throw new UserError("no_session", "A token of another issuer can link nothing");
+    if (session === null) {
+      throw new UserError(
+        "no_session",
+        "Linking needs a session of this server, not a token of another issuer",
+      );
+    }
     if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
-      throw new UserError("too_many_identities", "The account has as many identities as it may have");
+      throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
     await ctx.db.insert("_oauth_flows", {
       ...flow,
-      // Known when the browser comes to be sent away: until then nobody can come back.
+      // Set when the browser is redirected: until then no return is possible.
       callback: "",
       expiresAt: now + othersLimits.flowMs,
       linkFor: session,
@@ -60,7 +65,7 @@ export const prepareLink = internalMutation({
   },
 });
 
-/** Begins what was prepared: once, from then on the browser can come back. Returns where it goes in the end, or `null`. */
+/** Starts a prepared link. Works once. Returns the final redirect URL, or `null`. */
 export const beginLink = internalMutation({
   args: { stateHash: z.string(), provider: z.string(), callback: z.string(), now: z.number() },
   handler: async (ctx, { stateHash, provider, callback, now }): Promise<string | null> => {
@@ -74,7 +79,7 @@ export const beginLink = internalMutation({
   },
 });
 
-/** Keeps what a browser brought back until the session that asked for it confirms it. */
+/** Stores the identity a browser returned with, until the requesting session confirms it. */
 export const bringIdentity = internalMutation({
   args: {
     tokenHash: z.string(),
@@ -96,7 +101,7 @@ export const bringIdentity = internalMutation({
   },
 });
 
-/** Links what was brought, if it was the caller's session that asked for it. */
+/** Links the returned identity if the caller's session requested it. */
 export const linkIdentity = internalMutation({
   args: { tokenHash: z.string(), now: z.number() },
   handler: async (ctx, { tokenHash, now }): Promise<{ provider: string }> => {
@@ -108,7 +113,7 @@ export const linkIdentity = internalMutation({
     if (row === null || row.expiresAt <= now || row.session !== currentSession(ctx)) {
       throw new UserError(
         "invalid_link",
-        "There is nothing to link, or it was not this session that asked for it",
+        "Nothing to link, or the link was requested by another session",
       );
     }
     await ctx.db.delete(row._id);
@@ -120,7 +125,7 @@ export const linkIdentity = internalMutation({
     }
     if (known !== null) await ctx.db.delete(known._id);
     if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
-      throw new UserError("too_many_identities", "The account has as many identities as it may have");
+      throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
     const identity = {
       issuer,
@@ -133,11 +138,11 @@ export const linkIdentity = internalMutation({
   },
 });
 
-/** Unlinks one of the caller's identities, but never the last way in. */
+/** Unlinks one of the caller's identities. Refuses the last way to sign in. */
 export const unlinkIdentity = internalMutation({
   args: {
     identityId: z.string(),
-    /** Whether a confirmed address is a way in, because mail can be sent to it. */
+    /** Whether a verified address can be used to sign in, because mail can be sent to it. */
     mail: z.boolean(),
   },
   handler: async (ctx, { identityId, mail }): Promise<null> => {
@@ -147,7 +152,7 @@ export const unlinkIdentity = internalMutation({
     const identities = await identitiesOf(ctx, user);
     const identity = identities.find(({ _id }) => _id === identityId);
     if (account === null || identity === undefined) {
-      throw new UserError("identity_not_found", "There is no such identity");
+      throw new UserError("identity_not_found", "The identity does not exist");
     }
     const byMail = mail && account.email !== undefined && account.emailVerified;
     if (identities.length === 1 && !byMail && await passwordHashOf(ctx, user) === null) {

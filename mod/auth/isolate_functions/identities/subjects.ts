@@ -1,10 +1,10 @@
-/** Who comes by a token of another issuer. */
+/** Users that sign in with tokens of external issuers. */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../../tables.ts";
 import { arrivalSchema, arrive, identityBySubject } from "./identity_rows.ts";
 
-/** A subject's user, and the row that says so. */
+/** The user of a subject, and the identity row. */
 export interface KnownIdentity {
   readonly issuer: string;
   readonly subject: string;
@@ -12,7 +12,7 @@ export interface KnownIdentity {
   readonly identityId: Id<"_identities">;
 }
 
-/** The user a subject has now, or `null`. */
+/** Returns the user of a subject, or `null`. */
 export const findSubject = internalQuery({
   args: { issuer: z.string(), subject: z.string() },
   handler: async (ctx, { issuer, subject }): Promise<KnownIdentity | null> => {
@@ -22,7 +22,7 @@ export const findSubject = internalQuery({
   },
 });
 
-/** Makes the user of a subject that is seen for the first time. Returns whether it was let in. */
+/** Creates the user of a new subject. Returns whether it was admitted. */
 export const admitSubject = internalMutation({
   args: { arrival: arrivalSchema },
   handler: async (ctx, { arrival }): Promise<boolean> => (await arrive(ctx, arrival)).ok,

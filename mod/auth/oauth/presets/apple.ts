@@ -1,6 +1,6 @@
 /**
- * Apple: it answers with a form, says who it is by an ID token only, and takes as client secret a token that is signed
- * with the app's key. The name comes with the form, the first time somebody signs in.
+ * Apple: responds with a form post, identifies users by an ID token only, and requires a client secret signed with the
+ * app's key. The name is part of the form at the first sign-in only.
  */
 import { z } from "zod";
 import { authLimits } from "../../limits.ts";
@@ -23,7 +23,7 @@ export const apple = preset({
       clientId: z.string().min(1).max(500),
       teamId: z.string().min(1).max(100),
       keyId: z.string().min(1).max(100),
-      /** The text of the key file, `-----BEGIN PRIVATE KEY-----` and so on. */
+      /** Content of the key file, `-----BEGIN PRIVATE KEY-----` and so on. */
       privateKey: secret.transform(privateKey),
       linkByEmail: z.boolean().default(true),
       endpoints: z.strictObject({
@@ -66,7 +66,7 @@ export const apple = preset({
   },
 });
 
-/** The name in the form's field; of what else is in there nothing is proven. */
+/** Returns the name from the form field, which is not verified. */
 function nameOf(field: string | null): string | null {
   if (field === null) return null;
   try {

@@ -1,4 +1,4 @@
-/** Discord: who it is and their address, which counts only when Discord has verified it. */
+/** Discord: identity and address. The address is only used if Discord has verified it. */
 import { ClientSecretPost } from "openid-client";
 import { z } from "zod";
 import { broughtBy } from "../../issuers/mod.ts";

@@ -1,4 +1,4 @@
-/** GitHub: an OAuth app. The address that counts is the primary one, if GitHub has verified it. */
+/** GitHub as an OAuth app. Uses the primary address if GitHub has verified it. */
 import { ClientSecretPost } from "openid-client";
 import { z } from "zod";
 import { broughtBy } from "../../issuers/mod.ts";
@@ -13,7 +13,7 @@ export const github = preset({
   settings: (secret) =>
     z.strictObject({
       ...appSettings(secret),
-      /** Of an enterprise server its own addresses. */
+      /** Endpoints of GitHub or a GitHub Enterprise server. */
       issuer: endpoint.default("https://github.com"),
       endpoints: z.strictObject({
         authorization: endpoint.default("https://github.com/login/oauth/authorize"),

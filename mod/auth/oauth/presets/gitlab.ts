@@ -1,4 +1,4 @@
-/** GitLab, over `oidc`: gitlab.com, or a server of one's own as `issuer`. */
+/** GitLab, based on `oidc`: gitlab.com, or a self-hosted server as `issuer`. */
 import { z } from "zod";
 import { appSettings, endpoint, preset } from "../preset.ts";
 import { oidcProvider } from "./oidc.ts";

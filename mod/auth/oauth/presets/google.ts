@@ -1,4 +1,4 @@
-/** Google, over `oidc`. */
+/** Google, based on `oidc`. */
 import { z } from "zod";
 import { appSettings, endpoint, preset } from "../preset.ts";
 import { oidcProvider } from "./oidc.ts";

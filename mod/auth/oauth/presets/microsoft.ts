@@ -1,6 +1,6 @@
 /**
- * Microsoft, over `oidc`, for the accounts of one tenant. Its administrators can write any address into an account, so
- * an address counts only when Microsoft says that the tenant owns its domain (the optional claim `xms_edov`).
+ * Microsoft, based on `oidc`, for the accounts of one tenant. A tenant's administrators can enter any address, so an address
+ * is only used if Microsoft states that the tenant owns its domain (the optional claim `xms_edov`).
  */
 import { z } from "zod";
 import { appSettings, endpoint, preset } from "../preset.ts";
@@ -11,7 +11,7 @@ export const microsoft = preset({
     z.strictObject({
       ...appSettings(secret),
       tenant: z.guid("expected the id of the tenant, such as 72f988bf-86f1-41af-91ab-2d7cd011db47"),
-      /** Where the tenants are. */
+      /** Base URL of the tenants. */
       authority: endpoint.default("https://login.microsoftonline.com"),
     }),
   open: ({ tenant, authority, ...settings }, parts) =>

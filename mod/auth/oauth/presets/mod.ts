@@ -1,4 +1,4 @@
-/** The presets by name. One more is one more file and one line here. */
+/** The presets by name. A new preset is a new file and a line here. */
 import type { Preset } from "../preset.ts";
 import { apple } from "./apple.ts";
 import { discord } from "./discord.ts";
@@ -8,7 +8,7 @@ import { google } from "./google.ts";
 import { microsoft } from "./microsoft.ts";
 import { oidc } from "./oidc.ts";
 
-// Which settings a preset takes is known to itself only.
+// Each preset validates its own settings.
 export const presets: ReadonlyMap<string, Preset> = new Map(
   Object.entries({ apple, discord, github, gitlab, google, microsoft, oidc }) as [string, Preset][],
 );

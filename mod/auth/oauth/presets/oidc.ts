@@ -1,4 +1,4 @@
-/** Any OpenID issuer, by its discovery document. */
+/** Any OpenID issuer with a discovery document. */
 import { type ClientAuth, ClientSecretBasic, ClientSecretPost } from "openid-client";
 import { z } from "zod";
 import { discovery, type DiscoveryDocument, type ReadToken } from "../../issuers/mod.ts";
@@ -13,9 +13,9 @@ export interface OidcSettings {
   readonly clientSecret: string;
   readonly linkByEmail: boolean;
   readonly scope?: string;
-  /** Hosts of its endpoints beside that of the issuer. */
+  /** Hosts of its endpoints besides the issuer's host. */
   readonly hosts?: readonly string[];
-  /** What of the claims counts. */
+  /** Selects the profile claims. */
   readonly profile?: (claims: ReadToken["claims"]) => ReadToken["claims"];
 }
 
@@ -31,7 +31,7 @@ export const oidc = preset({
   open: (settings, parts) => oidcProvider(settings, parts),
 });
 
-/** The provider of an issuer that has a discovery document. */
+/** Returns the provider of an issuer with a discovery document. */
 export function oidcProvider(settings: OidcSettings, { fetchFrom, now }: PresetParts): Provider {
   const { issuer, clientId, clientSecret, linkByEmail, scope = "openid email profile", profile } = settings;
   const fetch = fetchFrom([issuer], settings.hosts);
@@ -58,14 +58,14 @@ export function oidcProvider(settings: OidcSettings, { fetchFrom, now }: PresetP
 
 function endpointsOf(document: DiscoveryDocument, allowed: ReadonlySet<string>): OpenIdEndpoints {
   const { authorization_endpoint: authorization, token_endpoint: token } = document;
-  // A browser is sent there: that, too, is only done to a host of the configuration.
+  // The browser, too, is only redirected to a configured host.
   const url = URL.parse(authorization ?? "");
   if (
     authorization === undefined || url === null || !allowed.has(url.host) ||
     !endpoint.safeParse(authorization).success
   ) {
     throw new OutgoingError(
-      `The authorization endpoint of ${document.issuer} is at no host of the configuration`,
+      `The authorization endpoint of ${document.issuer} is not on a configured host`,
     );
   }
   if (token === undefined) throw new OutgoingError(`${document.issuer} has no token endpoint`);
