@@ -102,9 +102,7 @@ async function wire(
   // Accounts are told of commits first: a session that ended sends nothing more.
   host.onCommits((entries) => authenticator.applyCommits(entries));
   host.onReload(() => {
-    authenticator.recheck().catch((error) =>
-      log("error", "Cannot look up sessions again", { error })
-    );
+    authenticator.recheck().catch((error) => log("error", "Cannot look up sessions again", { error }));
   });
   const hub: Hub = new Hub({
     host,
