@@ -1,6 +1,8 @@
 // Where links from mails lead when the app has no page for them. Nothing is sent before a person has clicked: programs
 // that open links in mails to look at them use nothing up.
 
+import { beginFlow } from "./flow.js";
+
 const element = (id) => document.getElementById(id);
 
 // The token leaves the address bar at once: it is of no use in the history, and must not be copied with the address.
@@ -30,7 +32,7 @@ const pages = {
   },
   svc_magic_token: {
     title: "Sign in",
-    text: "One click and you are signed in.",
+    text: "Continue only if you asked for this email: you will be signed in to the account it was sent for.",
     button: "Sign in",
     fields: [],
     path: "/api/auth/magic/verify",
@@ -41,6 +43,7 @@ const pages = {
         svc_refresh_token: refreshToken,
         svc_expires_in: expiresIn,
         svc_user_id: userId,
+        svc_state: beginFlow(),
       });
       location.replace(`/#${fragment}`);
     },

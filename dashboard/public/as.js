@@ -1,5 +1,7 @@
 // The app as a user sees it, in a frame below a line that says whose session it is and ends it.
 
+import { beginFlow, takeFlow } from "./flow.js";
+
 const element = (id) => document.getElementById(id);
 
 // The tokens leave the address at once: they must not be copied with it.
@@ -8,7 +10,8 @@ history.replaceState(null, "", location.pathname);
 
 const name = given.get("as") ?? "";
 given.delete("as");
-const accessToken = given.get("svc_access_token");
+// Anyone can make a link to this page with tokens of their own: only the dashboard of this browser is believed.
+const accessToken = takeFlow(given.get("svc_state")) ? given.get("svc_access_token") : null;
 
 if (accessToken === null) {
   element("who").textContent = "This page is opened from the dashboard, at a user.";
@@ -31,6 +34,7 @@ async function show() {
   const frame = document.createElement("iframe");
   frame.title = `The app as ${name}`;
   // The app takes the tokens as after any other sign-in that left the page.
+  given.set("svc_state", beginFlow());
   frame.src = `/#${given}`;
   element("app").replaceChildren(frame);
 }

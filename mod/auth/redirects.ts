@@ -63,6 +63,17 @@ export function withFragment(url: string, values: Readonly<Record<string, string
   return result.href;
 }
 
+/**
+ * What a client may give when a sign-in begins, to recognize the result by (OA17): it comes back as `svc_state` in the
+ * fragment. Tokens in an address without it were not asked for by that client.
+ */
+export const APP_STATE = /^[\w-]{1,128}$/;
+
+/** The values of the fragment that bring it back. */
+export function svcState(appState: string | undefined): Readonly<Record<string, string>> {
+  return appState === undefined ? {} : { svc_state: appState };
+}
+
 /** Validates an entry of the allowlist. Throws `TypeError`. */
 export function parseEntry(text: string): URL {
   const url = parseRedirect(text);

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { readJsonBody } from "../kit/json_body.ts";
 import { authLimits } from "./limits.ts";
+import { APP_STATE } from "./redirects.ts";
 
 /** A code or link from a mail. */
 const proofFields = {
@@ -25,6 +26,7 @@ export const bodies = {
   }),
   signOut: z.object({ refreshToken: z.string().optional() }),
   mail: z.object({ email, redirectTo }),
+  magicMail: z.object({ email, redirectTo, appState: z.string().regex(APP_STATE).optional() }),
   proof: z.object(proofFields),
   reset: z.object({ ...proofFields, password }),
   setup: z.object({ token: z.string(), email, password }),

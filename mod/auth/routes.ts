@@ -111,7 +111,7 @@ export function authRoutes(
     return c.json(await mailAccounts.confirmReset({ given: givenProof(proof), password }, requester(c)));
   });
   app.post("/magic/request", async (c) => {
-    mailAccounts.requestMagic(await readBody(c, bodies.mail), requester(c));
+    mailAccounts.requestMagic(await readBody(c, bodies.magicMail), requester(c));
     return c.json({});
   });
   app.post(

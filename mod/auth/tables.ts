@@ -109,6 +109,8 @@ export const tables = {
     redirectTo: z.string(),
     /** Callback URL for the provider. */
     callback: z.string(),
+    /** What the client recognizes the result by. */
+    appState: z.string().optional(),
     expiresAt: instant,
     /** The session that links an identity, instead of signing in. */
     linkFor: id("_sessions").optional(),

@@ -78,6 +78,11 @@ export const tokenRetryMaxMs = 60_000;
 /** Longest single timer; longer waits are cut into pieces. */
 export const timerMaxMs = 24 * 60 * 60 * 1000;
 
+/** A sign-in that left the page, or was mailed, counts as begun by this browser for this long. */
+export const flowMs = 60 * 60 * 1000;
+/** Sign-ins that are remembered as begun; the oldest is forgotten first. */
+export const flowsMax = 16;
+
 /** How often a page looks whether the window it opened for a sign-in was closed. */
 export const popupLookMs = 500;
 

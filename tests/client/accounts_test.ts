@@ -9,6 +9,12 @@ import { transition } from "./support/test_client.ts";
 
 class MemoryStorage implements TokenStorage {
   readonly items = new Map<string, string>();
+  get length(): number {
+    return this.items.size;
+  }
+  key(index: number): string | null {
+    return [...this.items.keys()][index] ?? null;
+  }
   getItem(key: string): string | null {
     return this.items.get(key) ?? null;
   }
@@ -322,43 +328,55 @@ Deno.test("every request goes to its endpoint and refusals carry the contract's 
 });
 
 Deno.test("what links and providers put into the address is used and taken out of it", async () => {
+  const result = "svc_access_token=e30.e30.s&svc_refresh_token=r&svc_expires_in=900&svc_user_id=ada";
   const cases: [hash: string, result: unknown][] = [
     ["", { type: "none" }],
     ["#general", { type: "none" }],
     ["#svc_reset_token=abc", { type: "resetPassword", token: "abc" }],
     ["#svc_verify_token=abc", { type: "emailVerified" }],
-    ["#svc_magic_token=abc", { type: "signedIn" }],
-    ["#svc_access_token=e30.e30.s&svc_refresh_token=r&svc_expires_in=900&svc_user_id=ada", {
-      type: "signedIn",
-    }],
+    ["#svc_magic_token=abc&svc_state=STATE", { type: "signedIn" }],
+    ["#svc_magic_token=abc", { type: "magicLink", token: "abc" }],
+    ["#svc_magic_token=abc&svc_state=other", { type: "magicLink", token: "abc" }],
+    [`#${result}&svc_state=STATE`, { type: "signedIn" }],
+    [`#${result}&svc_state=`, { type: "ignored" }],
+    [`#${result}&svc_state=other`, { type: "ignored" }],
+    [`#${result}`, { type: "ignored" }],
   ];
-  for (const [hash, result] of cases) {
+  for (const [pattern, result] of cases) {
     const { clock, server, storage } = world();
     using tab = new Tab({ clock, server, storage });
     await turns();
     const replaced: string[] = [];
+    const location = { hash: "", pathname: "/app", search: "?q=1", href: "http://app.test/app" };
     const page = pretendPage({
-      location: { hash, pathname: "/app", search: "?q=1", href: "http://app.test/app" },
+      location,
       history: {
         state: 1,
         replaceState: (_state: unknown, _title: string, url: string) => replaced.push(url),
       },
     });
     try {
+      const hash = pattern.replace("STATE", stateIn(tab.client.auth.oauthAddress("github", location.href)));
+      Object.assign(location, { hash });
       assert.deepEqual(await tab.client.auth.completeRedirect(), result);
     } finally {
       page[Symbol.dispose]();
     }
-    assert.deepEqual(replaced, hash.startsWith("#svc_") ? ["/app?q=1"] : []);
+    assert.deepEqual(replaced, pattern.startsWith("#svc_") ? ["/app?q=1"] : []);
     assert.equal(storage.items.size, (result as { type: string }).type === "signedIn" ? 1 : 0);
   }
 });
 
 Deno.test("OA11 a refusal in the address is an AccountError with its code, and other tabs are told of it", async () => {
   const { clock, server, storage } = world();
-  const hash = "#svc_error=access_denied&svc_error_description=No%20thanks";
+  const location = {
+    ...{ hash: "", pathname: "/app", search: "", href: "http://app.test/app" },
+    assign(address: string) {
+      this.hash = `#svc_error=access_denied&svc_error_description=No%20thanks&svc_state=${stateIn(address)}`;
+    },
+  };
   const page = pretendPage({
-    location: { hash, pathname: "/app", search: "", href: "http://app.test/app", assign: () => {} },
+    location,
     history: { state: null, replaceState: () => {} },
   });
   try {
@@ -386,8 +404,14 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
 Deno.test("OA11 a refusal that no sign-in of this window led to is told in no other tab", async () => {
   const { clock, server, storage } = world();
   const hash = "#svc_error=access_denied&svc_error_description=Call%20this%20number";
+  const location = {
+    ...{ hash, pathname: "/app", search: "", href: "http://app.test/app" },
+    assign(address: string) {
+      this.hash = `#svc_error=late&svc_state=${stateIn(address)}`;
+    },
+  };
   const page = pretendPage({
-    location: { hash, pathname: "/app", search: "", href: "http://app.test/app", assign: () => {} },
+    location,
     history: { state: null, replaceState: () => {} },
   });
   try {
@@ -405,7 +429,6 @@ Deno.test("OA11 a refusal that no sign-in of this window led to is told in no ot
     assert.deepEqual(told, ["Call this number"]);
     // Messages come in order: after the next one it is known that there was none before.
     tab.client.auth.signInWithOAuth("github");
-    Object.assign((globalThis as unknown as { location: object }).location, { hash: "#svc_error=late" });
     await assert.rejects(tab.client.auth.completeRedirect(), { code: "late" });
     await heard.promise;
     assert.deepEqual(elsewhere, [""]);
@@ -455,11 +478,81 @@ Deno.test("signing in with a provider sends the page there and back to itself, o
   assert(gone.every((address) => address.startsWith("http://app.test/api/auth/oauth/github?")));
 });
 
+Deno.test("OA17 a sign-in that has begun is forgotten after an hour, and of too many the oldest", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await turns();
+  const { auth } = tab.client;
+  const location = { hash: "", pathname: "/", search: "", href: "http://app.test/" };
+  const localStorage = new MemoryStorage();
+  localStorage.setItem("other", "1");
+  localStorage.setItem("syncline-flow endless", "Infinity");
+  const page = pretendPage({ localStorage, location, history: { state: null, replaceState: () => {} } });
+  const finish = async (state: string) => {
+    location.hash = `#svc_access_token=e30.e30.s&svc_refresh_token=r&svc_state=${state}`;
+    return (await auth.completeRedirect()).type;
+  };
+  try {
+    const begin = () => stateIn(auth.oauthAddress("github", location.href));
+    assert.equal(await finish("endless"), "ignored");
+    const first = begin();
+    await clock.advance(clientLimits.flowMs - 1);
+    const second = begin();
+    assert.equal(await finish(first), "signedIn");
+    await clock.advance(clientLimits.flowMs);
+    assert.equal(await finish(second), "ignored");
+    const states: string[] = [];
+    for (let count = 0; count < clientLimits.flowsMax + 2; count++) {
+      states.push(begin());
+      await clock.advance(1);
+    }
+    assert.equal(localStorage.length, clientLimits.flowsMax + 1);
+    assert.equal(await finish(states[1] ?? ""), "ignored");
+    assert.equal(await finish(states[2] ?? ""), "signedIn");
+    assert.equal(await finish(states[2] ?? ""), "ignored");
+    assert.equal(localStorage.getItem("other"), "1");
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("OA17 where the storage is blocked no tokens are taken from the address", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await turns();
+  const location = { hash: "", pathname: "/", search: "", href: "http://app.test/" };
+  const blocked = new Proxy(new MemoryStorage(), {
+    get() {
+      throw new DOMException("blocked", "SecurityError");
+    },
+  });
+  const page = pretendPage({
+    location,
+    localStorage: blocked,
+    history: { state: null, replaceState: () => {} },
+  });
+  try {
+    const address = new URL(tab.client.auth.oauthAddress("github", location.href));
+    assert.equal(address.searchParams.get("app_state"), null);
+    location.hash = "#svc_access_token=e30.e30.s&svc_refresh_token=r";
+    assert.deepEqual(await tab.client.auth.completeRedirect(), { type: "ignored" });
+    location.hash = "#svc_access_token=e30.e30.s&svc_refresh_token=r&svc_state=null";
+    assert.deepEqual(await tab.client.auth.completeRedirect(), { type: "ignored" });
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+/** The state of the sign-in that an address begins. */
+function stateIn(address: string): string {
+  return new URL(address).searchParams.get("app_state") ?? "";
+}
+
 /** Lets the client believe that it runs on a page with more tabs. */
 function pretendPage(more: Record<string, unknown> = {}): Disposable {
   const page = Object.assign(new EventTarget(), { visibilityState: "visible" });
   const scope = globalThis as unknown as Record<string, unknown>;
-  const added = { document: page, ...more };
+  const added = { document: page, localStorage: new MemoryStorage(), ...more };
   const before = Object.keys(added).map((key) => [key, Object.getOwnPropertyDescriptor(scope, key)] as const);
   for (const [key, value] of Object.entries(added)) {
     Object.defineProperty(scope, key, { value, configurable: true, writable: true });

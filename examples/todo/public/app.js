@@ -51,7 +51,12 @@ let providers = [];
 client.auth.onRefusal(({ message }) => {
   showText(document.body.dataset.view === "app" ? "problem" : "sign-in-problem", message);
 });
-client.auth.completeRedirect().catch((error) => {
+client.auth.completeRedirect().then(({ type, token }) => {
+  // The link was not asked for in this browser: it may be someone else's.
+  if (type === "magicLink" && confirm("Sign in with the link from your email?")) {
+    return client.auth.signInWithMagic({ token });
+  }
+}).catch((error) => {
   if (error.name !== "AccountError") showText("sign-in-problem", error.message);
 });
 client.auth.signInWays().then(({ oauth }) => {

@@ -6,7 +6,7 @@ import type { NewCode } from "../isolate_functions/code_rows.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Mail } from "./mailer.ts";
 import { renderMail, templateOf, type Templates } from "./templates.ts";
-import { withFragment } from "../redirects.ts";
+import { svcState, withFragment } from "../redirects.ts";
 import type { TokenHasher } from "../tokens/token_hash.ts";
 import type { MailKind } from "./built_in_templates.ts";
 
@@ -26,6 +26,8 @@ export interface CodeMailRequest {
   readonly email: string;
   /** URL the link opens. */
   readonly redirect: string;
+  /** Added to the link, for the client that asked for the mail. */
+  readonly appState?: string | undefined;
   readonly template?: MailKind;
   /** Stores the code. Resolves to whether to send the mail. */
   readonly store: (code: NewCode) => Promise<boolean>;
@@ -68,7 +70,7 @@ export class CodeMail {
   }
 
   /** Sends a code. Resolves to whether a mail was needed, once the code is stored and the mail queued. */
-  async send({ kind, email, redirect, template = kind, store }: CodeMailRequest): Promise<boolean> {
+  async send({ kind, email, redirect, appState, template = kind, store }: CodeMailRequest): Promise<boolean> {
     const { hasher, outbox, templates, appName, now } = this.#options;
     if (outbox === null) return this.#undeliverable(kind);
     const { code, token, codeHash, tokenHash } = issueCode(hasher, { kind, email });
@@ -77,7 +79,7 @@ export class CodeMail {
     const mail = renderMail(templates[template], {
       app: appName,
       email,
-      link: withFragment(redirect, { [linkFragment[kind]]: token }),
+      link: withFragment(redirect, { [linkFragment[kind]]: token, ...svcState(appState) }),
       code,
       validFor: spelledDuration(codeLifetimeMs[kind]),
     });

@@ -13,6 +13,8 @@ import { system } from "../system_calls.ts";
 export interface MailRequest {
   readonly email: string;
   readonly redirectTo?: string | undefined;
+  /** What the client recognizes the link by; see `APP_STATE`. */
+  readonly appState?: string | undefined;
 }
 
 /** The proof from a mail: the link's token, or the address with its code. */
@@ -79,7 +81,7 @@ export class MailAccounts {
     });
   }
 
-  #request(kind: CodeKind, { email: given, redirectTo }: MailRequest, { client }: Requester): void {
+  #request(kind: CodeKind, { email: given, redirectTo, appState }: MailRequest, { client }: Requester): void {
     const { calls, limits, mail, policy, redirects } = this.#parts;
     const redirect = redirects.resolve(redirectTo);
     const email = normalizedEmail(given);
@@ -87,7 +89,7 @@ export class MailAccounts {
     // An invalid address gets the same response as an unknown one.
     if (email === null) return;
     const store = (code: NewCode) => calls.mutate(system.requestCode, { code, signups: policy.signups });
-    if (!mail.start({ kind, email, redirect, store })) throw new ServiceError("overloaded");
+    if (!mail.start({ kind, email, redirect, appState, store })) throw new ServiceError("overloaded");
   }
 
   async #prove<Result>(

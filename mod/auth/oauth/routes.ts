@@ -4,6 +4,7 @@ import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { requestSearch } from "../../kit/request_path.ts";
 import { requestText } from "../../kit/request_text.ts";
 import { othersLimits } from "../limits.ts";
+import { APP_STATE } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import type { SignIns } from "./sign_ins.ts";
 import { noStateCookie, stateCookie, stateOf } from "./state_cookie.ts";
@@ -53,7 +54,14 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
     const provider = c.req.param("provider");
     const [redirectTo] = c.req.queries("redirect_to") ?? [];
     const [link] = c.req.queries("link") ?? [];
-    const begun = await signIns.begin({ provider, redirectTo, link, origin: originOf(c) }, requester(c));
+    const [appState] = c.req.queries("app_state") ?? [];
+    if (appState !== undefined && !APP_STATE.test(appState)) {
+      throw new ServiceError("bad_request", "app_state has 1 to 128 characters: letters, digits, _ and -");
+    }
+    const begun = await signIns.begin(
+      { provider, redirectTo, link, appState, origin: originOf(c) },
+      requester(c),
+    );
     if ("failed" in begun) return c.redirect(begun.failed, 302);
     const { formPost } = signIns.provider(provider);
     c.header("Set-Cookie", stateCookie(begun.state, cookieOptions(c, formPost)));

@@ -5,7 +5,7 @@ import type { Log } from "../../kit/log.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
 import { othersLimits } from "../limits.ts";
-import { withFragment } from "../redirects.ts";
+import { svcState, withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
@@ -79,11 +79,13 @@ export class SignIns {
    * `invalid_redirect`, `invalid_code` (for a link), `rate_limited`.
    */
   async begin(
-    { provider: name, redirectTo, link, origin }: {
+    { provider: name, redirectTo, link, appState, origin }: {
       readonly provider: string;
       readonly redirectTo: string | undefined;
       /** Token of a prepared link, instead of a `redirectTo`. */
       readonly link: string | undefined;
+      /** What the client recognizes the result by; see `APP_STATE`. */
+      readonly appState: string | undefined;
       readonly origin: string;
     },
     requester: Requester,
@@ -98,19 +100,25 @@ export class SignIns {
     const secrets = secretsOf(hasher, { state, callback: callbackOf(origin, name) });
     const { callback } = secrets;
     if (link !== undefined) {
-      const begun = await calls.mutate(system.beginLink, { stateHash, provider: name, callback, now: now() });
+      const begun = await calls.mutate(system.beginLink, {
+        ...{ stateHash, provider: name, callback, now: now() },
+        ...(appState !== undefined && { appState }),
+      });
       if (begun === null) throw new ServiceError("invalid_code");
       target = begun;
     }
     try {
       const location = await provider.authorizationUrl(secrets);
       if (link === undefined) {
-        const flow = { stateHash, provider: name, redirectTo: target, callback };
+        const flow = {
+          ...{ stateHash, provider: name, redirectTo: target, callback },
+          ...(appState !== undefined && { appState }),
+        };
         await calls.mutate(system.beginFlow, { ...flow, now: now() });
       }
       return { location, state };
     } catch (error) {
-      return { failed: withFragment(target, this.#failure(error, name)) };
+      return { failed: withFragment(target, { ...this.#failure(error, name), ...svcState(appState) }) };
     }
   }
 
@@ -133,10 +141,14 @@ export class SignIns {
     if (flow === null) return null;
     try {
       const result = await this.#result({ arrival, provider, flow, state, requester });
-      return { location: withFragment(flow.redirectTo, result), status: 200 };
+      return {
+        location: withFragment(flow.redirectTo, { ...result, ...svcState(flow.appState) }),
+        status: 200,
+      };
     } catch (error) {
       const failure = this.#failure(error, arrival.provider);
-      return { location: withFragment(flow.redirectTo, failure), status: statusOf(error) };
+      const location = withFragment(flow.redirectTo, { ...failure, ...svcState(flow.appState) });
+      return { location, status: statusOf(error) };
     }
   }
 

@@ -23,9 +23,9 @@ import {
   type OwnSession,
   ownSessions,
 } from "./own_account.ts";
+import { beginFlow, takeFlow } from "./flows.ts";
 import { endPopup, signInByPopup } from "./popup.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
-import { noteWayOut, takeWayOut } from "./way_out.ts";
 
 export interface AccountOptions {
   /** Where tokens are kept: the page's `localStorage` unless given, memory where there is none. */
@@ -54,8 +54,15 @@ export interface SignInWays {
 /** What the address of the page brought along. */
 export type RedirectResult =
   | { readonly type: "none" }
-  /** Back from an OAuth provider or a sign-in link. */
+  /** Back from an OAuth provider, or from a sign-in link that this browser asked for. */
   | { readonly type: "signedIn" }
+  /**
+   * From a sign-in link that this browser did not ask for. Anyone can send a link to an account of their own, so ask the
+   * user before calling `signInWithMagic` with the token.
+   */
+  | { readonly type: "magicLink"; readonly token: string }
+  /** Tokens of a sign-in that this browser did not begin. They are removed from the address and not used. */
+  | { readonly type: "ignored" }
   /** Back from the provider of a further identity, which is the account's now. */
   | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
@@ -100,8 +107,8 @@ export class Accounts {
   readonly #clock: Clock;
   readonly #place: TokenPlace;
   readonly #holder: TokenHolder = { userId: null };
-  /** Whether the page came back from a provider to which this window was sent. */
-  #wasSent = false;
+  /** Whether the page's address had the result of a sign-in that this browser began. */
+  #hasBegun = false;
   readonly #onRefusal = new Set<(error: AccountError) => void>();
 
   /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
@@ -160,9 +167,10 @@ export class Accounts {
     await this.#signedIn(await this.#call("signin", credentials));
   }
 
-  /** Sends a link and a code to sign in with. */
+  /** Sends a link and a code to sign in with. In this browser the link signs in at once, within an hour. */
   async requestMagicLink(request: EmailRequest): Promise<void> {
-    await this.#call("magic/request", request);
+    const appState = beginFlow(this.#clock.now());
+    await this.#call("magic/request", { ...request, ...appState !== null && { appState } });
   }
 
   async signInWithMagic(proof: EmailProof): Promise<void> {
@@ -186,11 +194,23 @@ export class Accounts {
     await this.#signedIn(await this.#call("reset/confirm", proof));
   }
 
-  /** The address to send the page to for signing in with a provider; it comes back to `redirectTo`. */
+  /**
+   * Returns the address to send the page to for signing in with a provider; it comes back to `redirectTo`. In a page each
+   * address is for one sign-in, which has to end within an hour: call it when the user leaves.
+   */
   oauthAddress(provider: string, redirectTo: string): string {
+    return this.#beginOAuth(provider, { redirect_to: redirectTo }).address;
+  }
+
+  #beginOAuth(
+    provider: string,
+    parameters: Readonly<Record<string, string>>,
+  ): { readonly address: string; readonly state: string | null } {
     const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
-    address.searchParams.set("redirect_to", redirectTo);
-    return address.href;
+    const state = beginFlow(this.#clock.now());
+    const all = { ...parameters, ...state !== null && { app_state: state } };
+    for (const [name, value] of Object.entries(all)) address.searchParams.set(name, value);
+    return { address: address.href, state };
   }
 
   /** Leaves the page for a provider's, which comes back to `redirectTo`: this page unless given. */
@@ -206,12 +226,12 @@ export class Accounts {
     provider: string,
     { redirectTo }: { readonly redirectTo?: string } = {},
   ): Promise<void> {
-    const address = this.oauthAddress(provider, redirectTo ?? pageAddress());
-    noteWayOut();
+    const begun = this.#beginOAuth(provider, { redirect_to: redirectTo ?? pageAddress() });
     try {
-      await signInByPopup(address, this.#clock);
+      await signInByPopup(begun.address, this.#clock);
     } finally {
-      takeWayOut();
+      // Of a window that was closed early the state is still there.
+      takeFlow(begun.state, this.#clock.now());
     }
     // The window has stored the tokens.
     this.#use();
@@ -221,9 +241,7 @@ export class Accounts {
   async linkIdentity(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): Promise<void> {
     const asked = { provider, redirectTo: redirectTo ?? pageAddress() };
     const { link } = await this.#asSession.action("_auth:startLink", asked) as { link: string };
-    const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
-    address.searchParams.set("link", link);
-    leaveFor(address.href);
+    leaveFor(this.#beginOAuth(provider, { link }).address);
   }
 
   /** The identities the account has at providers; `ownIdentities` is the same as a live query. */
@@ -238,7 +256,9 @@ export class Accounts {
 
   /**
    * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
-   * Call it once when a page starts. Throws `AccountError` when a provider or the server refused.
+   * Call it once when a page starts. Tokens are taken only from a sign-in that this browser began with
+   * `signInWithOAuth`, `signInWithPopup`, `oauthAddress` or `requestMagicLink`. Throws `AccountError` when a provider or
+   * the server refused.
    */
   async completeRedirect(): Promise<RedirectResult> {
     const { location, history } = globalThis as { location?: Location; history?: PageHistory };
@@ -247,7 +267,7 @@ export class Accounts {
     if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
     // Tokens must not stay where they are copied along with the address.
     history.replaceState(history.state, "", location.pathname + location.search);
-    this.#wasSent = takeWayOut();
+    this.#hasBegun = takeFlow(fields.get("svc_state"), this.#clock.now());
     const code = fields.get("svc_error");
     if (code !== null) throw this.#refuse([code, fields.get("svc_error_description") ?? ""]);
     const link = fields.get("svc_link_token");
@@ -260,7 +280,10 @@ export class Accounts {
       await this.verifyEmail({ token: verify });
       return { type: "emailVerified" };
     }
-    if (magic) await this.signInWithMagic({ token: magic });
+    if (magic) {
+      if (!this.#hasBegun) return { type: "magicLink", token: magic };
+      await this.signInWithMagic({ token: magic });
+    } else if (!this.#hasBegun) return { type: "ignored" };
     else {
       await this.#signedIn({
         accessToken: fields.get("svc_access_token") ?? undefined,
@@ -296,7 +319,7 @@ export class Accounts {
    * says so: where none had begun, it is told here only.
    */
   #refuse(refusal: Refusal): AccountError {
-    if (this.#wasSent) this.#tabs.announce(refusal);
+    if (this.#hasBegun) this.#tabs.announce(refusal);
     endPopup(refusal);
     return this.#refused(refusal);
   }
@@ -401,7 +424,6 @@ function pageAddress(): string {
 function leaveFor(address: string): void {
   const { location } = globalThis as { location?: Location };
   if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
-  noteWayOut();
   location.assign(address);
 }
 

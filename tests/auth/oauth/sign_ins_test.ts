@@ -422,3 +422,28 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
     ["provider_sign_in", 400],
   ]);
 });
+
+Deno.test("OA17 what the client recognizes a sign-in by comes back with its result, or with its refusal", async () => {
+  await using signIns = await startTestSignIns();
+  const { accounts, at } = signIns;
+  const begin = (query: string) =>
+    accounts.get(`/oauth/github?redirect_to=${encodeURIComponent(appUrl)}&${query}`);
+  for (const agreed of [true, false]) {
+    const begun = await begin("app_state=a_-1");
+    const location = begun.headers.get("location") ?? "";
+    const cookie = begun.headers.get("set-cookie")?.split(";")[0] ?? "";
+    const parameters = at.github.agree(location, ann);
+    if (!agreed) {
+      parameters.delete("code");
+      parameters.set("error", "access_denied");
+    }
+    const fragment = fragmentOf(await signIns.back("github", parameters, { cookie }));
+    assert.equal(fragment.get("svc_error"), agreed ? null : "access_denied");
+    assert.equal(fragment.has("svc_access_token"), agreed);
+    assert.equal(fragment.get("svc_state"), "a_-1");
+  }
+  for (const state of ["", "a b", "a%26svc_access_token%3Dx", "x".repeat(129)]) {
+    const { status, body } = await begin(`app_state=${state}`);
+    assert.deepEqual([status, body.errorData.code], [400, "bad_request"], state);
+  }
+});

@@ -1,4 +1,5 @@
 /** Opens the app in another window as a user sees it, under a line that says so. */
+import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
 import { adminSession } from "../../server/admin_session.ts";
 
 interface Tokens {
@@ -22,6 +23,8 @@ export async function signInAs(userId: string, name: string): Promise<void> {
     svc_refresh_token: tokens.refreshToken,
     svc_expires_in: String(tokens.expiresIn),
     svc_user_id: tokens.userId,
+    // What the window recognizes this dashboard by.
+    svc_state: beginFlow(Date.now()) ?? "",
   });
   open(`./as.html#${fragment}`, "_blank", "noopener");
 }

@@ -14,6 +14,7 @@ export const beginFlow = internalMutation({
     provider: z.string(),
     redirectTo: z.string(),
     callback: z.string(),
+    appState: z.string().optional(),
     now: z.number(),
   },
   handler: async (ctx, { now, ...flow }): Promise<null> => {
@@ -27,6 +28,7 @@ export const beginFlow = internalMutation({
 export interface TakenFlow {
   readonly redirectTo: string;
   readonly callback: string;
+  readonly appState: string | undefined;
   readonly linkFor: Id<"_sessions"> | null;
 }
 
@@ -40,7 +42,8 @@ export const takeFlow = internalMutation({
     // A prepared link that has not begun cannot return from the provider.
     if (flow.callback === "") return null;
     await ctx.db.delete(flow._id);
-    return { redirectTo: flow.redirectTo, callback: flow.callback, linkFor: flow.linkFor ?? null };
+    const { redirectTo, callback, appState, linkFor = null } = flow;
+    return { redirectTo, callback, appState, linkFor };
   },
 });
 

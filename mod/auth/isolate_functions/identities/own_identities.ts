@@ -67,14 +67,20 @@ export const prepareLink = internalMutation({
 
 /** Starts a prepared link. Works once. Returns the final redirect URL, or `null`. */
 export const beginLink = internalMutation({
-  args: { stateHash: z.string(), provider: z.string(), callback: z.string(), now: z.number() },
-  handler: async (ctx, { stateHash, provider, callback, now }): Promise<string | null> => {
+  args: {
+    stateHash: z.string(),
+    provider: z.string(),
+    callback: z.string(),
+    appState: z.string().optional(),
+    now: z.number(),
+  },
+  handler: async (ctx, { stateHash, provider, callback, appState, now }): Promise<string | null> => {
     const flow = await ctx.db.query("_oauth_flows")
       .withIndex("by_state", (q) => q.eq("stateHash", stateHash)).unique();
     if (flow === null || flow.provider !== provider || flow.callback !== "" || flow.expiresAt <= now) {
       return null;
     }
-    await ctx.db.patch(flow._id, { callback });
+    await ctx.db.patch(flow._id, { callback, ...(appState !== undefined && { appState }) });
     return flow.redirectTo;
   },
 });

@@ -1,1 +1,0 @@
-import{h as e,t as n}from"./chunk-3HHVEZ45.js";async function i(t,o){return(await(await n.fetch("/api/query",{method:"POST",headers:{"Content-Type":"application/json"},body:JSON.stringify({path:e(t),args:o})})).json()).value}export{i as a};
