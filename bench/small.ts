@@ -130,7 +130,7 @@ try {
   await using group = await SmallGroup.make({ name: `syncline-${Deno.pid}`, memoryBytes: MEMORY_BYTES });
   const dataDir = join(dir, "data");
   const { starter: entering } = group;
-  // Main's heap is sized when it is started, as docs/small_machines.md tells operators to do.
+  // Main's heap is sized when it is started, as docs/sizing.md tells operators to do.
   const starter = [...entering, "env", "DENO_V8_FLAGS=--max-semi-space-size=4"];
   await using server = await ServerProcess.start({
     dataDir,

@@ -8,43 +8,43 @@ const OF_FUNCTIONS: readonly Row[] = [
   [/more than the limit of \d|the limit is \d|ran longer than its limit of|more than \d+ deep/, "limits"],
   [
     /packages are installed in the app's folder|install the package in the app's folder|is not available to app code|app code imports its own files|[Nn]ative addon/,
-    "functions#packages-of-npm",
+    "functions#npm-packages",
   ],
   [
     /is not available in (?:queries|functions)|of a UserError|await every(?:thing| promise)|must return a Response/,
     "functions",
   ],
   [/There is no index|is not a cursor of this query|a vector search gives|filter\(\) cannot/, "queries"],
-  [/cannot be scheduled|A cron needs a name|two crons with/, "schedule"],
+  [/cannot be scheduled|A cron needs a name|two crons with/, "scheduling"],
   [/Cannot store (?:field|this document)|There is no table "|made by defineTable/, "schema"],
   [
     /(?:handler|path|pathPrefix) of a route|There are two routes for|made by httpAction/,
-    "http#routes-of-your-own",
+    "http#define-http-routes",
   ],
 ];
 
 /** What the server tells its operator. */
 const OF_THE_SERVER: readonly Row[] = [
   [/ctx\.env|--env-file|environment file/, "deploying"],
-  [/(?:does|do) not fit the schema|documents do not fit/i, "migrations"],
+  [/(?:does|do) not fit the schema|documents do not fit/i, "data_migrations"],
   [/[Bb]ackup/, "backups"],
   [/\bcluster\b/, "cluster"],
   [/replica|--follow|--promote|restore/i, "replication"],
-  [/--workers|[Ss]everal processes/, "workers"],
-  [/takeover|takes over|to give way/, "deploying#a-new-version-without-a-gap"],
+  [/--workers|[Ss]everal processes/, "sizing#processors"],
+  [/takeover|takes over|to give way/, "upgrades#without-a-pause"],
   [/--metrics/, "metrics"],
   [
     /[Dd]eploy|serves the folder it was started with|--url https|no Syncline server|front end|--static/,
     "deploying",
   ],
-  [/mail server|--mail-|--smtp|confirm an address/, "accounts"],
+  [/mail server|--mail-|--smtp|confirm an address/, "authentication"],
   [/bucket|--storage/, "files"],
   [
     /cannot be served|functions folder|folder that the functions|The edit is not served|type check/,
-    "first_app",
+    "functions",
   ],
-  [/administrator/, "administration"],
-  [/Port \d+ of|data folder|database of/, "operating"],
+  [/administrator/, "http_api"],
+  [/Port \d+ of|data folder|database of/, "self_hosting"],
   [/did you mean SYNCLINE_|--[a-z-]+/, "options"],
 ];
 

@@ -29,7 +29,7 @@ interface Step extends Omit<MemoryPlan, "isolates"> {
   readonly isolates: Omit<IsolateMemory, "heapMiB" | "dataMiB">;
 }
 
-/** Documented in `docs/small_machines.md`. */
+/** Documented in `docs/sizing.md`. */
 const steps: readonly Step[] = [
   {
     below: 1024 * MiB,

@@ -1,4 +1,4 @@
-/** The apps that the documentation shows, written into a folder outside this repository: they type-check, misuses do not. */
+/** Writes the apps of the documentation into a folder outside this repository: they type-check and their tests pass. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
@@ -67,7 +67,13 @@ function withReact(text: string): string {
   const { jsx, jsxImportSource } = project.compilerOptions;
   return JSON.stringify({
     ...rest,
-    imports: { ...imports, "react": types, "react/jsx-runtime": `${types}/jsx-runtime` },
+    imports: {
+      ...imports,
+      "react": types,
+      "react/jsx-runtime": `${types}/jsx-runtime`,
+      "react-dom/client": `${project.imports["@types/react-dom"]}/client`,
+      "vitest": new URL("vitest_stand_in.ts", import.meta.url).href,
+    },
     compilerOptions: { jsx, jsxImportSource, lib: ["deno.window", "dom"] },
   });
 }
@@ -87,14 +93,14 @@ async function write(dir: string, files: Iterable<readonly [name: string, text: 
   }
 }
 
-Deno.test("the apps of the documentation type-check in a folder of their own, and their test passes", async () => {
-  const { first, guide } = await documentedApps();
+Deno.test("the apps of the documentation type-check in a folder of their own, and their tests pass", async () => {
+  const apps = await documentedApps();
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   await write(dir, [["deno.json", await appConfig()]]);
-  await write(join(dir, "first"), first);
-  await write(join(dir, "guide"), [...guide, ["misuses.ts", MISUSES]]);
-  await deno(dir, "check", "--no-lock", "first", "guide");
+  for (const [app, files] of apps) await write(join(dir, app), files);
+  await write(join(dir, "guide"), [["misuses.ts", MISUSES]]);
+  await deno(dir, "check", "--no-lock", ...apps.keys());
   await deno(
     dir,
     "test",
@@ -103,6 +109,6 @@ Deno.test("the apps of the documentation type-check in a folder of their own, an
     "--no-prompt",
     "--allow-read",
     "--allow-write",
-    "guide/tests",
+    ...["guide", "quickstart", "tutorial"].map((app) => `${app}/tests`),
   );
 });

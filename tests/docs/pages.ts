@@ -16,7 +16,7 @@ export function readPage(path: string): Promise<string> {
   return Deno.readTextFile(`${repository}/${path}`);
 }
 
-/** What stands at the top of the repository and in `docs/`, and the map. */
+/** README, CONTRIBUTING, the architecture and all files in `docs/`. */
 export async function pages(): Promise<string[]> {
   const found = ["README.md", "CONTRIBUTING.md", "mod/ARCHITECTURE.md"];
   for await (const { name } of Deno.readDir(`${repository}/docs`)) {
@@ -32,9 +32,10 @@ export async function codeBlocks(page: string): Promise<CodeBlock[]> {
     .map(([, language = "", block = ""]) => ({ page, language, text: block }));
 }
 
-/** The file that a block of TypeScript is, which its first line names; `null` for one that is no file. */
-function fileName({ text }: CodeBlock): string | null {
-  return /^\/\/ (\S+\.tsx?)\n/.exec(text)?.[1] ?? null;
+/** The file named in the first line of a block of TypeScript, and whether the block is added to it; `null` if there is none. */
+function fileOf({ text }: CodeBlock): { readonly name: string; readonly isAddition: boolean } | null {
+  const [, addition, name] = /^\/\/ (Add to )?(\S+\.tsx?)\n/.exec(text) ?? [];
+  return name === undefined ? null : { name, isAddition: addition !== undefined };
 }
 
 /** Cells of the tables whose heads begin with `first`, without those heads. */
@@ -52,21 +53,56 @@ function cells(line: string): string[] {
   return line.startsWith("|") ? line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim()) : [];
 }
 
-/**
- * The apps of the documentation by folder, as files by path: that of the first page, and the one that all other pages build
- * together. Every block of TypeScript is a file of one of them.
- */
-export async function documentedApps(): Promise<Record<"first" | "guide", Map<string, string>>> {
-  const apps = { first: new Map<string, string>(), guide: new Map<string, string>() };
-  for (const page of (await pages()).filter((path) => path.startsWith("docs/"))) {
-    const app = page === "docs/first_app.md" ? apps.first : apps.guide;
+/** Pages that each show a complete app; the code of all other pages belongs to one app, `guide`. */
+const APP_PAGES: Readonly<Record<string, string>> = {
+  "README.md": "readme",
+  "docs/quickstart.md": "quickstart",
+  "docs/tutorial.md": "tutorial",
+};
+/** Apps that start from the template for React, without the files that their page tells readers to delete. */
+const FROM_TEMPLATE: Readonly<Record<string, readonly string[]>> = {
+  quickstart: [],
+  tutorial: ["functions/tasks.ts", "src/tasks.tsx", "tests/tasks.test.ts"],
+};
+
+/** The apps of the documentation by name, each with its files by path. Every block of TypeScript is in one of them. */
+export async function documentedApps(): Promise<Map<string, Map<string, string>>> {
+  const apps = new Map<string, Map<string, string>>();
+  for (const [app, deleted] of Object.entries(FROM_TEMPLATE)) {
+    const files = await templateFiles();
+    for (const name of deleted) assert.ok(files.delete(name), name);
+    apps.set(app, files);
+  }
+  const shown = new Set<string>();
+  for (const page of (await pages()).filter((path) => path === "README.md" || path.startsWith("docs/"))) {
+    const app = APP_PAGES[page] ?? "guide";
+    const files = apps.get(app) ?? new Map<string, string>();
+    apps.set(app, files);
     for (const block of await codeBlocks(page)) {
       if (block.language !== "ts" && block.language !== "tsx") continue;
-      const name = fileName(block);
-      assert.ok(name !== null, `a block without a file name in ${page}: ${block.text}`);
-      assert.ok(!app.has(name), `${name} stands twice, the second time in ${page}`);
-      app.set(name, block.text);
+      const file = fileOf(block);
+      assert.ok(file !== null, `a block without a file name in ${page}: ${block.text}`);
+      const { name, isAddition } = file;
+      if (isAddition) {
+        assert.ok(files.has(name), `${page} adds to ${name}`);
+        files.set(name, files.get(name) + block.text);
+      } else {
+        assert.ok(!shown.has(`${app}/${name}`), `${name} appears twice, the second time in ${page}`);
+        shown.add(`${app}/${name}`);
+        files.set(name, block.text);
+      }
     }
   }
   return apps;
+}
+
+/** TypeScript files of `templates/react` but the configuration of its builder. */
+async function templateFiles(): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for (const folder of ["functions", "src", "tests"]) {
+    for await (const { name } of Deno.readDir(`${repository}/templates/react/${folder}`)) {
+      files.set(`${folder}/${name}`, await readPage(`templates/react/${folder}/${name}`));
+    }
+  }
+  return files;
 }

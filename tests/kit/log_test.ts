@@ -60,14 +60,14 @@ Deno.test("DO3 messages that are met often lead to their page", () => {
     const [message, page] of [
       [
         'The app in "/a" cannot be served: x.ts:1:1: cannot find "left-pad": packages are installed in the app\'s folder, beside or above the functions folder (npm install left-pad)',
-        "functions#packages-of-npm",
+        "functions#npm-packages",
       ],
-      ['The app in "/a" cannot be served: /a/x.ts:3:37: SyntaxError: Expected a comma', "first_app"],
-      ["Port 3210 of 127.0.0.1 is in use", "operating"],
+      ['The app in "/a" cannot be served: /a/x.ts:3:37: SyntaxError: Expected a comma', "functions"],
+      ["Port 3210 of 127.0.0.1 is in use", "self_hosting"],
       ["Unknown variable SYNCLINE_PROT: did you mean SYNCLINE_PORT?", "options"],
-      ["--smtp-url needs a sender address: pass --mail-from", "accounts"],
+      ["--smtp-url needs a sender address: pass --mail-from", "authentication"],
       ["Give a deploy key in SYNCLINE_DEPLOY_KEY", "deploying"],
-      ["Documents do not fit the schema", "migrations"],
+      ["Documents do not fit the schema", "data_migrations"],
     ] as const
   ) assert.equal(explainedAt(message, "server"), `/_/docs/${page}`, message);
 });

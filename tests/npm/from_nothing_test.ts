@@ -79,7 +79,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
       assert.match(await textOf(url), /\/@vite\/client/);
       assert.match(await textOf(`${url}/src/main.tsx`), /SynclineProvider/);
       assert.match(await textOf(`${url}/_/`), /<!doctype html>/i);
-      assert.match(await textOf(`${url}/_/docs/getting_started`), /<h1 id="getting-started">/);
+      assert.match(await textOf(`${url}/_/docs/quickstart`), /<h1 id="quickstart">/);
       await twoClients(machine, url);
       await twoTabs(url);
       await edits(machine, dev, url);

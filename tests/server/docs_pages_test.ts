@@ -1,4 +1,4 @@
-/** The documentation that the server shows: each page is there, its links lead somewhere, and nothing in it runs. */
+/** The documentation served at `/_/docs/`: pages, links, groups, search, and no active content. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { ServiceError, serviceErrors } from "../../mod/errors.ts";
@@ -12,13 +12,18 @@ import { FakeBackend } from "./support/fake_backend.ts";
 const docs = new DocsPages();
 const text = async (path: string) => await (await docs.respond(path))?.text() ?? "";
 
-Deno.test("DO1 every page is shown, and its links lead to what is there", async () => {
-  const names = [...(await text("")).matchAll(/<li><a href="([\w-]+)">/g)].map(([, name = ""]) => name);
-  assert.ok(names.length >= 25);
-  assert.equal(names[0], "getting_started");
-  const pages = new Map(await Promise.all(names.map(async (name) => [name, await text(name)] as const)));
+const names = async () =>
+  [...(await text("")).matchAll(/<nav[^]*<\/nav>/g)].flatMap(([nav]) =>
+    [...nav.matchAll(/<a href="([\w-]+)"/g)].map(([, name = ""]) => name)
+  );
+
+Deno.test("DO1 every page is served, and its links resolve", async () => {
+  const found = await names();
+  assert.ok(found.length >= 25);
+  assert.equal(found[0], "quickstart");
+  const pages = new Map(await Promise.all(found.map(async (name) => [name, await text(name)] as const)));
   let followed = 0;
-  for (const [name, page] of pages) {
+  for (const [name, page] of [...pages, ["", await text("")] as const]) {
     for (const [, target = "", anchor] of page.matchAll(/<a href="([\w-]*)(?:#([\w-]+))?"/g)) {
       const other = pages.get(target === "" ? name : target);
       assert.ok(other !== undefined, `${name} leads to ${target}`);
@@ -31,32 +36,52 @@ Deno.test("DO1 every page is shown, and its links lead to what is there", async 
   assert.ok(followed > 100);
 });
 
-Deno.test("DO1 each error code has a place of its own on the page of errors", async () => {
+Deno.test("DO1 the navigation has the groups of the index, and a page has a table of contents", async () => {
+  const page = await text("errors");
+  const groups = [...page.matchAll(/<h2>([^<]+)<\/h2>/g)].map(([, title]) => title);
+  assert.deepEqual(groups, ["Start", "Guides", "Operate", "Reference", "Explanation", "On this page"]);
+  assert.match(page, /<a href="errors" aria-current="page">/);
+  assert.match(page, /<aside[^]*<a href="#sockets">/);
+});
+
+Deno.test("DO4 the search finds sections that contain every word, headings first", async () => {
+  const found = async (query: string) =>
+    [...(await (await docs.respond("search", query))?.text() ?? "").matchAll(/<li><a href="([^"]+)">/g)]
+      .map(([, target]) => target);
+  assert.equal((await found("optimistic updates"))[0], "react#optimistic-updates");
+  assert.ok((await found("popup_blocked")).some((target) => target?.startsWith("errors")));
+  assert.deepEqual(await found("optimistic zzzz"), []);
+  assert.deepEqual(await found(" "), []);
+  const page = await (await docs.respond("search", '<b>"x'))?.text() ?? "";
+  assert.doesNotMatch(page, /<b>|"x"/);
+});
+
+Deno.test("DO1 each error code has an anchor on the errors page", async () => {
   const page = await text("errors");
   for (const code of Object.keys(serviceErrors)) assert.ok(page.includes(`<tr id="${code}">`), code);
 });
 
-Deno.test("DO2 pages are there as text, and llms.txt names them", async () => {
+Deno.test("DO2 pages are served as Markdown, and llms.txt lists them", async () => {
   const list = await text("llms.txt");
   const paths = [...list.matchAll(/\]\(\/_\/docs\/([\w-]+\.md)\)/g)].map(([, path = ""]) => path);
   assert.ok(paths.length >= 25);
   for (const path of paths) assert.match(await text(path), /^# /);
 });
 
-Deno.test("DO1 what stands in a page as HTML or as another address is text", async () => {
+Deno.test("DO1 HTML and unknown links in a page are rendered as text", async () => {
   await using folder = await TempFolder.with({
     "bad.md":
       "# <script>alert(1)</script>\\n\\n[a](javascript:alert(1)) ![b](x.png) [c](../README.md)\\n\\n<b onclick=x>\\n",
   });
   const response = await new DocsPages(folder.at()).respond("bad");
   const page = await response?.text() ?? "";
-  assert.doesNotMatch(page, /<script|javascript:|<img|<b |README/);
+  assert.doesNotMatch(page, /<script|javascript:|<img|<b |\.\.\/README/);
   for (const path of ["nope", "../docs/bad", "bad.html", "%2e%2e/bad"]) {
     assert.equal(await new DocsPages(folder.at()).respond(path), null);
   }
 });
 
-Deno.test("DO1 pages that could not be read are read again for the next request", async () => {
+Deno.test("DO1 a failed read is tried again by the next request", async () => {
   using folder = new TempFolder();
   const pages = new DocsPages(folder.at("docs"));
   await assert.rejects(async () => await pages.respond("a"), Deno.errors.NotFound);
@@ -65,7 +90,7 @@ Deno.test("DO1 pages that could not be read are read again for the next request"
   assert.match(await (await pages.respond("a"))?.text() ?? "", /A page/);
 });
 
-Deno.test("DO1 the server shows them under its strict policy, and errors lead to them", async () => {
+Deno.test("DO1 pages have the strict content security policy, and errors link to them", async () => {
   const backend = new FakeBackend();
   const app = createRouter({
     routes: backend.routes,

@@ -81,6 +81,11 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
     allows: ["read a file", ...EVERY_PROGRAM, ...EVERY_VARIABLE],
   },
   {
+    set: "buildDocs",
+    name: "the set that builds the documentation writes nothing outside of it and reaches no machine",
+    allows: ["read a file", ...EVERY_PROGRAM, ...EVERY_VARIABLE, ...MACHINE],
+  },
+  {
     set: "buildDashboard",
     name: "the set that builds the dashboard writes nothing outside of it and reaches no machine",
     allows: ["read a file", ...EVERY_PROGRAM, ...EVERY_VARIABLE],

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Child, projectDir } from "../support/processes/child.ts";
 import { childrenOf } from "../support/processes/process_tree.ts";
+import { documentedApps } from "../docs/pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;
@@ -273,21 +274,21 @@ Deno.test("--dev waits for an edit when the app is broken from the beginning", a
   assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
 });
 
-Deno.test("the first app of the documentation works, with curl's request and in a page", async () => {
-  const first = await Deno.readTextFile(join(projectDir, "docs/first_app.md"));
-  const files = [...first.matchAll(/```ts\n\/\/ functions\/(\S+)\n(.*?)```/gs)];
-  assert.equal(files.length, 2);
-  await using a = await app(Object.fromEntries(files.map(([, name = "", text = ""]) => [name, text])));
+Deno.test("the README's functions work, with a request over HTTP and in the documentation's page", async () => {
+  const apps = await documentedApps();
+  const files = [...apps.get("readme") ?? []].filter(([name]) => name.startsWith("functions/"))
+    .map(([name, text]) => [name.slice("functions/".length), text]);
+  await using a = await app(Object.fromEntries(files));
   await using server = await a.serve();
-  const body = first.match(/-d '(.*?)'/)?.[1] ?? "";
   const response = await fetch(`${server.url}/api/mutation`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body,
+    body: JSON.stringify({ path: "tasks:add", args: { text: "hello" } }),
   });
   assert.equal((await response.json()).status, "success");
   // The page's script, with the client read from the disk: Deno imports nothing over plain HTTP without a permission.
-  const page = first.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
+  const guide = await Deno.readTextFile(join(projectDir, "docs/client.md"));
+  const page = guide.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
   const client = new URL("../../mod/client/mod.ts", import.meta.url).href;
   const script = join(a.dir, "page.ts");
   await Deno.writeTextFile(

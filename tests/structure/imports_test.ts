@@ -57,6 +57,8 @@ const OPEN_PACKAGES = new Set([
 
 /** Files that other packages may import besides `mod.ts` and `limits.ts`, with the reason. */
 const PUBLIC_FILES = new Set([
+  // The table of commands, for the command reference.
+  "mod/cli/commands.ts",
   // Types only.
   "mod/engine/types.ts",
   // The format of a journal row, without SQLite.

@@ -11,7 +11,7 @@ import { migrateCommand } from "../../mod/cli/deploy/migrate_command.ts";
 import { exportCommand } from "../../mod/cli/export_command.ts";
 import { importCommand } from "../../mod/cli/import/import_command.ts";
 import { exitOnBug, runProgram } from "../../mod/cli/program.ts";
-import { replicaVerifyCommand } from "../../mod/cli/replica_command.ts";
+import { replicaVerifyCommand } from "../../mod/cli/replica/replica_command.ts";
 import { restoreCommand } from "../../mod/cli/restore_command.ts";
 import { runCommand } from "../../mod/cli/run_command.ts";
 import { userCommands } from "../../mod/cli/user_commands.ts";

@@ -101,7 +101,10 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.get("/_", (c) => c.redirect("/_/"));
   const docs = new DocsPages();
   app.get("/_/docs", (c) => c.redirect("/_/docs/"));
-  app.get("/_/docs/*", async (c) => await docs.respond(c.req.path.slice("/_/docs/".length)) ?? c.notFound());
+  app.get(
+    "/_/docs/*",
+    async (c) => await docs.respond(c.req.path.slice("/_/docs/".length), c.req.query("q")) ?? c.notFound(),
+  );
   app.get("/_/*", async (c) => {
     const pathname = c.req.path.slice("/_".length);
     const nonce = c.get("secureHeadersNonce") ?? "";

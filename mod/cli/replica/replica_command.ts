@@ -1,10 +1,10 @@
 /** The command `replica verify`: reads and checks a whole replica and rebuilds its newest state. */
-import { stderrLog } from "../kit/log.ts";
-import { OptionValueError } from "../config/option_types.ts";
-import { parseBackupTarget } from "../config/options.ts";
-import { StartError } from "../config/start_error.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { ConsoleProgress } from "./console_progress.ts";
+import { stderrLog } from "../../kit/log.ts";
+import { OptionValueError } from "../../config/option_types.ts";
+import { parseBackupTarget } from "../../config/options.ts";
+import { StartError } from "../../config/start_error.ts";
+import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { ConsoleProgress } from "../console_progress.ts";
 import { showPoint } from "./replica_progress.ts";
 
 export const replicaVerifyCommand: CommandSpec = {
@@ -14,7 +14,7 @@ export const replicaVerifyCommand: CommandSpec = {
   async run(options, argument) {
     const log = stderrLog({ debug: false });
     const { withReplica } = await import("./replica_restore.ts");
-    const { verifyReplica } = await import("../ops/replication/mod.ts");
+    const { verifyReplica } = await import("../../ops/replication/mod.ts");
     const folder = await Deno.makeTempDir({ prefix: "syncline-verify-" });
     try {
       using progress = new ConsoleProgress();

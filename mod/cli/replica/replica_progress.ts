@@ -1,6 +1,6 @@
 /** Shows the progress of a point-in-time restore. */
-import type { PointProgress } from "../ops/replication/mod.ts";
-import type { ConsoleProgress } from "./console_progress.ts";
+import type { PointProgress } from "../../ops/replication/mod.ts";
+import type { ConsoleProgress } from "../console_progress.ts";
 
 export function showPoint(console: ConsoleProgress, progress: PointProgress): void {
   switch (progress.step) {

@@ -1,9 +1,9 @@
 /** Opens and lists a replica and chooses a restore point, for the commands `restore --from` and `replica`. */
-import { ConsoleProgress } from "./console_progress.ts";
+import { ConsoleProgress } from "../console_progress.ts";
 import { showPoint } from "./replica_progress.ts";
-import { locationConfig } from "../config/locations.ts";
-import type { OptionValues } from "../config/options.ts";
-import { StartError } from "../config/start_error.ts";
+import { locationConfig } from "../../config/locations.ts";
+import type { OptionValues } from "../../config/options.ts";
+import { StartError } from "../../config/start_error.ts";
 import {
   type Generation,
   listGenerations,
@@ -13,8 +13,8 @@ import {
   type ReplicaTarget,
   type RestorePlan,
   stagePoint,
-} from "../ops/replication/mod.ts";
-import { requireNetwork } from "./remote_archive.ts";
+} from "../../ops/replication/mod.ts";
+import { requireNetwork } from "../remote_archive.ts";
 
 type Source = NonNullable<OptionValues["from"]>;
 
@@ -39,7 +39,7 @@ async function openSource(options: OptionValues, from: Source): Promise<ReplicaT
   const snapshots = locationConfig(options, clusterSnapshots);
   if (snapshots.kind === "bucket") await requireNetwork(snapshots.place);
   // The driver is loaded only here.
-  const { openClusterReplica } = await import("../cluster/postgres/mod.ts");
+  const { openClusterReplica } = await import("../../cluster/postgres/mod.ts");
   return await openClusterReplica({ place: from.place, snapshots });
 }
 
