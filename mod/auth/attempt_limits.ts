@@ -97,8 +97,8 @@ export class AttemptLimits {
       return result;
     } finally {
       if (!failed) {
-        this.#limiters.failuresPerAccountAndClient.giveBack(pair);
-        if (stranger) this.#limiters.failuresPerAccount.giveBack(account);
+        this.#limiters.failuresPerAccountAndClient.refund(pair);
+        if (stranger) this.#limiters.failuresPerAccount.refund(account);
       }
     }
   }

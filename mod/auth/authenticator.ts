@@ -4,7 +4,7 @@
  */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
-import { KnownRows } from "../kit/known_rows.ts";
+import { RowCache } from "../kit/row_cache.ts";
 import { authLimits } from "./limits.ts";
 import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
 import type { ExternalRefusal, ExternalTokens } from "./issuers/mod.ts";
@@ -47,14 +47,14 @@ export class AccountAuthenticator {
   readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
-  readonly #sessions: KnownRows<OpenedSession>;
+  readonly #sessions: RowCache<OpenedSession>;
 
   constructor({ accessTokens, external, calls, caughtUp, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
     this.#external = external;
     this.#caughtUp = caughtUp;
     this.#now = now;
-    this.#sessions = new KnownRows({
+    this.#sessions = new RowCache({
       rowsMax: authLimits.cachedSessionsMax,
       idOf: ({ sessionId }) => sessionId,
       load: (sessionId) => calls.query(system.findSession, { sessionId }),
@@ -151,16 +151,16 @@ export class AccountAuthenticator {
 
   #sessionChanged({ id, doc }: DocumentChange): void {
     // Looked up again at the next use.
-    this.#sessions.forget(id);
+    this.#sessions.invalidate(id);
     if (doc === null) this.#tell({ sessionId: id });
   }
 
   #ownerDeleted(kind: "user" | "admin", ownerId: string): void {
     for (const { sessionId, userId, adminId } of [...this.#sessions.rows()]) {
-      if (ownerId === (kind === "user" ? userId : adminId)) this.#sessions.forget(sessionId);
+      if (ownerId === (kind === "user" ? userId : adminId)) this.#sessions.invalidate(sessionId);
     }
     // The owner of a session that is being looked up is not known yet.
-    this.#sessions.forgetLookups();
+    this.#sessions.invalidateLookups();
     this.#tell({ principal: `${kind}:${ownerId}` });
   }
 

@@ -1,6 +1,6 @@
 /** Finds and downloads an archive from a bucket for the command `restore`. */
 import { join } from "node:path";
-import type { Bucket, BucketPlace } from "../kit/bucket.ts";
+import type { Bucket, BucketLocation } from "../kit/bucket.ts";
 import { opsLimits } from "../ops/limits.ts";
 import { parseBucket } from "../config/option_types.ts";
 import { StartError } from "../config/start_error.ts";
@@ -28,7 +28,7 @@ export function parseRemoteArchive(text: string): RemoteArchive | null {
  */
 export async function fetchArchive(
   { name }: Pick<RemoteArchive, "name">,
-  { place, folder }: { readonly place: BucketPlace; readonly folder: string },
+  { place, folder }: { readonly place: BucketLocation; readonly folder: string },
 ): Promise<string> {
   await requireNetwork(place);
   const { Bucket, bucketReason } = await import("../kit/bucket.ts");
@@ -62,7 +62,7 @@ async function choice(bucket: Bucket, at: string): Promise<string> {
 }
 
 /** Checks for network permission: the task `restore` has none. Throws a `StartError`. */
-export async function requireNetwork({ endpoint }: BucketPlace): Promise<void> {
+export async function requireNetwork({ endpoint }: BucketLocation): Promise<void> {
   const all = await Deno.permissions.query({ name: "net" });
   if (all.state === "granted") return;
   const host = endpoint === null ? null : new URL(endpoint).host;

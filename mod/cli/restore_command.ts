@@ -21,7 +21,7 @@ import { applyRestore } from "../server/data/data_restore.ts";
 import type { OptionValues } from "../config/options.ts";
 import { OptionValueError } from "../config/option_types.ts";
 import { fetchArchive, parseRemoteArchive, type RemoteArchive } from "./remote_archive.ts";
-import { reasonOf, StartError } from "../config/start_error.ts";
+import { fileErrorReason, StartError } from "../config/start_error.ts";
 
 export const restoreCommand: CommandSpec = {
   name: "restore",
@@ -110,7 +110,7 @@ async function restore(dataDir: string, archive: string): Promise<string> {
   try {
     await Deno.stat(archive);
   } catch (error) {
-    const reason = error instanceof Deno.errors.NotFound ? "the file does not exist" : reasonOf(error);
+    const reason = error instanceof Deno.errors.NotFound ? "the file does not exist" : fileErrorReason(error);
     throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, { cause: error });
   }
   using lock = await DataLock.acquire(dataDir, { by: "restore" });
@@ -167,7 +167,9 @@ async function cancelStaged(dataDir: string): Promise<string> {
   try {
     await Deno.stat(dataDir);
   } catch (error) {
-    throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
+    throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+      cause: error,
+    });
   }
   using _lock = await DataLock.acquire(dataDir, { by: "restore", restore: "leave" });
   return await asStartError((reason) => `Cannot cancel the restore: ${reason}`, async () => {

@@ -1,6 +1,6 @@
 /** The client an app holds: subscriptions, calls, sign-in and the state of the connection, over one WebSocket. */
 import { functionPath } from "../protocol/function_reference.ts";
-import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
+import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
 import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts/accounts.ts";
 import { syncAddress } from "./connection/addresses.ts";
 import type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";

@@ -42,4 +42,10 @@ export {
   type FunctionReference,
   functionReference,
 } from "../protocol/function_reference.ts";
-export type { ArgsOf, CallArgs, FunctionName, Register, ResultOf } from "../protocol/known_paths.ts";
+export type {
+  ArgsOf,
+  CallArgs,
+  FunctionName,
+  Register,
+  ResultOf,
+} from "../protocol/client_function_names.ts";

@@ -2,7 +2,7 @@
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
-import type { BucketPlace } from "../kit/bucket.ts";
+import type { BucketLocation } from "../kit/bucket.ts";
 import type { MemoryPlan } from "./memory.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
 
@@ -94,7 +94,7 @@ export interface MetricsConfig {
 /** Configuration of file storage. */
 export interface StorageConfig {
   /** `null` to store files in the data folder. */
-  readonly s3: BucketPlace | null;
+  readonly s3: BucketLocation | null;
   /** Maximum size of an upload. */
   readonly uploadBytesMax: number;
   /** Whether files can only be read with signed URLs. */
@@ -113,7 +113,7 @@ export interface BackupsConfig {
   /** Paths are absolute. */
   readonly to:
     | { readonly kind: "folder"; readonly path: string }
-    | { readonly kind: "bucket"; readonly place: BucketPlace };
+    | { readonly kind: "bucket"; readonly place: BucketLocation };
 }
 
 /** Configuration of replication. */
@@ -163,7 +163,7 @@ export function isFollower(
 /** A folder or a location in a bucket. */
 export type LocationConfig =
   | { readonly kind: "folder"; readonly path: string }
-  | { readonly kind: "bucket"; readonly place: BucketPlace };
+  | { readonly kind: "bucket"; readonly place: BucketLocation };
 
 /** Configuration of accounts. */
 export interface AccountsConfig {

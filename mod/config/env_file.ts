@@ -1,7 +1,7 @@
 /** Reads `--env-file`: the variables of `ctx.env`, and warnings about invalid lines. */
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { reasonOf, StartError } from "./start_error.ts";
+import { fileErrorReason, StartError } from "./start_error.ts";
 
 export interface EnvFile {
   readonly values: Readonly<Record<string, string>>;
@@ -22,7 +22,9 @@ export async function readEnvFile(given: string): Promise<EnvFile> {
     );
     return { values: Object.fromEntries(values), warnings: envFileWarnings(text, path) };
   } catch (error) {
-    throw new StartError(`Cannot read the environment file "${path}": ${reasonOf(error)}`, { cause: error });
+    throw new StartError(`Cannot read the environment file "${path}": ${fileErrorReason(error)}`, {
+      cause: error,
+    });
   }
 }
 

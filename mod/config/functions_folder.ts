@@ -1,7 +1,7 @@
 /** Finds the functions folder of an app. */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { reasonOf, StartError } from "./start_error.ts";
+import { fileErrorReason, StartError } from "./start_error.ts";
 
 /** The bundled example, served if there is no app. */
 export const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
@@ -44,6 +44,6 @@ async function statOf(path: string): Promise<Deno.FileInfo | null> {
     return await Deno.stat(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
-    throw new StartError(`Cannot read the folder "${path}": ${reasonOf(error)}`, { cause: error });
+    throw new StartError(`Cannot read the folder "${path}": ${fileErrorReason(error)}`, { cause: error });
   }
 }

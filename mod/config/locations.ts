@@ -1,6 +1,6 @@
 /** Turns the locations named by options into configuration. */
 import { resolve } from "node:path";
-import type { BucketPlace } from "../kit/bucket.ts";
+import type { BucketLocation } from "../kit/bucket.ts";
 import type { LocationConfig } from "./config.ts";
 import type { OptionValues } from "./options.ts";
 import { StartError } from "./start_error.ts";
@@ -29,7 +29,7 @@ export function bucketLocation(
   { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: S3Options,
   { bucket, prefix }: { readonly bucket: string; readonly prefix: string },
   what: "Files" | "Backups" | "Replicas",
-): BucketPlace {
+): BucketLocation {
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(
       `${what} in a bucket need access keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY`,

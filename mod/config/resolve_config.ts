@@ -19,7 +19,7 @@ import { EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
 import type { ExplicitValues, ServeOptions } from "./options.ts";
 import { bucketLocation, locationConfig } from "./locations.ts";
-import { reasonOf, StartError } from "./start_error.ts";
+import { fileErrorReason, StartError } from "./start_error.ts";
 
 /** Resolves the configuration. Throws a `StartError` for missing files and options that cannot be combined. */
 export async function resolveConfig(
@@ -281,6 +281,6 @@ async function deployedVersion(dataDir: string): Promise<string | null> {
   try {
     return (await readDeployed(dataDir))?.current ?? null;
   } catch (error) {
-    throw new StartError(reasonOf(error), { cause: error });
+    throw new StartError(fileErrorReason(error), { cause: error });
   }
 }

@@ -4,7 +4,7 @@ export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-export { reasonOf } from "../kit/file_reason.ts";
+export { fileErrorReason } from "../kit/file_error_reason.ts";
 
 /** The app's code cannot be loaded, or its schema does not match the data. Editing the app may fix it. */
 export class AppError extends StartError {

@@ -1,7 +1,7 @@
 /**
- * A place in an S3 bucket: objects by their names below a prefix. Requests are plain signed ones with a length, without
- * checksum trailers, so that every S3-compatible service takes them. The client's library is loaded with this file, which
- * is to be loaded only when there is a bucket: it takes memory and time.
+ * Objects in an S3 bucket, addressed by their names below a prefix. Requests are plain signed ones with a
+ * length and without checksum trailers, which every S3-compatible service accepts. Import this file only
+ * where a bucket is used: it loads the AWS client, which costs memory and time.
  */
 import {
   AbortMultipartUploadCommand,
@@ -20,33 +20,29 @@ import {
 import { createHash } from "node:crypto";
 import type { ByteRange } from "./byte_range.ts";
 import { bucketLimits } from "./limits.ts";
-import { BucketRetries, type Patience } from "./places/bucket_retries.ts";
+import { BucketRetryStrategy, type RetryPolicy } from "./locations/bucket_retries.ts";
 
-export interface BucketPlace {
+export interface BucketLocation {
   readonly bucket: string;
-  /** What all keys begin with; ends in a slash unless it is empty. */
+  /** Prefix of all keys; ends in a slash unless it is empty. */
   readonly prefix: string;
   readonly region: string;
-  /** `null`: that of AWS for the region. Other services are addressed with the bucket in the path. */
+  /** `null` is the AWS endpoint of the region. Other services are addressed with the bucket in the path. */
   readonly endpoint: string | null;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
 }
 
 export interface BucketOptions {
-  /** A request that has no answer for this long has failed, all its tries together; never, unless told. */
+  /** Timeout of a request including its retries. Optional. */
   readonly requestMs?: number;
-  /** How often a request is tried. */
-  readonly patience?: Patience;
-  /** Ends requests under way. */
+  readonly retryPolicy?: RetryPolicy;
+  /** Aborts requests in flight. */
   readonly signal?: AbortSignal;
 }
 
-/** An object as a listing tells of it. */
 export interface ListedObject {
-  /** Without the prefix. */
   readonly name: string;
-  /** Bytes. */
   readonly size: number;
   /** Milliseconds since the epoch. */
   readonly writtenAt: number;
@@ -55,19 +51,21 @@ export interface ListedObject {
 /** An object that is being read. */
 export interface ReadObject {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** Bytes of the body. */
   readonly size: number;
-  /** Another one when the object has changed. */
+  /** ETag; changes with the object. */
   readonly version: string | null;
 }
 
-/** An object on its way. One of `commit` and `abort` ends it. */
+/** An upload. `commit` or `abort` ends it. */
 export interface ObjectWriter {
-  /** Takes the next bytes; resolves when there is room for more. The chunk is the caller's again then. One call at a time. */
+  /**
+   * Takes the next bytes; resolves when there is room for more. The caller may reuse the chunk then. Call it
+   * once at a time.
+   */
   write(chunk: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Makes the object appear under its name, whole and durable. */
+  /** Makes the complete, durable object visible under its name. */
   commit(): Promise<void>;
-  /** Leaves nothing behind, or an upload that `endUnfinished` ends. Never rejects. */
+  /** Leaves nothing behind, or an upload that `abortUnfinishedUploads` removes. Never rejects. */
   abort(): Promise<void>;
 }
 
@@ -78,23 +76,23 @@ export class Bucket implements Disposable {
   readonly #bucket: string;
   readonly #prefix: string;
   readonly #options: BucketOptions;
-  readonly #retries: BucketRetries;
+  readonly #retries: BucketRetryStrategy;
 
   /** Connects with the first request. */
-  constructor(place: BucketPlace, options: BucketOptions = {}) {
+  constructor(place: BucketLocation, options: BucketOptions = {}) {
     const { bucket, prefix, region, endpoint, accessKeyId, secretAccessKey } = place;
     this.#bucket = bucket;
     this.#prefix = prefix;
     this.#options = options;
-    const { patience = { attempts: bucketLimits.attempts } } = options;
-    this.#retries = new BucketRetries(patience);
+    const { retryPolicy: patience = { attempts: bucketLimits.attempts } } = options;
+    this.#retries = new BucketRetryStrategy(patience);
     this.#client = new S3Client({
       region,
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
       credentials: { accessKeyId, secretAccessKey },
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
-      // Said here, or the library looks for them in files and variables that the server cannot read.
+      // Set explicitly: otherwise the client reads files and variables that the server has no permission for.
       useFipsEndpoint: false,
       useDualstackEndpoint: false,
       useArnRegion: false,
@@ -110,12 +108,12 @@ export class Bucket implements Disposable {
     });
   }
 
-  /** The bytes of an object, or of a part that lies inside it; `null` when there is no such object. */
+  /** Reads an object or a part inside it; returns `null` when there is no such object. */
   async read(
     name: string,
     { part = null, version = null }: {
       readonly part?: ByteRange | null;
-      /** Fails when it is not this version any more. */
+      /** The read fails if the object has another version. */
       readonly version?: string | null;
     } = {},
   ): Promise<ReadObject | null> {
@@ -133,7 +131,7 @@ export class Bucket implements Disposable {
     return { body, size: answer.ContentLength ?? 0, version: answer.ETag ?? null };
   }
 
-  /** Bytes of an object; `null` when there is none. */
+  /** Returns the size of an object in bytes, or `null`. */
   async size(name: string): Promise<number | null> {
     return (await orNull(this.#send(new HeadObjectCommand(this.#at(name)))))?.ContentLength ?? null;
   }
@@ -144,8 +142,8 @@ export class Bucket implements Disposable {
   }
 
   /**
-   * Writes a small object unless there is one of that name. Whether it did; `null` when the service knows no conditional
-   * writes, and nothing was written.
+   * Writes a small object unless the name is taken. Returns whether it did, or `null` when the service has no
+   * conditional writes; nothing is written then.
    */
   async create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean | null> {
     try {
@@ -161,24 +159,26 @@ export class Bucket implements Disposable {
     } catch (error) {
       if (!(error instanceof S3ServiceException)) throw error;
       const status = error.$metadata.httpStatusCode;
-      // 409: another is writing it at this moment.
+      // 409: another client is writing it right now.
       if (status === 412 || status === 409) return false;
       if (status === 501 || error.name === "NotImplemented") return null;
       throw error;
     }
   }
 
-  /** Begins an object. It is sent in parts of this many bytes, of which one is held in memory; small ones at once. */
+  /**
+   * Starts an upload. Parts have this many bytes, and one part is in memory; small objects take one request.
+   */
   writer(name: string, { partBytes }: { readonly partBytes: number }): ObjectWriter {
-    return new PartWriter(this.#send, { at: this.#at(name), partBytes });
+    return new MultipartWriter(this.#send, { at: this.#at(name), partBytes });
   }
 
-  /** Removes an object; there may be none. */
+  /** Removes an object if it exists. */
   async remove(name: string): Promise<void> {
     await this.#send(new DeleteObjectCommand(this.#at(name)));
   }
 
-  /** Objects whose names begin with this, in the order of their names. */
+  /** Lists the objects with this prefix, ordered by name. */
   async *list(begin: string): AsyncGenerator<ListedObject, void> {
     let token: string | undefined;
     do {
@@ -198,11 +198,8 @@ export class Bucket implements Disposable {
     } while (token !== undefined);
   }
 
-  /**
-   * Ends uploads that were begun and neither finished nor ended, of objects whose names begin with this and are chosen. Where
-   * there are very many of them some are left to the next time.
-   */
-  async endUnfinished(
+  /** Aborts unfinished uploads of the chosen objects with this prefix, a bounded number for each call. */
+  async abortUnfinishedUploads(
     begin: string,
     chosen: (name: string, begunAt: number | null) => boolean = () => true,
   ): Promise<void> {
@@ -216,7 +213,7 @@ export class Bucket implements Disposable {
         const begunAt = Initiated?.getTime() ?? null;
         if (Key === undefined || !chosen(Key.slice(this.#prefix.length), begunAt)) continue;
         if (ended++ === bucketLimits.unfinishedEndedMax) return;
-        // Another server may have ended it.
+        // Another server may have aborted it.
         await orNull(this.#send(new AbortMultipartUploadCommand({ Bucket: this.#bucket, Key, UploadId })));
       }
       const { IsTruncated, NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
@@ -225,7 +222,7 @@ export class Bucket implements Disposable {
     }
   }
 
-  /** Whether objects can be written: begins one and ends it again, so that nothing is left. Throws when they cannot. */
+  /** Starts an upload and aborts it, so that nothing is left. Throws if the bucket cannot be written. */
   async checkWritable(name: string): Promise<void> {
     const { UploadId } = await this.#send(new CreateMultipartUploadCommand(this.#at(name)));
     await this.#send(new AbortMultipartUploadCommand({ ...this.#at(name), UploadId }));
@@ -239,7 +236,7 @@ export class Bucket implements Disposable {
     return { Bucket: this.#bucket, Key: this.#prefix + name };
   }
 
-  /** Sends a request, for no longer than the options allow. */
+  /** Sends a request within the timeout. */
   readonly #send: Send = (async (command: Parameters<Send>[0]) => {
     const { requestMs, signal } = this.#options;
     const late = new AbortController();
@@ -247,25 +244,31 @@ export class Bucket implements Disposable {
     const signals = signal === undefined ? [late.signal] : [late.signal, signal];
     try {
       const abortSignal = AbortSignal.any(signals);
-      return await this.#retries.during(abortSignal, () => this.#client.send(command, { abortSignal }));
+      return await this.#retries.runWithSignal(
+        abortSignal,
+        () => this.#client.send(command, { abortSignal }),
+      );
     } catch (error) {
       signal?.throwIfAborted();
       if (!late.signal.aborted) throw error;
-      throw new Error(`the bucket gave no answer for ${(requestMs ?? 0) / 1_000} s`, { cause: error });
+      throw new Error(`the bucket did not answer within ${(requestMs ?? 0) / 1_000} s`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
   }) as Send;
 }
 
-/** Whether the service itself said no (a wrong key, no such bucket): not a network that is down, nor trouble of its own. */
+/**
+ * Returns whether the service itself refused (a wrong key, no such bucket), as opposed to a network or
+ * service failure.
+ */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof S3ServiceException)) return false;
   const status = error.$metadata.httpStatusCode ?? 500;
   return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
-/** What a failed request came to, for people. */
+/** Describes a failed request. */
 export function bucketReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof AggregateError) return error.errors.map(bucketReason).join("; ");
@@ -285,7 +288,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404;
 }
 
-/** Most services name a part by its sum, and an object by the sum of those of its parts. */
+/** Most services use a part's MD5 sum as its ETag, and the sum of these for the object. */
 const MD5_TAG = /^"?([0-9a-f]{32})"?$/;
 const PARTS_TAG = /^"?([0-9a-f]{32}-\d+)"?$/;
 
@@ -294,14 +297,15 @@ interface Target {
   readonly Key: string;
 }
 
-/** Small objects go as one request; others in parts, of which nothing can be read before the last request. */
-class PartWriter implements ObjectWriter {
+/**
+ * Small objects take one request; larger ones a multipart upload that becomes visible with its last request.
+ */
+class MultipartWriter implements ObjectWriter {
   readonly #send: Send;
   readonly #at: Target;
   readonly #partBytes: number;
   #chunks: Uint8Array<ArrayBuffer>[] = [];
   #bytes = 0;
-  /** Of all parts. */
   #sentBytes = 0;
   /** Set with the first full part. */
   #upload: string | null = null;
@@ -335,12 +339,12 @@ class PartWriter implements ObjectWriter {
         }),
       );
     } catch (error) {
-      // Who sends it again because the answer was lost hears that there is no such upload.
+      // After a lost answer, the retry fails because the upload no longer exists.
       if (!isMissing(error) || !await this.#isThere()) throw error;
     }
   }
 
-  /** Whether the object is what the parts make, as far as the service tells. */
+  /** Returns whether the object consists of the sent parts, if the service reports that. */
   async #isThere(): Promise<boolean> {
     const found = await orNull(this.#send(new HeadObjectCommand(this.#at)));
     if (found?.ContentLength !== this.#sentBytes) return false;
@@ -361,7 +365,7 @@ class PartWriter implements ObjectWriter {
 
   async #sendPart(): Promise<void> {
     this.#upload ??= (await this.#send(new CreateMultipartUploadCommand(this.#at))).UploadId ?? null;
-    if (this.#upload === null) throw new Error("The bucket began no upload");
+    if (this.#upload === null) throw new Error("The bucket did not start an upload");
     const Body = this.#take();
     const PartNumber = this.#parts.length + 1;
     const { ETag } = await this.#send(

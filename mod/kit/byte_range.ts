@@ -1,14 +1,14 @@
 /** The `Range` header of a request for one part of a file (RFC 9110, section 14). */
 
-/** Bytes of a file from `start` to `end`, both included. */
+/** Bytes of a file; both ends are inclusive. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * The part of a file of `size` bytes that a `Range` header asks for. `null` means the whole file: no header, one that is
- * malformed, of another unit, or of several ranges. `"unsatisfiable"` means that the part lies outside the file.
+ * Returns the part of a file of `size` bytes that a `Range` header requests. `null` means the whole file: no
+ * header, a malformed one, another unit, or several ranges. `"unsatisfiable"`: the part is outside the file.
  */
 export function parseByteRange(header: string | null, size: number): ByteRange | "unsatisfiable" | null {
   const match = header?.match(/^bytes=\s*(\d*)-(\d*)\s*$/i);

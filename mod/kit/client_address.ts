@@ -1,18 +1,18 @@
-/** Whose request it is, by address: the peer's, or what a trusted proxy says. */
+/** The address of the client behind trusted proxies. */
 import { BlockList, isIP } from "node:net";
 
-/** Finds the address of a client behind the proxies the operator trusts; nobody else's word counts. */
+/** Finds client addresses; only trusted proxies may set them. */
 export class ClientAddresses {
   readonly #trusted = new BlockList();
 
-  /** `trustedProxies`: addresses and CIDR ranges. Throws `TypeError` for what is neither. */
+  /** `trustedProxies`: addresses and CIDR ranges. Throws a `TypeError` for anything else. */
   constructor(trustedProxies: readonly string[]) {
     for (const range of trustedProxies) this.#trust(range);
   }
 
   /**
-   * Address of the client of a request. `peer`: address of the other end of the connection; `forwardedFor`: the
-   * `X-Forwarded-For` header, read from its end as long as trusted proxies wrote it.
+   * Returns the client's address. `peer` is the other end of the connection. `forwardedFor` is the
+   * `X-Forwarded-For` header, read from its end while trusted proxies wrote it.
    */
   clientOf(peer: string, forwardedFor: string | null): string {
     let client = plainAddress(peer) ?? peer;
@@ -20,7 +20,7 @@ export class ClientAddresses {
     for (const entry of forwardedFor.split(",").reverse()) {
       if (!this.#isTrusted(client)) return client;
       const address = plainAddress(entry.trim());
-      // A proxy that writes no address, such as "unknown", is the last one known.
+      // If a proxy writes no address, such as "unknown", the last known one is used.
       if (address === null) return client;
       client = address;
     }
@@ -48,8 +48,8 @@ export class ClientAddresses {
 }
 
 /**
- * Key under which an address is counted: IPv4 whole, IPv6 by its first 64 bits, as one customer has at least so many
- * addresses. Anything else (a unix socket) is its own key.
+ * Returns the key for rate limits: an IPv4 address, or the first 64 bits of an IPv6 address, which one
+ * customer owns. Anything else, such as a unix socket, is its own key.
  */
 export function addressKey(address: string): string {
   const plain = plainAddress(address);
@@ -57,22 +57,22 @@ export function addressKey(address: string): string {
   return `${ipv6Groups(plain).slice(0, 4).join(":")}::/64`;
 }
 
-/** Plain addresses of those who came last: most requests come from few. */
-const plainOf = new Map<string, string | null>();
+/** Parsed addresses, most recent last: most requests come from few clients. */
+const plainAddressCache = new Map<string, string | null>();
 const PLAIN_KEPT_MAX = 256;
 
-/** An address without port, brackets, zone and IPv4-in-IPv6 clothing; `null` for what is not one. */
+/** Returns an address without port, brackets, zone and IPv4-in-IPv6 prefix; `null` if it is none. */
 function plainAddress(text: string): string | null {
-  const known = plainOf.get(text);
+  const known = plainAddressCache.get(text);
   if (known !== undefined) return known;
   const plain = madePlain(text);
   if (text.length > ADDRESS_CHARS_MAX) return plain;
-  if (plainOf.size >= PLAIN_KEPT_MAX) plainOf.clear();
-  plainOf.set(text, plain);
+  if (plainAddressCache.size >= PLAIN_KEPT_MAX) plainAddressCache.clear();
+  plainAddressCache.set(text, plain);
   return plain;
 }
 
-/** An IPv6 address with an embedded IPv4 address and a zone is shorter. */
+/** Longer than an IPv6 address with an embedded IPv4 address and a zone. */
 const ADDRESS_CHARS_MAX = 128;
 
 function madePlain(text: string): string | null {
@@ -89,7 +89,7 @@ function madePlain(text: string): string | null {
   return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }
 
-/** The eight groups of a valid IPv6 address, in lower-case hexadecimal without leading zeros. */
+/** Returns the eight groups of a valid IPv6 address, in lower-case hexadecimal without leading zeros. */
 function ipv6Groups(address: string): string[] {
   const dotted = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_match, ...bytes: string[]) => {
     const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);

@@ -1,16 +1,14 @@
-/** Time as the server's parts use it, so that tests hold it in their hands. */
+/** Clocks and timers that tests can replace. */
 
-/** Something that is to happen, once or again and again. */
 export interface Timer {
-  /** Does nothing once a timer that fires once has fired. */
+  /** Has no effect after a one-shot timer has fired. */
   cancel(): void;
 }
 
-/** A clock with timers. */
 export interface Clock {
-  /** Milliseconds since a moment that the clock chooses. */
+  /** Milliseconds since an arbitrary moment. */
   now(): number;
-  /** Calls `run` once, `ms` milliseconds from now. */
+  /** Calls `run` once, after `ms` milliseconds. */
   after(ms: number, run: () => void): Timer;
   /** Calls `run` every `ms` milliseconds. */
   every(ms: number, run: () => void): Timer;
@@ -27,8 +25,8 @@ const timers: Pick<Clock, "after" | "every"> = {
   },
 };
 
-/** Milliseconds since the epoch; somebody may set it forward and back. */
+/** Wall clock, in milliseconds since the epoch; it may jump. */
 export const systemClock: Clock = { now: () => Date.now(), ...timers };
 
-/** Goes on evenly, whatever happens to the time of day: for how long something takes. */
+/** Monotonic clock, for durations. */
 export const steadyClock: Clock = { now: () => performance.now(), ...timers };

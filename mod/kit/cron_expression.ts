@@ -1,11 +1,11 @@
-/** Cron expressions in UTC: a thin face of the library that parses them. */
+/** Cron expressions in UTC, parsed by the `croner` library. */
 import { Cron } from "croner";
 
-/** Fields of an expression: minute, hour, day of month, month, day of week, with seconds in front if there are six. */
+/** Minute, hour, day of month, month, day of week; with six fields, seconds come first. */
 const FIELDS = /^\s*\S+(?:\s+\S+){4,5}\s*$/;
 const NICKNAME = /^\s*@\w+\s*$/;
 
-/** What is wrong with an expression, or `null`. */
+/** Returns the error in an expression, or `null`. */
 export function cronExpressionFault(expression: string): string | null {
   if (!FIELDS.test(expression) && !NICKNAME.test(expression)) {
     return "an expression has five fields: minute, hour, day of month, month, day of week";
@@ -17,9 +17,12 @@ export function cronExpressionFault(expression: string): string | null {
   }
 }
 
-/** The first time after `after` that an expression names, in milliseconds since the epoch; `null` when none comes. */
+/**
+ * Returns the first time after `after` that matches, in milliseconds since the epoch; `null` if there is
+ * none.
+ */
 export function nextCronTime(expression: string, after: number): number | null {
-  // Paused: without it the library would wait for the time itself.
+  // Paused: otherwise the library starts a timer.
   const cron = new Cron(expression, { paused: true, utcOffset: 0 });
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }

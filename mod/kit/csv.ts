@@ -1,16 +1,16 @@
 /**
- * CSV as RFC 4180 has it, both ways: a thin face of two libraries. Cells are texts; what they mean is for others to say.
- * Texts are UTF-8. A quoted empty cell and a bare one are the same.
+ * Reads and writes CSV (RFC 4180) in UTF-8 with two libraries. Cells are strings; a quoted empty cell equals
+ * a bare one.
  */
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
 import { csvLimits } from "./limits.ts";
-import { pause } from "./pause.ts";
+import { yieldToEventLoop } from "./event_loop.ts";
 
-/** A file that is not CSV, or more than the limits allow. The message says what is wrong and in which line. */
+/** The file is not CSV or exceeds the limits. The message names the error and the line. */
 export class CsvError extends Error {
   override readonly name = "CsvError";
-  /** Line in which the row begins, counted from 1. */
+  /** First line of the row, counted from 1. */
   readonly line: number;
 
   constructor(line: number, reason: string, options?: ErrorOptions) {
@@ -19,24 +19,23 @@ export class CsvError extends Error {
   }
 }
 
-/** One row. */
 export interface CsvRow {
-  /** Line of the file in which the row begins, counted from 1. */
+  /** First line of the row, counted from 1. */
   readonly line: number;
   readonly cells: readonly string[];
 }
 
-/** What is quoted beside cells with commas and quotes: line ends, and the mark that readers skip at a file's beginning. */
+/** Line ends and the byte order mark are quoted, besides commas and quotes. */
 const QUOTED_TOO = /[\r\n\ufeff]/;
 
-/** The text of rows; each ends in CRLF. Lone surrogates have no form in UTF-8: the caller sees to it that there are none. */
+/** Returns rows as CSV; each ends in CRLF. Cells must not have lone surrogates. */
 export function csvText(rows: readonly (readonly string[])[]): string {
   return stringify(rows as string[][], { record_delimiter: "\r\n", quoted_match: QUOTED_TOO });
 }
 
 /**
- * Bytes given to the parser at once, so that few rows are in memory however large the pieces of the source are. The process
- * does its other work before each: the shortest rows, thousands of them, take some milliseconds.
+ * Bytes parsed at once: bounds the rows in memory and the time until the event loop continues. Thousands of
+ * short rows take some milliseconds.
  */
 const SLICE_BYTES = 8 * 1024;
 const LF = 0x0a;
@@ -45,15 +44,15 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 
 /**
- * The rows of a file, the header first, as the source gives its bytes. Rows end in CRLF or LF, and all have as many cells
- * as the first; lines with nothing in them are skipped where rows have several cells. A byte order mark is skipped.
- * Throws a {@linkcode CsvError} after the rows before the fault. The source is closed when the caller stops early.
+ * Parses a stream and yields its rows, the header first. Rows end in CRLF or LF and have as many cells as the
+ * first. A byte order mark is skipped, and so are empty lines where rows have several cells. Throws a
+ * {@linkcode CsvError} after the rows before the error. Closes the source when the caller stops early.
  */
 export async function* csvRows(source: AsyncIterable<Uint8Array>): AsyncGenerator<CsvRow, void, void> {
   const parser = new RowParser();
   for await (const piece of source) {
     for (let from = 0; from < piece.length; from += SLICE_BYTES) {
-      await pause();
+      await yieldToEventLoop();
       yield* rowsBefore(parser, await parser.read(piece.subarray(from, from + SLICE_BYTES)));
     }
   }
@@ -65,15 +64,15 @@ function* rowsBefore(parser: RowParser, fault: CsvError | null): Generator<CsvRo
   if (fault !== null) throw fault;
 }
 
-/** The library's parser, asked for rows instead of being a stream: rows before a fault are not lost. */
+/** Drives the library's parser synchronously, so that rows before an error are not lost. */
 class RowParser {
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   readonly #parser = parse({
     bom: true,
     record_delimiter: ["\r\n", "\n"],
-    // Checked here, in words that say what to do.
+    // Checked in `read`, with a better message.
     relax_column_count: true,
-    // Nothing is left for the library's own output.
+    // Returning `null` keeps the library's own output empty.
     on_record: (cells: string[]): null => {
       this.#add(cells);
       return null;
@@ -83,17 +82,17 @@ class RowParser {
   #rows: CsvRow[] = [];
   /** Cells of the first row. */
   #columns = 0;
-  /** Line up to which the bytes are known to be UTF-8. */
+  /** Bytes up to this line are valid UTF-8. */
   #checkedLine = 1;
-  /** Bytes read since the last end of a row. */
+  /** Bytes since the last end of a row. */
   #rowBytes = 0;
 
   constructor() {
-    // Errors are told by the callbacks below.
+    // The callbacks below report errors.
     this.#parser.on("error", () => {});
   }
 
-  /** Reads the next bytes; gives what is wrong with them. */
+  /** Reads the next bytes; returns their error, if any. */
   async read(bytes: Uint8Array): Promise<CsvError | null> {
     const fault = this.#checkUtf8(bytes);
     if (fault !== null) return fault;
@@ -114,7 +113,7 @@ class RowParser {
       await this.#run((done) => this.#parser.end(this.#lines.heldBack(), done));
   }
 
-  /** The rows read since the last call. */
+  /** Returns the rows read since the last call. */
   take(): readonly CsvRow[] {
     const rows = this.#rows;
     this.#rows = [];
@@ -148,7 +147,7 @@ class RowParser {
     this.#lines.next();
   }
 
-  /** Other encodings are refused: their texts would be stored with holes. `null` is the end of the file. */
+  /** Refuses other encodings, whose characters would be replaced. `null` is the end of the file. */
   #checkUtf8(bytes: Uint8Array | null): CsvError | null {
     const first = this.#checkedLine;
     if (bytes !== null) {
@@ -166,35 +165,36 @@ class RowParser {
 }
 
 /**
- * Where rows begin, and which lines are none: found in the bytes before the library reads them, because it takes thousands
- * of times as long for a blank line, and counts a CRLF inside of quotes twice. Right up to the first fault of a file.
+ * Finds the lines where rows begin and removes empty lines before the library reads the bytes: it takes
+ * thousands of times as long for an empty line, and counts a CRLF inside quotes twice. Correct up to the
+ * first error in a file.
  */
 class RowLines {
-  /** Line in which the next byte stands. */
+  /** Line of the next byte. */
   #line = 1;
   #quoted = false;
-  /** Whether the next byte is the first of a line that is no part of a row yet. */
+  /** Whether the next byte begins a line that is not part of a row yet. */
   #fresh = true;
-  /** Whether a CR at such a place waits for what follows. */
+  /** Whether a CR at such a position waits for the next byte. */
   #heldBack = false;
   #inHeader = true;
-  /** Whether the header has several columns: a blank line is a row of one cell else. */
+  /** Whether the header has several columns; otherwise an empty line is a row of one cell. */
   #severalColumns = false;
-  /** Lines of the rows that have begun; those before `#taken` have been taken. */
+  /** Lines of rows that have begun, after the first `#taken`. */
   #begun: number[] = [];
   #taken = 0;
 
-  /** Line of the row that the library gives next. */
+  /** Line of the row that the library returns next. */
   get current(): number {
     return this.#begun[this.#taken] ?? this.#line;
   }
 
-  /** Goes on to the row behind the current one. */
+  /** Moves to the next row. */
   next(): void {
     this.#taken++;
   }
 
-  /** The bytes without blank lines. A CR in the end may come with the next bytes. */
+  /** Returns the bytes without empty lines. A trailing CR may come with the next bytes. */
   withoutBlank(bytes: Uint8Array): Uint8Array {
     this.#begun = this.#begun.slice(this.#taken);
     this.#taken = 0;
@@ -223,7 +223,7 @@ class RowLines {
     return kept.subarray(0, length);
   }
 
-  /** What was held back at the end of the file. */
+  /** Returns the CR that was held back at the end of the file. */
   heldBack(): Uint8Array {
     return new Uint8Array(this.#heldBack ? [CR] : []);
   }
@@ -236,7 +236,7 @@ class RowLines {
   #follow(byte: number): void {
     switch (byte) {
       case QUOTE:
-        // A doubled one ends the quotes and opens them again.
+        // A doubled quote closes the quotes and opens them again.
         this.#quoted = !this.#quoted;
         return;
       case COMMA:
@@ -254,11 +254,11 @@ class RowLines {
 function reasonOf(error: Error): string {
   switch (error instanceof LibraryError ? error.code : "") {
     case "CSV_QUOTE_NOT_CLOSED":
-      return "a quote that is opened in this row is not closed";
+      return "a quote in this row is never closed";
     case "CSV_INVALID_CLOSING_QUOTE":
-      return "after a closing quote only a comma or a line end may stand; quotes inside of a cell are doubled";
+      return "a closing quote must be followed by a comma or a line end; double the quotes inside a cell";
     case "INVALID_OPENING_QUOTE":
-      return "a quote stands in a cell that is not quoted; such cells are quoted, and their quotes doubled";
+      return "an unquoted cell contains a quote; quote the cell and double its quotes";
     default:
       return `the row is not CSV: ${error.message}`;
   }

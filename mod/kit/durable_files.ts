@@ -1,23 +1,23 @@
-/** Files that are on disk for certain: what a power failure may not take back. */
+/** File writes that survive a power failure. */
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Writes a whole file under another name in the same folder, brings it to disk and renames it: a crash leaves the old file
- * or the new one, never half a one. Only the server's own user can read it.
+ * Writes a file under a temporary name, syncs it and renames it: after a crash there is the old file or the
+ * new one. Only the server's user can read it.
  */
 export async function writeDurably(path: string, text: string): Promise<void> {
   await using staged = await stageDurably(path, text);
-  await staged.put();
+  await staged.commit();
 }
 
-/** A file on disk that has not its name yet; it is gone when it is disposed of without having got it. */
+/** A synced file under a temporary name; removed when disposed of before `commit`. */
 export interface StagedFile extends AsyncDisposable {
-  /** Gives it its name, in place of what has it. */
-  put(): Promise<void>;
+  /** Renames it to its final name, replacing an existing file. */
+  commit(): Promise<void>;
 }
 
-/** The first half of {@linkcode writeDurably}: all that takes room on the disk. */
+/** The first half of {@linkcode writeDurably}: everything that needs disk space. */
 export async function stageDurably(path: string, text: string): Promise<StagedFile> {
   const folder = dirname(path);
   const temporary = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}`);
@@ -31,7 +31,7 @@ export async function stageDurably(path: string, text: string): Promise<StagedFi
   }
   let isPut = false;
   return {
-    async put() {
+    async commit() {
       await Deno.rename(temporary, path);
       isPut = true;
       await syncFolder(folder);
@@ -42,24 +42,23 @@ export async function stageDurably(path: string, text: string): Promise<StagedFi
   };
 }
 
-/** Brings what others have written to a file to the disk. */
+/** Syncs what other processes have written to a file. */
 export async function syncFile(path: string): Promise<void> {
   using file = await Deno.open(path, { write: true });
   await file.sync();
 }
 
-/** Brings the entries of a folder to disk: names that came, went or changed. */
+/** Syncs a folder's entries: created, removed and renamed files. */
 export async function syncFolder(folder: string): Promise<void> {
   using file = await Deno.open(folder);
   await file.sync();
 }
 
-/** Writes the whole of `bytes` at the file's position. */
 export async function writeAll(file: Pick<Deno.FsFile, "write">, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length;) written += await file.write(bytes.subarray(written));
 }
 
-/** Removes a file, or a folder with what is in it; there may be none. */
+/** Removes a file, or a folder with its contents, if it exists. */
 export async function removeIfThere(path: string): Promise<void> {
   try {
     await Deno.remove(path, { recursive: true });
@@ -77,7 +76,7 @@ export async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
   }
 }
 
-/** Whether an error says that there is no room on the disk, or no more for this user. */
+/** Returns whether the disk or the user's quota is full. */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false;
   return error.code === "ENOSPC" || error.code === "EDQUOT";

@@ -1,8 +1,10 @@
-/** Errors of the service itself, in the shape of the auth, admin and storage endpoints (AE1). */
+/** HTTP responses for errors, in the format of the auth, admin and storage endpoints (AE1). */
 import { MethodNotAllowedError, RateLimitedError, ServiceError, UserError } from "../errors.ts";
 import type { Log } from "./log.ts";
 
-/** `{status: "error", errorMessage, errorData: {code, data}}` with the error's status and further headers; never cached. */
+/**
+ * Returns `{status: "error", errorMessage, errorData: {code, data}}` with the error's status. Never cached.
+ */
 export function errorResponse(
   error: ServiceError,
   further: Readonly<Record<string, string>> = {},
@@ -10,7 +12,6 @@ export function errorResponse(
   const headers = new Headers({
     ...further,
     "Cache-Control": "no-store",
-    // Where the server's own documentation explains it.
     "Link": `</_/docs/errors#${error.code}>; rel="help"`,
   });
   if (error instanceof RateLimitedError) {
@@ -26,7 +27,7 @@ export function errorResponse(
   });
 }
 
-/** What the app refused with an error of its own, in the same shape with status 400. */
+/** Returns the response for an error that the app threw, with status 400. */
 export function refusalResponse(
   { message, code, data }: UserError,
   further: Readonly<Record<string, string>> = {},
@@ -37,7 +38,7 @@ export function refusalResponse(
   });
 }
 
-/** The answer to a request that failed with this error. What is not the service's own is logged, and told to nobody. */
+/** Returns the response for any error. Unexpected errors are logged and their details are not sent. */
 export function failureResponse(
   error: unknown,
   log: Log,

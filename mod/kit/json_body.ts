@@ -1,18 +1,17 @@
-/** The JSON body of a request, checked against a schema. */
+/** The JSON body of a request, validated against a schema. */
 import type { z } from "zod";
 import { ServiceError } from "../errors.ts";
 import { requestText } from "./request_text.ts";
 
 export interface JsonBodyOptions {
-  /** Longest body. */
   readonly bytesMax: number;
-  /** What a body without a byte stands for; without this it is not valid. */
+  /** Value of an empty body. Without it an empty body is invalid. */
   readonly whenEmpty?: unknown;
 }
 
 /**
- * A request's body, whatever type it says it has: `fetch` calls a text `text/plain` unless it is told otherwise, and as
- * credentials are in bodies and headers alone, the type keeps nobody away. Throws `body_too_large` and `bad_request`.
+ * Parses a request's body and ignores its content type: `fetch` sends strings as `text/plain`. This is safe
+ * because credentials are only in bodies and headers. Throws `body_too_large` and `bad_request`.
  */
 export async function readJsonBody<Schema extends z.ZodType>(
   request: Request,

@@ -1,21 +1,21 @@
 /**
- * Unix sockets in a data folder that only its owner can open: who can open one could as well read the secret key beside it.
- * What goes over them is JSON, a value a line.
+ * Unix sockets in a data folder that only its owner can open. The owner could read the secret key beside them
+ * as well. Messages are JSON, one a line.
  */
 import { join } from "node:path";
 import { makeLinks } from "./processes/symbolic_links.ts";
 
-/** Longest path of a unix socket that every system takes. */
+/** Every system accepts paths of this length. */
 const SOCKET_PATH_BYTES_MAX = 100;
-/** Room for the name of the folder in which a socket is made. */
+/** Length of the temporary folder's name. */
 const MADE_IN_BYTES = 12;
 
-/** A socket that listens under a name in a folder, until it is disposed of. The caller holds the folder. */
+/** Listens under a name in a folder until disposed of. The caller must hold the folder's lock. */
 export class LocalSocket implements Disposable {
   readonly listener: Deno.UnixListener;
-  /** What can be connected to: short enough, wherever the folder lies. */
+  /** Path to connect to; short enough wherever the folder is. */
   readonly path: string;
-  /** What listening has created, to be removed at the end. */
+  /** Files that `open` created, removed on dispose. */
   readonly #created: readonly string[];
 
   private constructor(listener: Deno.UnixListener, { path, created }: {
@@ -27,12 +27,12 @@ export class LocalSocket implements Disposable {
     this.#created = created;
   }
 
-  /** `name`: of the socket, or of a link to it where the folder's path is too long for a socket. `folder` is absolute. */
+  /** `name` is a link to the socket if the folder's path is too long for one. `folder` is absolute. */
   static async open(folder: string, name: string): Promise<LocalSocket> {
     const path = join(folder, name);
-    // Left by a server that was killed.
+    // A killed server leaves it behind.
     await removeIfThere(path);
-    // Made in a folder of its own, which nobody else can enter, and moved once its mode is set.
+    // Created in a private folder and moved after its mode is set.
     const short = new TextEncoder().encode(path).length <= SOCKET_PATH_BYTES_MAX - MADE_IN_BYTES;
     const madeIn = await Deno.makeTempDir(short ? { dir: folder, prefix: "." } : {});
     const made = join(madeIn, "s");
@@ -47,7 +47,7 @@ export class LocalSocket implements Disposable {
     return new LocalSocket(listener, { path, created: [path] });
   }
 
-  /** Takes no more connections, and removes the socket. */
+  /** Stops listening and removes the socket. */
   [Symbol.dispose](): void {
     closeQuietly(this.listener);
     for (const path of this.#created) {
@@ -60,20 +60,19 @@ export class LocalSocket implements Disposable {
   }
 }
 
-/** Connects to a socket of a folder. Throws `NotFound` or `ConnectionRefused` when nobody listens. */
+/** Connects to a socket in a folder. Throws `NotFound` or `ConnectionRefused` if no process listens. */
 export async function connectLocal(folder: string, name: string): Promise<Deno.UnixConn> {
   return await Deno.connect({ transport: "unix", path: await Deno.realPath(join(folder, name)) });
 }
 
-/** Sends a value as a line. */
 export async function writeLine(connection: Deno.Conn, value: unknown): Promise<void> {
   const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
   for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
 }
 
 /**
- * The lines that come, without their ends. Throws a `RangeError` for one that is longer than `charsMax`; what comes before the
- * other side goes away in the middle of a line is dropped.
+ * Yields lines without their ends. Throws a `RangeError` for a line longer than `charsMax`. Drops an
+ * incomplete last line.
  */
 export async function* readLines(connection: Deno.Conn, charsMax: number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -92,7 +91,7 @@ export async function* readLines(connection: Deno.Conn, charsMax: number): Async
   }
 }
 
-/** A connection may have been closed by a timer, or by the other side. */
+/** A timer or the peer may have closed it already. */
 export function closeQuietly(resource: { close(): void }): void {
   try {
     resource.close();

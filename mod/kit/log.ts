@@ -1,9 +1,9 @@
-/** What the server has to say to its operator: one line a message, on standard error. */
+/** Log messages of the server: one line each, on standard error. */
 import { explainedAt } from "../explained.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Writes one message. Fields follow the message as `key=value`. */
+/** Logs one message. Fields follow it as `key=value`. */
 export type Log = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void;
 
 export interface LogLineOptions {
@@ -14,8 +14,8 @@ export interface LogLineOptions {
 }
 
 /**
- * The text of one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces have further lines: those of
- * errors, and the field `stack`.
+ * Formats one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces add lines: those
+ * of errors and the field `stack`.
  */
 export function logLine({ at, level, message, fields = {} }: LogLineOptions): string {
   const stacks: string[] = [];
@@ -31,21 +31,21 @@ export function logLine({ at, level, message, fields = {} }: LogLineOptions): st
   return [line, ...stacks].join("\n") + "\n";
 }
 
-/** Without characters that would do something to a terminal. */
+/** Replaces control characters, which could affect a terminal. */
 function visible(stack: string): string {
   return stack.replaceAll(/(?!\n)\p{Cc}/gu, "?");
 }
 
 function fieldText(value: unknown): string {
   if (value instanceof Error) return JSON.stringify(`${value.name}: ${value.message}`);
-  // Spaces, quotes and line breaks would make one field look like several.
+  // Quoted, so that one field does not look like several.
   if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
   if (typeof value === "bigint") return String(value);
   return JSON.stringify(value) ?? String(value);
 }
 
-/** What goes wrong names the page that explains it, where there is one (DO3). Who says `docs` says it alone. */
-export function withPage(
+/** Adds a link to the page that explains a warning or error (DO3), unless the fields have `docs`. */
+export function withDocsLink(
   level: LogLevel,
   { message, fields }: Required<Pick<LogLineOptions, "message" | "fields">>,
 ): Record<string, unknown> {
@@ -61,18 +61,18 @@ export function withPage(
   return docs === null ? fields : { ...fields, docs };
 }
 
-/** A log that writes to standard error, `debug` messages only when asked to. */
+/** Returns a log that writes to standard error. */
 export function stderrLog({ debug }: { readonly debug: boolean }): Log {
   const encoder = new TextEncoder();
   return (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
     const bytes = encoder.encode(
-      logLine({ at: new Date(), level, message, fields: withPage(level, { message, fields }) }),
+      logLine({ at: new Date(), level, message, fields: withDocsLink(level, { message, fields }) }),
     );
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
     } catch {
-      // Standard error is closed or its disk is full: there is nowhere left to say so, and serving goes on.
+      // Standard error is closed or its disk is full: there is nowhere to report that.
     }
   };
 }

@@ -1,31 +1,30 @@
 /** Rate limits by key: token buckets in bounded memory. */
 
-/** `burst` calls at once, then `perMinute`. */
+/** Allows `burst` calls at once, then `perMinute`. */
 export interface Rate {
   readonly burst: number;
   readonly perMinute: number;
 }
 
 export interface RateLimiterOptions extends Rate {
-  /** Keys remembered; the one unused for longest gives way. */
+  /** The least recently used key is evicted. */
   readonly keysMax: number;
-  /** Milliseconds; only differences count. */
+  /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
 
 interface Bucket {
-  /** Calls left at `at`; refills with time. */
+  /** Calls left at `at`. */
   tokens: number;
   at: number;
 }
 
-/** One rate limit, for as many keys as memory is given for. */
 export class RateLimiter {
   readonly #burst: number;
   readonly #perMs: number;
   readonly #keysMax: number;
   readonly #now: () => number;
-  /** In order of last use; a key that is not here has a full bucket. */
+  /** In order of last use. A key without a bucket has all its tokens. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor({ burst, perMinute, keysMax, now }: RateLimiterOptions) {
@@ -35,30 +34,30 @@ export class RateLimiter {
     this.#now = now;
   }
 
-  /** Keys remembered at the moment. */
+  /** Number of keys in memory. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Counts one call. Returns 0 when it may go ahead, else the milliseconds until one may. */
+  /** Counts a call. Returns 0 if it is allowed, else the milliseconds until one is. */
   take(key: string): number {
     const waitMs = this.wait(key);
-    // A refused call counts as a use of its key, or a flood of other keys would wash the refusal away.
+    // A refused call counts as a use: otherwise many other keys would evict it and lift the limit.
     this.#spend(key, waitMs > 0 ? 0 : 1);
     return waitMs;
   }
 
-  /** Milliseconds until a call may go ahead, 0 for at once. Counts nothing. */
+  /** Returns the milliseconds until a call is allowed; 0 for now. Counts nothing. */
   wait(key: string): number {
     const bucket = this.#buckets.get(key);
     if (!bucket) return 0;
     const tokens = this.#tokens(bucket);
-    // The rounding of a refill must not cost another millisecond.
+    // Rounding must not add a millisecond.
     return tokens > 1 - 1e-6 ? 0 : Math.ceil((1 - tokens) / this.#perMs);
   }
 
-  /** Gives a call back, for what turned out not to count. */
-  giveBack(key: string): void {
+  /** Returns the token of a call that turned out not to count. */
+  refund(key: string): void {
     const bucket = this.#buckets.get(key);
     if (bucket) bucket.tokens = Math.min(this.#burst, bucket.tokens + 1);
   }
@@ -75,7 +74,7 @@ export class RateLimiter {
   }
 
   #tokens({ tokens, at }: Bucket): number {
-    // A clock that was set back neither fills nor empties a bucket.
+    // A clock that is set back neither fills nor empties a bucket.
     return Math.min(this.#burst, tokens + Math.max(0, this.#now() - at) * this.#perMs);
   }
 }

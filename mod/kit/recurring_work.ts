@@ -1,10 +1,10 @@
-/** Work that is done every now and then while the server runs, one run at a time. */
+/** Work that repeats at an interval, one run at a time. */
 
 export interface RecurringWorkOptions {
   readonly intervalMs: number;
-  /** One run. It looks at the signal between its steps and stops when the work is being closed. */
+  /** One run. It must check the signal between its steps. */
   readonly work: (signal: AbortSignal) => Promise<void>;
-  /** Called with what a run threw, unless the work is being closed. */
+  /** Called with the error of a run, unless the work is closing. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -12,23 +12,23 @@ export class RecurringWork implements AsyncDisposable {
   readonly #options: RecurringWorkOptions;
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #closing = new AbortController();
-  /** The run under way; a new one begins only after it. */
+  /** The run in progress. */
   #running: Promise<void> | null = null;
 
-  /** Nothing runs before the first interval is over; {@linkcode run} does not wait for it. */
+  /** The first run starts after one interval, or with {@linkcode run}. */
   constructor(options: RecurringWorkOptions) {
     this.#options = options;
     this.#timer = setInterval(() => void this.run(), options.intervalMs);
     Deno.unrefTimer(this.#timer);
   }
 
-  /** Runs now, or waits for the run under way. Never rejects: what failed is tried again at the next interval. */
+  /** Runs now, or waits for the run in progress. Never rejects. */
   run(): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.resolve();
     return this.#running ??= this.#run().finally(() => this.#running = null);
   }
 
-  /** Waits for the run under way; none begins afterwards. */
+  /** Waits for the run in progress. No run starts afterwards. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#timer);

@@ -1,18 +1,17 @@
-/** The text of a request's body, within bounds. */
+/** A request's body as a string of bounded length. */
 import { isUtf8 } from "node:buffer";
 import { ServiceError } from "../errors.ts";
 import { httpLimits } from "../limits.ts";
 
-/** Requests of which more has to come before they can be answered. Whoever owns the connections ends those that stall. */
+/** Requests whose body is still arriving. The owner of the connections closes those that stall. */
 export const bodiesBeingRead: Set<Request> = new Set();
 
-/** Faster than one that looks out for errors: what is no text is found before, in a third of what that takes. */
+/** Not fatal, which is faster: `isUtf8` checks the bytes in a third of the time. */
 const utf8 = new TextDecoder();
 
 /**
- * Reads a body of at most `bytesMax` bytes as UTF-8, without its byte order mark. Throws `body_too_large`, before the
- * body is read when its length is announced, and `bad_request` when it breaks off, which is the network's affair or the
- * caller's and no fault of the server, or when its bytes are no text: what would be put in their place nobody has sent.
+ * Reads a body of at most `bytesMax` bytes as UTF-8 without its byte order mark. Throws `body_too_large`,
+ * before reading if the length is announced, and `bad_request` if the body is incomplete or not UTF-8.
  */
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
@@ -29,14 +28,14 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
   }
 }
 
-/** Reads a body of whatever length, counted as it arrives. */
+/** Reads a body of unknown length and counts its bytes. */
 async function counted(request: Request, bytesMax: number): Promise<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.length;
-    // Leaving the loop cancels the body: nothing more of it is read.
+    // Leaving the loop cancels the body.
     if (bytes > bytesMax) throw new ServiceError("body_too_large");
     text += decoded(decoder, chunk, { stream: true });
   }

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
-import { reasonOf } from "../kit/file_reason.ts";
+import { fileErrorReason } from "../kit/file_error_reason.ts";
 import { opsLimits } from "./limits.ts";
 import { BackupError } from "./backups/backup_error.ts";
 import { hasRoom } from "./disk_room.ts";
@@ -43,7 +43,7 @@ export class NewFile implements AsyncDisposable {
       }
     } catch (error) {
       if (error instanceof BackupError) throw error;
-      throw new BackupError(`Cannot write "${path}": ${reasonOf(error)}`, { cause: error });
+      throw new BackupError(`Cannot write "${path}": ${fileErrorReason(error)}`, { cause: error });
     }
   }
 

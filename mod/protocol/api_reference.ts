@@ -1,13 +1,13 @@
 /**
- * `api.messages.list`: references to functions, typed by inference from the modules' own types. Nothing here is
- * generated and nothing is imported at run time but a symbol, so browsers may import it. Browser-safe.
+ * References to functions (`api.messages.list`), typed by inference from the modules' own types. No code is
+ * generated, and the only run-time import is a symbol. Browser-safe.
  */
 import { type FunctionKind, functionPathKey, type FunctionReference } from "./function_reference.ts";
 
-/** Who may call a function: everybody, administrators only, or only functions of the app. */
+/** Callers of a function: any client, administrators, or only functions of the app. */
 export type Visibility = "public" | "admin" | "internal";
 
-/** What `query`, `mutation` and their siblings return, as far as types go. `~registered` exists for the compiler only. */
+/** The type of what `query`, `mutation` and the others return. `~registered` exists for the compiler only. */
 export interface RegisteredFunction<Kind extends FunctionKind, Vis extends Visibility, Args, Result> {
   readonly "~registered"?: {
     readonly kind: Kind;
@@ -22,7 +22,7 @@ type ReferenceTo<Export, Vis extends Visibility> = Export extends
   ? ExportVis extends Vis ? FunctionReference<Kind, Args, Result> : never
   : never;
 
-/** The references of one module: its exports that are functions of this visibility. */
+/** References of one module: its exported functions of this visibility. */
 export type ModuleReferences<Module, Vis extends Visibility> = {
   readonly [
     Name in keyof Module as [Module[Name]] extends [RegisteredFunction<FunctionKind, Vis, never, unknown>]
@@ -40,7 +40,7 @@ type UnionToIntersection<Union> = (Union extends unknown ? (value: Union) => voi
 
 /**
  * References to the functions of several modules. Keys are module paths (`"admin/users"` becomes `api.admin.users`);
- * the functions of the module `index` stand at the root, as their paths do.
+ * the functions of the module `index` are at the root, like their paths.
  *
  * @example
  * ```ts
@@ -62,7 +62,7 @@ function referenceAt(parts: readonly string[]): object {
         if (name === undefined) return undefined;
         return parts.length === 1 ? name : `${parts.slice(0, -1).join("/")}:${name}`;
       }
-      // A reference is not a promise: awaiting or returning one must not call `then`.
+      // A reference is not a promise: `await` must not call `then`.
       if (typeof property === "symbol" || property === "then" || property === "toJSON") return undefined;
       return referenceAt([...parts, property]);
     },
@@ -72,10 +72,10 @@ function referenceAt(parts: readonly string[]): object {
   });
 }
 
-/** References without types: `anyApi.messages.list` names `messages:list`, whether it exists or not. */
+/** Untyped references: `anyApi.messages.list` names `messages:list`, whether it exists or not. */
 export const anyApi: { readonly [module: string]: AnyReferences } = referenceAt([]) as never;
 
-/** A step on the way to an untyped reference, and the reference itself. */
+/** An untyped reference, and a step towards a longer one. */
 export type AnyReferences = FunctionReference<FunctionKind, Record<string, unknown>, unknown> & {
   readonly [name: string]: AnyReferences;
 };

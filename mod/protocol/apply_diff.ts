@@ -1,9 +1,9 @@
 /**
- * Applies a result diff to the result it was made from (DF3 to DF7). What a diff does not touch keeps its
- * identity, so views that compare by identity render only what changed. Browser-safe.
+ * Applies a result diff to the result it was made from (DF3 to DF7). Values that a diff does not change keep
+ * their identity, so that views render only what changed. Browser-safe.
  */
 
-/** A diff that does not fit the value it is applied to: the sender and the receiver no longer agree. */
+/** The diff does not match the value: sender and receiver disagree. */
 export class DiffMismatchError extends Error {
   constructor(message: string) {
     super(message);
@@ -12,8 +12,8 @@ export class DiffMismatchError extends Error {
 }
 
 /**
- * The result after a diff. `before` is left as it is; sub-values the diff does not touch are shared with it, and a diff
- * that changes nothing gives `before` itself. Throws {@linkcode DiffMismatchError} when the diff does not fit.
+ * Returns the result after a diff. Does not modify `before` and shares its unchanged parts; returns `before`
+ * itself if the diff changes nothing. Throws a {@linkcode DiffMismatchError}.
  */
 export function applyDiff(before: unknown, diff: unknown): unknown {
   if (!isObject(diff)) throw new DiffMismatchError("Cannot apply a diff that is not an object");
@@ -78,7 +78,7 @@ function applyObjectEdit(before: unknown, edit: unknown): unknown {
   if (!isObject(set) || !Array.isArray(deleted) || !isObject(patched) || Object.keys(unknown).length > 0) {
     throw new DiffMismatchError("Cannot apply an object edit with unknown parts");
   }
-  // Spreading defines keys, where assigning would call the setter of a key such as `__proto__`.
+  // Assigning would call the setter of a key such as `__proto__`.
   const after: Record<string, unknown> = { ...before };
   let changed = false;
   for (const key of deleted) {

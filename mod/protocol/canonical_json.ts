@@ -1,6 +1,6 @@
 /**
- * One text for each JSON value, whatever the order its keys were written in: what names a query together with its
- * function path (QI1). Client and server share it. Browser-safe.
+ * Canonical JSON, which identifies a query together with its function path (QI1). Shared by client and
+ * server. Browser-safe.
  */
 
 /**

@@ -1,9 +1,9 @@
-/** What a client sends over `/api/sync`: one zod schema a message, types derived from them. */
+/** Messages from the client over `/api/sync`: one zod schema each, with the derived types. */
 import { z } from "zod";
 
 const counter = z.int().min(0);
 
-/** Arguments stay the object that was parsed: nothing is copied, and a key such as `__proto__` is plain data. */
+/** Keeps the parsed object: nothing is copied, and a key such as `__proto__` is plain data. */
 export const argsObjectSchema = z.custom<Record<string, unknown>>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
   "Invalid input: expected object",
@@ -16,7 +16,7 @@ export const connectSchema = z.object({
   lastCloseReason: z.string().nullable(),
   clientVersion: z.string(),
   features: z.array(z.string()).optional(),
-  /** Highest ts the client has seen in Transitions and mutation responses, on any socket (WS18). */
+  /** Highest ts in Transitions and mutation responses that the client has received, on any socket (WS18). */
   maxObservedTs: counter.optional(),
 });
 

@@ -1,6 +1,6 @@
-/** Equality of JSON values, whatever the order of keys. Browser-safe. */
+/** Equality of JSON values. Browser-safe. */
 
-/** Whether two JSON values are equal. */
+/** Returns whether two JSON values are equal and ignores the order of keys. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

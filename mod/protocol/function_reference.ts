@@ -1,9 +1,9 @@
 /**
- * How code names a function: by its path, or by a reference such as `api.messages.list` that carries the path and
+ * Names of functions in code: a path, or a reference such as `api.messages.list` that carries the path and
  * the types of arguments and result. Browser-safe.
  */
 
-/** The property under which a reference carries its function path; the same symbol in every copy of this module. */
+/** Key of the function path in a reference; the same symbol in every copy of this module. */
 export const functionPathKey: unique symbol = Symbol.for("syncline.functionPath") as never;
 
 export type FunctionKind = "query" | "mutation" | "action";
@@ -18,23 +18,25 @@ export interface FunctionReference<Kind extends FunctionKind = FunctionKind, Arg
   };
 }
 
-/** What calls accept in place of a function: its path, or a reference to it. */
+/** A function's path, or a reference to it. */
 export type FunctionName<Kind extends FunctionKind = FunctionKind> = string | FunctionReference<Kind>;
 
-/** Arguments of a function; any object when it is named by a string. */
+/** Arguments of a function; any object if it is named by a string. */
 export type ArgsOf<Name> = Name extends FunctionReference<FunctionKind, infer Args, unknown> ? Args
   : Record<string, unknown>;
 
-/** What follows the function in a call: arguments, which may be left out when none is required, then `More`. */
+/** Arguments of a call after the function; optional if no argument is required. Then come `More`. */
 export type CallArgs<Name, More extends readonly unknown[] = []> = Record<never, never> extends ArgsOf<Name>
   ? [args?: ArgsOf<Name>, ...more: Partial<More>]
   : [args: ArgsOf<Name>, ...more: More];
 
-/** Result of a function; `unknown` when it is named by a string. */
+/** Result of a function; `unknown` if it is named by a string. */
 export type ResultOf<Name> = Name extends FunctionReference<FunctionKind, never, infer Result> ? Result
   : unknown;
 
-/** The path of a function. Throws `TypeError` for anything that is neither a path nor a reference. */
+/**
+ * Returns the path of a function. Throws a `TypeError` for anything that is neither a path nor a reference.
+ */
 export function functionPath(name: FunctionName): string {
   const path: unknown = typeof name === "string" ? name : name?.[functionPathKey];
   if (typeof path !== "string" || path === "") {

@@ -1,6 +1,6 @@
 /**
- * Result diffs of long lists, made from their texts: what both begin and end with is not parsed, only what lies between. A
- * change of one row of ten thousand costs that row and a look along the text.
+ * Result diffs of long lists, made from their JSON: only the part between the common prefix and suffix is
+ * parsed. A change of one row of ten thousand costs that row and a comparison of the strings.
  */
 import { resultDiff } from "./result_diff.ts";
 
@@ -9,8 +9,8 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
 /**
- * As `resultDiff` of the two values, for texts that are arrays: `null` when these are equal. `undefined` when what differs
- * has more than `charsMax` characters, or the texts are no arrays.
+ * Returns `resultDiff` of two JSON arrays: `null` if they are equal, `undefined` if they are no arrays or
+ * more than `charsMax` characters differ.
  */
 export function listDiff(
   before: string,
@@ -25,14 +25,14 @@ export function listDiff(
   try {
     elements = JSON.parse(`[${old}]`);
   } catch {
-    // The same end may mean something else there: it begins within a string.
+    // The suffix begins inside a string in one of them.
     return undefined;
   }
   const diff = resultDiff(elements, JSON.parse(`[${now}]`));
   if (diff === null) return null;
   const ops = /^\{"\$a":\[(.*)\]\}$/s.exec(diff)?.[1] ?? replaced(elements.length, now);
   if (kept === 0) return `{"$a":[${ops}]}`;
-  // What is kept at the beginning of the part belongs to what is kept before it.
+  // Elements kept at the start of the part are added to those before it.
   const more = /^\d+(?=,|$)/.exec(ops)?.[0] ?? "";
   return `{"$a":[${kept + Number(more)}${more === "" ? "," : ""}${ops.slice(more.length)}]}`;
 }
@@ -42,19 +42,19 @@ function replaced(count: number, elements: string): string {
 }
 
 interface ChangedPart {
-  /** Elements before it. */
+  /** Number of elements before it. */
   readonly kept: number;
-  /** Where its elements begin, in both texts. */
+  /** Start of its elements, in both strings. */
   readonly from: number;
-  /** Where they end in the newer one: at a comma, or at the end of the array. */
+  /** End of its elements in the newer string: at a comma, or at the end of the array. */
   readonly to: number;
 }
 
-/** The elements of `after` between those that both begin with and those that both end with. */
+/** Returns the elements of `after` between the common prefix and suffix. */
 function changedPart(before: string, after: string): ChangedPart {
   const shorter = Math.min(before.length, after.length);
-  const head = sameAtBegin(before, { other: after, most: shorter });
-  const tail = after.length - sameAtEnd(before, { other: after, most: shorter - head });
+  const head = commonPrefixLength(before, { other: after, most: shorter });
+  const tail = after.length - commonSuffixLength(before, { other: after, most: shorter - head });
   let kept = 0;
   let from = 1;
   let depth = 0;
@@ -88,12 +88,14 @@ function endOfString(text: string, start: number): number {
 
 interface Compared {
   readonly other: string;
-  /** No more characters are looked at. */
+  /** Limit of the comparison, in characters. */
   readonly most: number;
 }
 
-/** How many characters both begin with. Whole stretches are compared at once, which takes a fraction of a loop's time. */
-function sameAtBegin(text: string, { other, most }: Compared): number {
+/**
+ * Returns the length of the common prefix. Compares long stretches at once, which is much faster than a loop.
+ */
+function commonPrefixLength(text: string, { other, most }: Compared): number {
   let same = 0;
   for (let end = most; same < end;) {
     const middle = (same + end + 1) >>> 1;
@@ -103,8 +105,8 @@ function sameAtBegin(text: string, { other, most }: Compared): number {
   return same;
 }
 
-/** How many characters both end with. */
-function sameAtEnd(text: string, { other, most }: Compared): number {
+/** Returns the length of the common suffix. */
+function commonSuffixLength(text: string, { other, most }: Compared): number {
   const [textEnd, otherEnd] = [text.length, other.length];
   let same = 0;
   for (let end = most; same < end;) {

@@ -2,16 +2,16 @@
 import { canonicalJson } from "./canonical_json.ts";
 import { deepEqual } from "./deep_equal.ts";
 
-/** An element of the new array, and the element of the old one it is made from (`null`: it is inserted whole). */
+/** An element of the new array with its old element; `null` if it is inserted. */
 export interface Match {
   readonly old: number | null;
   readonly new: number;
 }
 
 /**
- * One match for each element of the new array, in order; the old positions rise. Documents are matched by `_id`, other
- * elements by content; of elements that changed places the fewest possible are given up. What has no partner on
- * either side of a gap is paired by position when both are arrays or objects without `_id`: an edit in place.
+ * Returns one match for each element of the new array; the old positions increase. Documents match by `_id`,
+ * other elements by content, with as many matches in order as possible. Between two matches, unmatched
+ * elements pair by position if both are arrays or objects without `_id`.
  */
 export function matchElements(before: readonly unknown[], after: readonly unknown[]): Match[] {
   let head = 0;
@@ -25,7 +25,7 @@ export function matchElements(before: readonly unknown[], after: readonly unknow
   const matches: Match[] = [];
   for (let i = 0; i < head; i++) matches.push({ old: i, new: i });
   const partners = matchMiddle(before, { after, head, tail });
-  const gapEnds = endsOfGaps(partners, before.length - tail);
+  const ends = gapEnds(partners, before.length - tail);
   let nextOld = head;
   for (let i = head; i < after.length - tail; i++) {
     const partner = partners[i - head] ?? null;
@@ -34,7 +34,7 @@ export function matchElements(before: readonly unknown[], after: readonly unknow
       nextOld = partner + 1;
       continue;
     }
-    const old = nextOld < (gapEnds[i - head] ?? 0) ? nextOld : null;
+    const old = nextOld < (ends[i - head] ?? 0) ? nextOld : null;
     if (old !== null && editable(before[old], after[i])) {
       matches.push({ old, new: i });
       nextOld = old + 1;
@@ -46,8 +46,8 @@ export function matchElements(before: readonly unknown[], after: readonly unknow
   return matches;
 }
 
-/** For each new element the old position at which the gap around it ends: the next partner, or the end of the middle. */
-function endsOfGaps(partners: readonly (number | null)[], middleEnd: number): number[] {
+/** For each new element, the old position of the next match, or the end of the middle. */
+function gapEnds(partners: readonly (number | null)[], middleEnd: number): number[] {
   const ends: number[] = new Array(partners.length);
   let end = middleEnd;
   for (let i = partners.length - 1; i >= 0; i--) {
@@ -63,10 +63,10 @@ interface Middle {
   readonly tail: number;
 }
 
-/** For each new element of the middle its old position, rising, or `null`. */
+/** For each new element of the middle, its old position, increasing, or `null`. */
 function matchMiddle(before: readonly unknown[], { after, head, tail }: Middle): (number | null)[] {
   const oldByKey = new Map<string, number[]>();
-  // From the end, so that `pop` gives equal elements in their order.
+  // In reverse, so that `pop` returns equal elements in their order.
   for (let i = before.length - tail - 1; i >= head; i--) {
     const key = elementKey(before[i]);
     const places = oldByKey.get(key);
@@ -77,12 +77,12 @@ function matchMiddle(before: readonly unknown[], { after, head, tail }: Middle):
   for (let i = head; i < after.length - tail; i++) {
     partners.push(oldByKey.get(elementKey(after[i]))?.pop() ?? null);
   }
-  return longestRising(partners);
+  return longestIncreasing(partners);
 }
 
-/** Keeps the longest rising selection of the positions, the rest become `null`. */
-function longestRising(positions: readonly (number | null)[]): (number | null)[] {
-  /** `ends[n]` is the index of the lowest position that ends a rising selection of n + 1. */
+/** Keeps the longest increasing subsequence; the other positions become `null`. */
+function longestIncreasing(positions: readonly (number | null)[]): (number | null)[] {
+  /** `ends[n]` is the index of the lowest position that ends a subsequence of n + 1. */
   const ends: number[] = [];
   const previous: number[] = new Array(positions.length).fill(-1);
   for (let i = 0; i < positions.length; i++) {
@@ -108,14 +108,14 @@ function elementKey(element: unknown): string {
   return id === undefined ? `c${canonicalJson(element)}` : `d${JSON.stringify(id)}`;
 }
 
-/** `_id` of a document, when it is one that can name it. */
+/** Returns the `_id` of a document if it is a valid key. */
 function documentId(element: unknown): string | number | undefined {
   if (typeof element !== "object" || element === null || Array.isArray(element)) return undefined;
   const id: unknown = Object.hasOwn(element, "_id") ? (element as { _id: unknown })._id : undefined;
   return typeof id === "string" || typeof id === "number" ? id : undefined;
 }
 
-/** Whether one element may become the other by an edit rather than by replacing it. */
+/** Returns whether an edit can turn one element into the other. */
 function editable(before: unknown, after: unknown): boolean {
   if (typeof before !== "object" || typeof after !== "object" || before === null || after === null) {
     return false;

@@ -1,21 +1,20 @@
 /**
- * Makes result diffs (DF): the JSON text of the edits that turn one result into the next.
- * `apply_diff.ts` is the other half. Elements of arrays are matched by `_id` before their content, so a row that
- * moved or was edited costs that row only.
+ * Creates result diffs (DF): the JSON of the edits that turn one result into the next. `apply_diff.ts`
+ * applies them. Array elements match by `_id` first, so a row that moved or changed costs only that row.
  */
 import { matchElements } from "./match_elements.ts";
 
-/** Levels down to which an edit is weighed against a replacement; deeper down edits are taken as they come. */
+/** Down to this depth an edit is compared with a replacement by length; deeper edits are always used. */
 const WEIGHED_DEPTH = 4;
-/** Edits shorter than this are taken without weighing them. */
+/** Shorter edits are always used. */
 const SHORT_EDIT_CHARS = 64;
 
-/** How one value becomes another: not at all (`null`), by an edit, or by putting a new value (its JSON) in its place. */
+/** The change of a value: none (`null`), an edit, or a new value as JSON. */
 type Change = null | { readonly edit: string } | { readonly value: string };
 
 /**
- * JSON text of the diff from one JSON value to another, `null` when they are equal. Whether it is worth sending is for
- * the caller to judge by its length.
+ * Returns the JSON of the diff between two values, or `null` if they are equal. The caller decides by its
+ * length whether to send it.
  */
 export function resultDiff(before: unknown, after: unknown): string | null {
   const change = changeOf(before, { after, depth: 0 });
@@ -45,7 +44,7 @@ function changeOf(before: unknown, { after, depth }: Target): Change {
   return edit.length < value.length ? { edit } : { value };
 }
 
-/** `null` when nothing differs. */
+/** Returns `null` if nothing differs. */
 function objectEdit(
   before: Record<string, unknown>,
   { after, depth }: { readonly after: Record<string, unknown>; readonly depth: number },
@@ -70,7 +69,7 @@ function objectEdit(
   return parts.length === 0 ? null : `{"$o":{${parts.join(",")}}}`;
 }
 
-/** `null` when nothing differs. */
+/** Returns `null` if nothing differs. */
 function arrayEdit(
   before: readonly unknown[],
   { after, depth }: { readonly after: readonly unknown[]; readonly depth: number },
@@ -78,7 +77,7 @@ function arrayEdit(
   const ops = new ArrayOps();
   let at = 0;
   for (const match of matchElements(before, after)) {
-    // What stands between two matches in the old array and has no partner goes away.
+    // Removes unmatched elements of the old array between two matches.
     if (match.old === null) {
       ops.insert(JSON.stringify(after[match.new]));
       continue;
@@ -93,7 +92,7 @@ function arrayEdit(
   return ops.text();
 }
 
-/** Collects array ops, joining neighbours of one kind. */
+/** Collects array operations and merges adjacent ones of one kind. */
 class ArrayOps {
   readonly #ops: string[] = [];
   #kept = 0;
@@ -122,7 +121,7 @@ class ArrayOps {
     this.#ops.push(`{"$p":${diff}}`);
   }
 
-  /** The edit's text; what is kept at the end needs no op. */
+  /** Returns the edit; elements kept at the end need no operation. */
   text(): string | null {
     this.#flushEdits();
     return this.#ops.length === 0 ? null : `{"$a":[${this.#ops.join(",")}]}`;

@@ -1,21 +1,24 @@
-/** What the server sends over `/api/sync`: one zod schema a message, types derived from them. */
+/** Messages from the server over `/api/sync`: one zod schema each, with the derived types. */
 import { z } from "zod";
 
 export const stateVersionSchema = z.object({ querySet: z.int(), identity: z.int(), ts: z.int() });
 
-/** What a user error carries; `null` for any other error (SG6). */
+/** Details of a user error; `null` for any other error (SG6). */
 export const errorDataSchema = z.object({ code: z.string(), data: z.unknown() }).nullable();
 
 const logLines = z.array(z.string());
-/** Finds the error in the execution log; for clients that say they take it, and errors that tell no more. */
+/**
+ * Identifies the error in the execution log. Only for clients that support it, and for errors without
+ * details.
+ */
 const errorId = z.string().optional();
 
 export const queryUpdatedSchema = z.object({
   type: z.literal("QueryUpdated"),
   queryId: z.int(),
-  /** The full result; exactly one of `value` and `diff` is there. */
+  /** The full result. Either `value` or `diff` is set. */
   value: z.unknown().optional(),
-  /** Edits to the result this socket last received (DF). */
+  /** Edits to the result that this socket received last (DF). */
   diff: z.unknown().optional(),
   logLines,
 });

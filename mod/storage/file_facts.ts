@@ -1,13 +1,13 @@
 /** What main knows of stored files: looked up once, kept in bounded memory, and kept true by the commit stream. */
 import type { CommitEntry } from "../engine/types.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
-import { KnownRows } from "../kit/known_rows.ts";
+import { RowCache } from "../kit/row_cache.ts";
 import { storageLimits } from "./limits.ts";
 import type { StoredFile } from "./stored_file.ts";
 import { system } from "./system_calls.ts";
 
 export class FileFacts {
-  readonly #files: KnownRows<StoredFile>;
+  readonly #files: RowCache<StoredFile>;
 
   constructor({ calls, caughtUp }: {
     readonly calls: SystemCalls;
@@ -15,7 +15,7 @@ export class FileFacts {
     readonly caughtUp?: (() => Promise<void>) | undefined;
   }) {
     const load = (id: string) => calls.query(system.findFile, { id });
-    this.#files = new KnownRows({
+    this.#files = new RowCache({
       rowsMax: storageLimits.cachedFilesMax,
       idOf: ({ id }) => id,
       async load(id) {
@@ -34,14 +34,14 @@ export class FileFacts {
 
   /** The file with this id if it is in memory. */
   known(id: string): StoredFile | undefined {
-    return this.#files.known(id);
+    return this.#files.cached(id);
   }
 
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     for (const { changes } of entries) {
       for (const { table, id } of changes) {
-        if (table === "_storage") this.#files.forget(id);
+        if (table === "_storage") this.#files.invalidate(id);
       }
     }
   }

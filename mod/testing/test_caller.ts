@@ -6,7 +6,7 @@ import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { type Outcome, publicError } from "../functions/outcome.ts";
 import { type FunctionKind, functionPath } from "../protocol/function_reference.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
 import { TestSubscription } from "./test_subscription.ts";
 
 /** What a caller needs from its server. */

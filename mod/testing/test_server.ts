@@ -8,7 +8,7 @@ import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { FunctionKind } from "../protocol/function_reference.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
 import type { RequestGate } from "../server/http/request_gate.ts";
 import { type Channel, Hub, refuseCall, type SocketHandle } from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";

@@ -1,24 +1,24 @@
-/** Requests to a bucket that are sent again, given up, or of which there would be too many. */
+/** Requests to a bucket: retries, aborts and bounds. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { Bucket } from "../../mod/kit/bucket.ts";
 import { bucketLimits } from "../../mod/kit/limits.ts";
-import { BucketRetries } from "../../mod/kit/places/bucket_retries.ts";
+import { BucketRetryStrategy } from "../../mod/kit/locations/bucket_retries.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 
 const AGAIN = { attempts: 3, pause: () => Promise.resolve() };
 const PART_BYTES = 4;
 
-/** The name that a service gives to an object of these parts. */
+/** Returns the ETag of a multipart object. */
 function tagOf(parts: readonly string[]): string {
   const sums = parts.map((part) => createHash("md5").update(part).digest("hex")).join("");
   return `${createHash("md5").update(sums, "hex").digest("hex")}-${parts.length}`;
 }
 
-Deno.test("an object in parts whose last answer was lost is there, and counts as written if it is this one", async () => {
+Deno.test("a multipart object whose last answer was lost exists, and counts as written if its content is the same", async () => {
   await using service = new FakeBucket();
-  using bucket = new Bucket(service.place("app/"), { patience: AGAIN });
-  /** `tag`: what the service calls the object then; `meanwhile` may do something to it. */
+  using bucket = new Bucket(service.place("app/"), { retryPolicy: AGAIN });
+  /** `tag` is the ETag of the object then; `meanwhile` may change it. */
   const written = async (
     { tag, meanwhile = () => {} }: { readonly tag: string | null; readonly meanwhile?: () => void },
   ) => {
@@ -51,7 +51,7 @@ Deno.test("an object in parts whose last answer was lost is there, and counts as
   await assert.rejects(written({ tag: null, meanwhile: none }), gone);
 });
 
-Deno.test("of very many unfinished uploads some are ended at a time, and of very many others some are looked at", async () => {
+Deno.test("a bounded number of unfinished uploads is listed and aborted at a time", async () => {
   await using service = new FakeBucket();
   using bucket = new Bucket(service.place());
   const { unfinishedEndedMax, unfinishedPagesMax } = bucketLimits;
@@ -61,15 +61,15 @@ Deno.test("of very many unfinished uploads some are ended at a time, and of very
   }
   service.uploads.set("not chosen", { key: "blobs/kept", parts: [] });
   const chosen = (name: string) => name !== "blobs/kept";
-  await bucket.endUnfinished("blobs/", chosen);
+  await bucket.abortUnfinishedUploads("blobs/", chosen);
   assert.equal(service.uploads.size, 4);
-  // One that another server ends at this moment is as good as ended.
+  // An upload that another server aborts counts as aborted.
   let refused = 0;
   service.fault = ({ method }) =>
     method === "DELETE" && refused++ === 0 ? service.refusal("NoSuchUpload", 404) : null;
-  await bucket.endUnfinished("blobs/", chosen);
+  await bucket.abortUnfinishedUploads("blobs/", chosen);
   assert.equal(service.uploads.size, 3);
-  await bucket.endUnfinished("blobs/", chosen);
+  await bucket.abortUnfinishedUploads("blobs/", chosen);
   assert.deepEqual([...service.uploads.keys()], ["another's", "not chosen"]);
   let pages = 0;
   service.fault = () => {
@@ -78,14 +78,14 @@ Deno.test("of very many unfinished uploads some are ended at a time, and of very
       `<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>${next}</ListMultipartUploadsResult>`,
     );
   };
-  await bucket.endUnfinished("blobs/");
+  await bucket.abortUnfinishedUploads("blobs/");
   assert.equal(pages, unfinishedPagesMax);
 });
 
-Deno.test("a request that is given up while it waits to be sent again ends the pause", async () => {
+Deno.test("aborting a request ends its retry pause", async () => {
   await using service = new FakeBucket();
   service.fault = () => service.refusal("SlowDown", 503);
-  /** Resolves when its request is given up, and not before. */
+  /** Resolves when its request is aborted. */
   const given = (ended: PromiseWithResolvers<void>, begun = () => {}) => ({
     attempts: 3,
     pause: (_ms: number, signal: AbortSignal | undefined) => {
@@ -96,27 +96,27 @@ Deno.test("a request that is given up while it waits to be sent again ends the p
     },
   });
   const late = Promise.withResolvers<void>();
-  using slow = new Bucket(service.place(), { requestMs: 50, patience: given(late) });
+  using slow = new Bucket(service.place(), { requestMs: 50, retryPolicy: given(late) });
   await assert.rejects(slow.size("one"), /no answer for 0.05 s/);
   await late.promise;
   const stopped = Promise.withResolvers<void>();
   const stopping = new AbortController();
   using stops = new Bucket(service.place(), {
     signal: stopping.signal,
-    patience: given(stopped, () => stopping.abort()),
+    retryPolicy: given(stopped, () => stopping.abort()),
   });
   await assert.rejects(stops.size("one"), { name: "AbortError" });
   await stopped.promise;
 });
 
 Deno.test({
-  name: "a pause that was ended leaves no timer behind",
+  name: "an aborted retry pause leaves no timer behind",
   sanitizeOps: true,
   async fn() {
-    const retries = new BucketRetries({ attempts: 3 });
+    const retries = new BucketRetryStrategy({ attempts: 3 });
     const given = new AbortController();
     const info = { errorType: "TRANSIENT", retryAfterHint: new Date(Date.now() + 60_000) } as const;
-    const again = retries.during(given.signal, async () => {
+    const again = retries.runWithSignal(given.signal, async () => {
       const token = await retries.acquireInitialRetryToken();
       return await retries.refreshRetryTokenForRetry(token, info);
     });

@@ -21,7 +21,7 @@ const cases: [header: string | null, size: number, expected: ReturnType<typeof p
   ["bytes=99999999999999999999-", 10, "unsatisfiable"],
 ];
 
-Deno.test("parseByteRange reads one range and ignores what is malformed", () => {
+Deno.test("parseByteRange reads one range and ignores malformed headers", () => {
   for (const [header, size, expected] of cases) {
     assert.deepEqual(parseByteRange(header, size), expected, `${header} of ${size} bytes`);
   }

@@ -6,12 +6,12 @@ import { csvLimits } from "../../mod/kit/limits.ts";
 
 const encoder = new TextEncoder();
 
-/** A source that gives a file in pieces of so many bytes. */
+/** Yields a file in pieces of this many bytes. */
 async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
 }
 
-/** All rows of a file, and what was wrong after them. */
+/** Returns all rows of a file and the error after them. */
 async function read(
   file: string | Uint8Array,
   size = 7,
@@ -33,7 +33,7 @@ async function cellsOf(file: string, size?: number): Promise<(readonly string[])
   return rows.map((row) => row.cells);
 }
 
-Deno.test("[EX9] rows of any texts are written as they are read again, in whatever pieces the bytes come", async () => {
+Deno.test("[EX9] rows are read as they were written, in pieces of any size", async () => {
   const cell = fc.oneof(
     fc.string({ unit: "binary" }).filter((text) => text.isWellFormed()),
     fc.string({ unit: fc.constantFrom('"', ",", "\r", "\n", "\ufeff", " ", "a", "\0", "=", "é", "🦀") }),
@@ -59,12 +59,12 @@ Deno.test("a byte order mark, both line ends, a last row without one and blank l
   assert.deepEqual(await cellsOf(""), []);
 });
 
-Deno.test("each row has the line in which it begins, whatever line ends stand in cells", async () => {
+Deno.test("each row has the number of its first line, with line ends inside cells", async () => {
   const { rows } = await read('a,b\r\n"1\r\n\r\n2",x\r\n"\r","\n"\n3,y\n');
   assert.deepEqual(rows.map((row) => row.line), [1, 2, 5, 7]);
 });
 
-Deno.test("blank lines are told from line ends inside of quotes, and count as lines", async () => {
+Deno.test("empty lines are distinguished from line ends inside quotes, and counted", async () => {
   const file = 'a,b\r\n\r\n\n"x\n\n\r\n""",y\r\n\n\r\n1,"\n"\n\r\n\n2,3';
   for (const size of [1, 2, 3, 1000]) {
     const { rows, error } = await read(file, size);
@@ -81,7 +81,7 @@ Deno.test("blank lines are told from line ends inside of quotes, and count as li
   }
 });
 
-Deno.test("a file of blank lines is passed over, with turns for other work", async () => {
+Deno.test("a file of empty lines is skipped without blocking the event loop", async () => {
   const blankLines = (count: number) => encoder.encode(`a,b\n${"\n".repeat(count)}1,2\n`);
   const tenth = blankLines(100_000);
   const tenthStarted = performance.now();
@@ -110,12 +110,12 @@ for (
   const [what, file, message] of [
     ["a row that is too short", "a,b\n1,2\n3\n4,5\n", /^Line 3: the row has 1 cells and the header has 2$/],
     ["a row that is too long", 'a,b\n"1\n",2\n3,4,5\n', /^Line 4: the row has 3 cells/],
-    ["text after a closing quote", 'a,b\n1,2\n"3"x,4\n', /^Line 3: after a closing quote/],
-    ["a quote in a bare cell", 'a,b\n1,2\n3"x,4\n', /^Line 3: a quote stands in a cell that is not quoted/],
+    ["text after a closing quote", 'a,b\n1,2\n"3"x,4\n', /^Line 3: a closing quote must be followed/],
+    ["a quote in a bare cell", 'a,b\n1,2\n3"x,4\n', /^Line 3: an unquoted cell contains a quote/],
     [
       "a quote that is left open",
       'a,b\n1,2\n3,"4\n5,6\n',
-      /^Line 3: a quote that is opened .* is not closed/,
+      /^Line 3: a quote in this row is never closed/,
     ],
   ] as const
 ) {
@@ -139,7 +139,7 @@ Deno.test("bytes that are not UTF-8 are refused, not replaced", async () => {
   }
 });
 
-Deno.test("a row without end and a header without end are refused while they come, not when they are in memory", async () => {
+Deno.test("a row without an end and a header without an end are refused before they are in memory", async () => {
   for (const filler of ["x", ","]) {
     let given = 0;
     let closed = false;

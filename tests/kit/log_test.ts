@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { explainedAt, explainingPages } from "../../mod/explained.ts";
-import { logLine, withPage } from "../../mod/kit/log.ts";
+import { logLine, withDocsLink } from "../../mod/kit/log.ts";
 import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
 
 const at = new Date(0);
@@ -12,7 +12,7 @@ Deno.test("logLine writes time, level, message and fields on one line", () => {
   );
 });
 
-Deno.test("logLine quotes what could be taken for another field or line", () => {
+Deno.test("logLine quotes values that look like another field or line", () => {
   const line = logLine({ at, level: "info", message: "m", fields: { text: "a b=c\nd" } });
   assert.equal(line, '1970-01-01T00:00:00.000Z INFO  m text="a b=c\\nd"\n');
 });
@@ -38,24 +38,24 @@ Deno.test("logLine puts a field that is a stack below the line, without control 
   );
 });
 
-Deno.test("DO3 what goes wrong names the page that explains it, what goes well does not", () => {
+Deno.test("DO3 warnings and errors link to the page that explains them, other messages do not", () => {
   const message = "A function failed";
   const fields = { message: "ctx.env is not available in queries and mutations: use it in an action" };
-  assert.deepEqual(withPage("error", { message, fields }), { ...fields, docs: "/_/docs/functions" });
-  assert.deepEqual(withPage("info", { message, fields }), fields);
+  assert.deepEqual(withDocsLink("error", { message, fields }), { ...fields, docs: "/_/docs/functions" });
+  assert.deepEqual(withDocsLink("info", { message, fields }), fields);
   const error = new RangeError("The arguments have 9 characters, more than the limit of 8");
-  assert.equal(withPage("warn", { message: "A thing", fields: { error } })["docs"], "/_/docs/limits");
-  assert.deepEqual(withPage("error", { message: "A listener failed", fields: {} }), {});
+  assert.equal(withDocsLink("warn", { message: "A thing", fields: { error } })["docs"], "/_/docs/limits");
+  assert.deepEqual(withDocsLink("error", { message: "A listener failed", fields: {} }), {});
 });
 
-Deno.test("DO3 an app's own errors and lines are explained by nobody else", () => {
+Deno.test("DO3 an app's own errors and log lines have no link", () => {
   const own = { message: "The bucket of the provider is full, restore the backup with --force" };
-  assert.deepEqual(withPage("error", { message: "A function failed", fields: own }), own);
+  assert.deepEqual(withDocsLink("error", { message: "A function failed", fields: own }), own);
   const said = { message: "a:b: more than the limit of 3", fields: { docs: undefined } };
-  assert.deepEqual(withPage("warn", said), {});
+  assert.deepEqual(withDocsLink("warn", said), {});
 });
 
-Deno.test("DO3 messages that are met often lead to their page", () => {
+Deno.test("DO3 common messages link to their page", () => {
   for (
     const [message, page] of [
       [
@@ -72,7 +72,7 @@ Deno.test("DO3 messages that are met often lead to their page", () => {
   ) assert.equal(explainedAt(message, "server"), `/_/docs/${page}`, message);
 });
 
-Deno.test("DO3 every page that messages name is there, with its heading", async () => {
+Deno.test("DO3 every linked page and heading exists", async () => {
   const docs = new DocsPages();
   for (const named of new Set(explainingPages)) {
     const [page = "", heading] = named.split("#");

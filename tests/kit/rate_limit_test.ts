@@ -6,7 +6,7 @@ function limiter({ keysMax = 100 } = {}) {
   return { clock, limit: new RateLimiter({ burst: 3, perMinute: 6, keysMax, now: () => clock.now }) };
 }
 
-Deno.test("a rate limit allows its burst, then one call for each interval, and says how long to wait", () => {
+Deno.test("a rate limit allows its burst, then one call for each interval, and returns the time to wait", () => {
   const { clock, limit } = limiter();
   assert.deepEqual([1, 2, 3, 4].map(() => limit.take("a")), [0, 0, 0, 10_000]);
   clock.now += 4_000;
@@ -22,17 +22,17 @@ Deno.test("a rate limit refills to its burst and no further", () => {
   assert.deepEqual([1, 2, 3, 4].map(() => limit.take("a") === 0), [true, true, true, false]);
 });
 
-Deno.test("keys of a rate limit do not touch one another, and calls given back do not count", () => {
+Deno.test("keys of a rate limit are independent, and refunded calls do not count", () => {
   const { limit } = limiter();
   for (let i = 0; i < 10; i++) limit.take("a");
   assert.equal(limit.take("b"), 0);
-  limit.giveBack("a");
+  limit.refund("a");
   assert.equal(limit.wait("a"), 0);
   assert.equal(limit.take("a"), 0);
   assert.ok(limit.take("a") > 0);
 });
 
-Deno.test("a rate limit remembers a bounded number of keys, those used last", () => {
+Deno.test("a rate limit keeps a bounded number of keys, the most recently used ones", () => {
   const { limit } = limiter({ keysMax: 50 });
   for (let i = 0; i < 3; i++) limit.take("kept");
   for (let i = 0; i < 10_000; i++) {

@@ -1,4 +1,4 @@
-/** Work at intervals: one run at a time, failures told and tried again, nothing after closing. */
+/** Recurring work: one run at a time, failures reported, no run after closing. */
 import assert from "node:assert/strict";
 import { RecurringWork } from "../../mod/kit/recurring_work.ts";
 
@@ -22,7 +22,7 @@ Deno.test("runs at intervals, and at once when asked, never twice at a time", as
   while (runs < 3) await turn();
 });
 
-Deno.test("tells what failed and goes on", async () => {
+Deno.test("reports failures and continues", async () => {
   const errors: unknown[] = [];
   await using work = new RecurringWork({
     intervalMs: 60_000,
@@ -34,7 +34,7 @@ Deno.test("tells what failed and goes on", async () => {
   assert.deepEqual(errors.map(String), ["Error: failure 1", "Error: failure 2"]);
 });
 
-Deno.test("closing tells the run under way, waits for it and hides that it broke off; no run follows", async () => {
+Deno.test("closing aborts the run in progress, waits for it and hides its error; no run follows", async () => {
   let ended = false;
   let runs = 0;
   const work = new RecurringWork({

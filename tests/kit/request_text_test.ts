@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { requestText } from "../../mod/kit/request_text.ts";
 
-/** A body that arrives in pieces, and says whether somebody stopped reading it. */
+/** A body that arrives in pieces and records whether it was cancelled. */
 function streamed(chunks: readonly (string | Error)[], headers: HeadersInit = {}) {
   let cancelled = false;
   const left = [...chunks];
@@ -20,7 +20,7 @@ function streamed(chunks: readonly (string | Error)[], headers: HeadersInit = {}
   return { request, cancelled: () => cancelled, left };
 }
 
-Deno.test("a body of unknown length is counted as it arrives, and left when it is too long", async () => {
+Deno.test("a body of unknown length is counted as it arrives, and cancelled when it is too long", async () => {
   assert.equal(await requestText(streamed(["a", "\u00fc"]).request, 3), "a\u00fc");
   const { request, cancelled, left } = streamed(["aa", "bb", "cc", "dd"]);
   await assert.rejects(requestText(request, 3), { code: "body_too_large" });
@@ -28,7 +28,7 @@ Deno.test("a body of unknown length is counted as it arrives, and left when it i
   assert.equal(left.length, 2);
 });
 
-Deno.test("a long body of announced length is the same text, wherever its pieces end", async () => {
+Deno.test("a long body of announced length is decoded correctly in pieces of any size", async () => {
   const text = "aé€😀".repeat(50_000);
   const body = new TextEncoder().encode(text);
   const server = Deno.serve(
@@ -40,13 +40,13 @@ Deno.test("a long body of announced length is the same text, wherever its pieces
   await server.shutdown();
 });
 
-Deno.test("an announced length over the limit is refused before anything is read", async () => {
+Deno.test("an announced length over the limit is refused before reading", async () => {
   const { request, left } = streamed(["aa"], { "Content-Length": "4" });
   await assert.rejects(requestText(request, 3), { code: "body_too_large" });
   assert.equal(left.length, 1);
 });
 
-Deno.test("a body that breaks off is a bad request, not a fault of the server", async () => {
+Deno.test("an incomplete body is a bad request, not a server error", async () => {
   for (const headers of [{}, { "Content-Length": "10" }]) {
     const { request } = streamed(["a", new Error("reset")], headers);
     await assert.rejects(requestText(request, 100), {
@@ -56,7 +56,7 @@ Deno.test("a body that breaks off is a bad request, not a fault of the server", 
   }
 });
 
-Deno.test("bytes that are no text are a bad request: nothing is put in their place", async () => {
+Deno.test("bytes that are not UTF-8 are a bad request, not replaced", async () => {
   const bytes = new Uint8Array([0x61, 0xff]);
   const cut = new TextEncoder().encode("a\u20ac").subarray(0, 3);
   const notText = { code: "bad_request", message: "The request body is not UTF-8" };
@@ -70,7 +70,7 @@ Deno.test("bytes that are no text are a bad request: nothing is put in their pla
   }
 });
 
-Deno.test("there may be no body, and a byte order mark", async () => {
+Deno.test("a missing body and a byte order mark are accepted", async () => {
   assert.equal(await requestText(new Request("http://test", { method: "POST" }), 3), "");
   assert.equal(await requestText(streamed(["\ufeffa"]).request, 10), "a");
 });

@@ -6,7 +6,7 @@ import config from "../../deno.json" with { type: "json" };
 
 const settings = Object.entries(runtimeEnvironment).map(([name, value]) => `${name}=${value}`);
 
-Deno.test("every way to start the server sets what the runtime is told from outside", () => {
+Deno.test("every way to start the server sets the runtime environment", () => {
   const name = { id: "0", version: "1" };
   for (const setting of settings) {
     for (const task of [config.tasks.serve, config.tasks.dev]) {
@@ -18,7 +18,7 @@ Deno.test("every way to start the server sets what the runtime is told from outs
   }
 });
 
-Deno.test("isolates are started with it", () => {
+Deno.test("isolates are started with the runtime environment", () => {
   const { env } = limitedCommand(64, []);
   for (const [name, value] of Object.entries(runtimeEnvironment)) assert.equal(env[name], value);
 });

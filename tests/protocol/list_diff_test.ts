@@ -1,4 +1,4 @@
-/** Diffs of lists made from their texts: as right as those of the values, and no longer. */
+/** Diffs of lists made from their JSON: as correct as diffs of the values, and no longer. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { applyDiff } from "../../mod/protocol/apply_diff.ts";
@@ -11,7 +11,7 @@ function diffOf(before: unknown, after: unknown, charsMax = CHARS_MAX): string |
   return listDiff(JSON.stringify(before), { after: JSON.stringify(after), charsMax });
 }
 
-/** Elements in which commas, brackets, quotes and backslashes stand where they mean nothing. */
+/** Elements with commas, brackets, quotes and backslashes inside strings. */
 const element = fc.oneof(
   fc.constantFrom<unknown>(
     1,
@@ -34,14 +34,14 @@ const element = fc.oneof(
 );
 const list = fc.array(element, { maxLength: 7 }).map((made) => JSON.parse(JSON.stringify(made)) as unknown[]);
 
-Deno.test("DF2 the diff of two lists' texts turns any list into any other", () => {
+Deno.test("DF2 the diff of two lists' JSON turns any list into any other", () => {
   fc.assert(
     fc.property(list, list, list, list, (begin, end, before, after) => {
       const old = [...begin, ...before, ...end];
       const now = [...begin, ...after, ...end];
       const diff = diffOf(old, now);
       if (diff === null) return assert.deepEqual(old, now);
-      // It may be that nobody can tell where the same end begins.
+      // `listDiff` may be unable to find where the common suffix begins.
       const text = diff ?? resultDiff(old, now);
       assert.deepEqual(text === null ? old : applyDiff(old, JSON.parse(text)), now);
     }),
@@ -70,7 +70,7 @@ Deno.test("DF5 a change, an insert and a removal in a long list cost that row on
   assert.equal(diffOf(rows, rows), null);
 });
 
-Deno.test("DF8 what is no list, or differs in more than may be compared, has no such diff", () => {
+Deno.test("DF8 values that are no list, or differ too much, have no list diff", () => {
   assert.equal(diffOf({ a: 1 }, { a: 2 }), undefined);
   assert.equal(diffOf([1], { a: 2 }), undefined);
   const long = (text: string) => Array.from({ length: 100 }, (_, n) => `${text}${n}`);

@@ -1,4 +1,4 @@
-/** The messages as they stand on the wire: golden frames, and a hash that makes every change of a schema deliberate. */
+/** Wire messages: golden frames, and a hash that makes every schema change deliberate. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -38,20 +38,20 @@ const serverFrames = [
   '{"type":"Ping"}',
 ];
 
-Deno.test("PC1 WS1 golden frames of the client are read as they stand", () => {
+Deno.test("PC1 WS1 golden frames of the client are parsed unchanged", () => {
   for (const frame of clientFrames) {
     assert.deepEqual(clientMessageSchema.parse(JSON.parse(frame)), JSON.parse(frame), frame);
   }
 });
 
-Deno.test("PC1 WS2 golden frames of the server have no field but those of the schemas", () => {
+Deno.test("PC1 WS2 golden frames of the server have only fields of the schemas", () => {
   for (const frame of serverFrames) {
     const message = JSON.parse(frame) as { type: keyof typeof serverSchemas };
     assert.deepEqual(serverSchemas[message.type].parse(message), message, frame);
   }
 });
 
-Deno.test("PC5 PC7 arguments that are no object and session ids that are no UUID are refused", () => {
+Deno.test("PC5 PC7 arguments that are not an object and session ids that are not a UUID are refused", () => {
   for (const args of [null, [], "text", 5, true]) {
     assert.ok(!clientMessageSchema.safeParse({ type: "Action", requestId: 1, udfPath: "a", args }).success);
   }
@@ -72,7 +72,7 @@ Deno.test("PC1 the schemas have not changed by accident", () => {
   const text = Object.entries(schemas).map(([name, schema]) =>
     `${name} ${canonicalJson(z.toJSONSchema(schema, { unrepresentable: "any", io: "input" }))}`
   ).join("\n");
-  // A change of the protocol is a change of the contract: make it on both sides, then put the new hash here.
+  // A protocol change is a contract change: make it in client and server, then update the hash.
   assert.equal(createHash("sha256").update(text).digest("hex"), PINNED);
 });
 

@@ -1,4 +1,4 @@
-/** Result diffs: what is made can be applied, is small, and is refused when it does not fit. */
+/** Result diffs can be applied, are small, and are refused for another value. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { applyDiff, DiffMismatchError } from "../../mod/protocol/apply_diff.ts";
@@ -22,7 +22,7 @@ function diffOf(before: unknown, after: unknown): unknown {
   return text === null ? null : JSON.parse(text);
 }
 
-/** Values whose parts repeat often, so that edits, moves and duplicates meet. */
+/** Values with repeated parts, to mix edits, moves and duplicates. */
 const value = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, depthSize: "small" },
@@ -52,7 +52,7 @@ Deno.test("DF2 a diff turns any result into any other", () => {
   );
 });
 
-Deno.test("DF2 a diff of equal results is none", () => {
+Deno.test("DF2 equal results have no diff", () => {
   fc.assert(fc.property(value, (same) => {
     assert.equal(resultDiff(same, JSON.parse(JSON.stringify(same))), null);
   }));
@@ -96,7 +96,7 @@ Deno.test("DF5 rows are matched by _id: a moved row costs that row only", () => 
   assert.deepEqual(diffOf(before, after), { $a: [-1, 899, [before[0]]] });
 });
 
-Deno.test("DF5 a new row at the front and one gone at the end are two small ops", () => {
+Deno.test("DF5 a row added at the front and one removed at the end are two small operations", () => {
   const before = rows(50);
   const added = { _id: "new", body: "hello", likes: 0 };
   assert.deepEqual(diffOf(before, [added, ...before.slice(0, 49)]), { $a: [[added], 49, -1] });
@@ -114,7 +114,7 @@ Deno.test("DF5 elements without _id are edited in place", () => {
   assert.deepEqual(diffOf(before, after), { $a: [1, { $p: { $o: { s: { n: 3 } } } }] });
 });
 
-Deno.test("DF6 a diff that does not fit is refused", () => {
+Deno.test("DF6 a diff of another value is refused", () => {
   const misfits: [before: unknown, diff: unknown][] = [
     [[1], { $a: [2] }],
     [[1], { $a: [-2] }],
@@ -143,7 +143,7 @@ Deno.test("DF6 a diff that does not fit is refused", () => {
   }
 });
 
-Deno.test("DF7 what a diff does not touch keeps its identity", () => {
+Deno.test("DF7 values that a diff does not change keep their identity", () => {
   const before = rows(100);
   const after = applyDiff(before, { $a: [3, { $p: { $o: { s: { likes: 7 } } } }] }) as Row[];
   assert.notEqual(after, before);

@@ -3,7 +3,7 @@ import type { CommitEntry } from "../../engine/types.ts";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { emailAsGiven } from "../email_address.ts";
-import { KnownRows } from "../../kit/known_rows.ts";
+import { RowCache } from "../../kit/row_cache.ts";
 import { authLimits, othersLimits } from "../limits.ts";
 import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts";
 import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
@@ -53,7 +53,7 @@ const RECHECKED_AT_ONCE = 256;
 export class ExternalTokens {
   readonly #options: ExternalTokensOptions;
   /** Users by issuer and subject. */
-  readonly #identities: KnownRows<KnownIdentity>;
+  readonly #identities: RowCache<KnownIdentity>;
   /** Also by issuer and subject. */
   readonly #refusals: Refusals;
   /** Admissions in progress, so that concurrent tokens of one subject cause a single mutation. */
@@ -62,7 +62,7 @@ export class ExternalTokens {
   constructor(options: ExternalTokensOptions) {
     this.#options = options;
     this.#refusals = new Refusals(options.now);
-    this.#identities = new KnownRows({
+    this.#identities = new RowCache({
       rowsMax: othersLimits.cachedIdentitiesMax,
       idOf: keyOf,
       load: (key) => {
@@ -110,11 +110,11 @@ export class ExternalTokens {
         if (doc !== null || (table !== "_users" && table !== "_identities")) continue;
         for (const known of [...this.#identities.rows()]) {
           if (id !== (table === "_users" ? known.userId : known.identityId)) continue;
-          this.#identities.forget(keyOf(known));
+          this.#identities.invalidate(keyOf(known));
           if (table === "_identities") unlinked.push(`user:${known.userId}`);
         }
         // The subject of an identity that is being looked up is not known yet.
-        this.#identities.forgetLookups();
+        this.#identities.invalidateLookups();
       }
     }
     return unlinked;

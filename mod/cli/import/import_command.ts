@@ -28,7 +28,7 @@ import type { OptionValues } from "../../config/options.ts";
 import { importFiles } from "./folder_files.ts";
 import { importSnapshot } from "./snapshot_import.ts";
 import { type StopSignal, StopSignals } from "../../server/signals.ts";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 
 export const importCommand: CommandSpec = {
   name: "import",
@@ -158,7 +158,7 @@ async function importInto(
 /** Adds the file name to the error. Everything written is removed again. */
 function nothingImported({ name }: FileSource, error: unknown): ImportError {
   const cause = error instanceof ImportError ? error.cause : error;
-  return new ImportError("failed", `Nothing was imported.\n${name}: ${reasonOf(cause)}`, { cause });
+  return new ImportError("failed", `Nothing was imported.\n${name}: ${fileErrorReason(cause)}`, { cause });
 }
 
 /** Returns the file at a path, or the files in a folder sorted by name. */
@@ -167,7 +167,7 @@ async function sourcesOf(path: string, format: TableFormat | null, log: Log): Pr
   try {
     ({ isDirectory } = await Deno.stat(path));
   } catch (error) {
-    throw new StartError(`Cannot import "${path}": ${reasonOf(error)}`, { cause: error });
+    throw new StartError(`Cannot import "${path}": ${fileErrorReason(error)}`, { cause: error });
   }
   if (isDirectory) return await sourcesIn(path, format, log);
   const found = format ?? formatOf(path);

@@ -1,7 +1,7 @@
 /** Detects how Syncline is installed, and the command that starts it as a service. */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ownConfig } from "../../kit/processes/own_config.ts";
+import { programConfig } from "../../kit/processes/program_config.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 
 /** `npm`: the npm package; `file`: the single-file server; `clone`: the sources. */
@@ -20,6 +20,6 @@ export async function installedProgram(npmCommand: string | undefined): Promise<
   if (await statIfThere(join(root, "../complete")) !== null && dirname(runtime) === dirname(root)) {
     return { kind: "file", command: [DEFAULT_PATH] };
   }
-  const flags = ["run", "--quiet", "--no-prompt", "-P=serve", "--config", ownConfig()];
+  const flags = ["run", "--quiet", "--no-prompt", "-P=serve", "--config", programConfig()];
   return { kind: "clone", command: [runtime, ...flags, join(root, "main.ts")] };
 }

@@ -1,7 +1,7 @@
 /** The command `service`: writes the files that run this installation as a service. */
 import { join } from "node:path";
 import type { OptionValues } from "../../config/options.ts";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
 import { composeText, dockerfileText } from "./docker_texts.ts";
@@ -75,7 +75,7 @@ async function writeNew(folder: string, files: Readonly<Record<string, string>>)
     }
   } catch (error) {
     for (const path of written) await Deno.remove(path);
-    const why = error instanceof Deno.errors.AlreadyExists ? "it already exists" : reasonOf(error);
+    const why = error instanceof Deno.errors.AlreadyExists ? "it already exists" : fileErrorReason(error);
     throw new StartError(`Cannot write to "${folder}": ${why}. Nothing was written`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 /** One-shot calls over HTTP, for servers, scripts and tests: no live results and no de-duplication. */
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { FunctionError } from "../errors.ts";
 import { callOverHttp, type HttpCall } from "./http_call.ts";
 import { jsonArgs } from "../json_args.ts";

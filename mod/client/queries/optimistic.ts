@@ -3,7 +3,7 @@
  * are played again whenever results or layers change, and a layer goes in the moment its mutation is visible or failed.
  */
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { reportUnhandled } from "../errors.ts";
 import { freezeDeep } from "./freeze_deep.ts";
 import { jsonArgs, type JsonObject } from "../json_args.ts";

@@ -21,5 +21,5 @@ export type { PageResult } from "./page_ranges.ts";
 export { useConnectionState } from "./use_connection_state.ts";
 export { Authenticated, AuthLoading, type AuthView, Unauthenticated, useAuth } from "./use_auth.ts";
 export { type Preloaded, preloadQuery, usePreloadedQuery } from "./preloaded.ts";
-export type { CallArgs } from "../../protocol/known_paths.ts";
+export type { CallArgs } from "../../protocol/client_function_names.ts";
 export type { QueryArgs } from "./types.ts";

@@ -1,7 +1,7 @@
 /** Results that a server puts into the page it renders, live from the moment the page's own subscription has answered. */
 import { useMemo, useSyncExternalStore } from "react";
 import { functionPath, functionReference } from "../../protocol/function_reference.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import type { SynclineHttpClient } from "../http/http_client.ts";
 import { shareStructure } from "../queries/share_structure.ts";
 import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";

@@ -1,5 +1,5 @@
 /** Types the hooks share. */
-import type { ArgsOf } from "../../protocol/known_paths.ts";
+import type { ArgsOf } from "../../protocol/client_function_names.ts";
 
 /** Arguments of a query, or `"skip"` while it is not to be asked. */
 export type QueryArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name> | "skip"]

@@ -1,7 +1,7 @@
 /** Mutations and actions in components. */
 import { useMemo } from "react";
 import { functionPath, functionReference } from "../../protocol/function_reference.ts";
-import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import type { SynclineClient } from "../client.ts";
 import type { OptimisticStore } from "../queries/optimistic.ts";
 import { present, useClient } from "./provider.ts";

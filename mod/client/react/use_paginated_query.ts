@@ -1,7 +1,7 @@
 /** A live list that is loaded page by page. */
 import { useMemo, useSyncExternalStore } from "react";
 import type { FunctionReference } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
 import type { PageResult } from "./page_ranges.ts";
 import { useClient } from "./provider.ts";

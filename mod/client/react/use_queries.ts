@@ -2,7 +2,7 @@
 import { useMemo, useSyncExternalStore } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { useClient } from "./provider.ts";
 import { idleStore, type Outcome, queryStore, type Store } from "./query_store.ts";
 

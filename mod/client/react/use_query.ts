@@ -1,6 +1,6 @@
 /** One live query in a component. */
 import { useSyncExternalStore } from "react";
-import type { FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { nothing, useQueryStore, valueOf } from "./query_store.ts";
 import type { QueryArgs } from "./types.ts";
 

@@ -1,6 +1,6 @@
 /** A live query for which a component suspends. */
 import { use, useMemo, useSyncExternalStore } from "react";
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import type { SynclineClient } from "../client.ts";
 import { reactLimits } from "./limits.ts";
 import { useSyncline } from "./provider.ts";

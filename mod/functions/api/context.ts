@@ -1,6 +1,6 @@
 /** The `ctx` of queries, mutations and actions as authors see it. Types only. */
 import type { FunctionName } from "../../protocol/function_reference.ts";
-import type { CallArgs, Known, ResultOf } from "../../protocol/own_paths.ts";
+import type { CallArgs, Known, ResultOf } from "../../protocol/server_function_names.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";

@@ -1,6 +1,6 @@
 /** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
 import { functionPath } from "../../protocol/function_reference.ts";
-import type { Known } from "../../protocol/own_paths.ts";
+import type { Known } from "../../protocol/server_function_names.ts";
 import { schedulerLimits } from "../limits.ts";
 import type { SchedulableArgs, SchedulableName } from "./scheduler.ts";
 

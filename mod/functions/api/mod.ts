@@ -1,8 +1,8 @@
 /** What apps import as `syncline/server`. */
 export { UserError } from "../../errors.ts";
 export type { CallArgs, FunctionReference } from "../../protocol/function_reference.ts";
-export type { Register } from "../../protocol/known_paths.ts";
-export type { ArgsOf, ResultOf } from "../../protocol/own_paths.ts";
+export type { Register } from "../../protocol/client_function_names.ts";
+export type { ArgsOf, ResultOf } from "../../protocol/server_function_names.ts";
 export { functionReference } from "../../protocol/function_reference.ts";
 export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx, TokenClaims } from "./context.ts";
 export type {

@@ -1,6 +1,6 @@
 /** `ctx.scheduler` as authors see it. Types only. */
 import type { FunctionName } from "../../protocol/function_reference.ts";
-import type { CallArgs, Known } from "../../protocol/own_paths.ts";
+import type { CallArgs, Known } from "../../protocol/server_function_names.ts";
 import type { Id } from "./values.ts";
 
 /** Kinds that can be scheduled. */

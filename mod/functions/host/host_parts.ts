@@ -1,7 +1,7 @@
 /** What a host works with: the isolates' starter, the clock, the code. Tests hold parts of their own in their hands. */
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import { Wakefulness } from "../../kit/wakefulness.ts";
+import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
 import { isolateLimits } from "../limits.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
 import type { BringVersion, IsolateHostOptions } from "./host_options.ts";
@@ -25,7 +25,7 @@ export interface HostParts {
   /** Whether a second reader stands by while queries are asked. */
   readonly spareReader?: boolean;
   /** Spends short waits for the writer awake; without it main sleeps. */
-  readonly awake?: Wakefulness;
+  readonly awake?: AdaptiveSpinner;
   /** Kept by the starter. */
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
@@ -69,7 +69,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     log,
     batchPrefix: crypto.randomUUID(),
     cores,
-    awake: new Wakefulness(isolateLimits.awakeMs),
+    awake: new AdaptiveSpinner(isolateLimits.awakeMs),
     census: starter.census,
     ...(observer && { observer }),
     ...(timeouts && { timeouts }),

@@ -11,7 +11,7 @@ import {
   UnusableDatabaseError,
   type WriterDatabase,
 } from "../../engine/mod.ts";
-import { Wakefulness } from "../../kit/wakefulness.ts";
+import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
 import { isolateLimits } from "../limits.ts";
 import { FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
@@ -276,7 +276,7 @@ interface Parts {
 
 /** Serves until main closes the socket. */
 async function serve(inbox: Inbox, { app, boot, database, progress, sender, keep }: Parts): Promise<void> {
-  const untilNext = new Wakefulness(isolateLimits.awakeMs);
+  const untilNext = new AdaptiveSpinner(isolateLimits.awakeMs);
   const leftovers = new Leftovers();
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress, leftovers });
   for (let frame = await inbox.next(); frame !== null; frame = await inbox.next()) {

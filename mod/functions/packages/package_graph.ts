@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { nameBelow, slashed } from "./slashed_paths.ts";
-import type { Turns } from "../../kit/turns.ts";
+import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import { findModules } from "../module_files.ts";
 import type { PackageTarget } from "../wire/package_table.ts";
 import type { AppCode } from "./app_code.ts";
@@ -39,7 +39,7 @@ export interface PackagePlace extends AppPlace {
 /** Walks all files that can be reached. Throws when one cannot be read, or past the limits. */
 export async function packageGraph(
   place: PackagePlace,
-  { files, turns }: { readonly files: PackageFiles; readonly turns: Turns },
+  { files, turns }: { readonly files: PackageFiles; readonly turns: TimeSlicer },
 ): Promise<PackageGraph> {
   files.begin(place.roots);
   using resolver = new PackageResolver([...place.roots, place.functionsDir]);
@@ -80,11 +80,11 @@ class Walk {
     this.#resolver = resolver;
   }
 
-  async run(turns: Turns): Promise<PackageGraph> {
+  async run(turns: TimeSlicer): Promise<PackageGraph> {
     for (const { file } of findModules(this.#place.functionsDir)) this.#queue.add(file);
     for (const path of this.#queue) {
       this.#look(path);
-      await turns.next();
+      await turns.yieldIfDue();
     }
     return {
       files: this.#files.paths,

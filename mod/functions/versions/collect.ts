@@ -1,6 +1,6 @@
 /** Gathers what a version is made of: the functions folder, and the files of packages that it leads to. */
 import { dirname } from "node:path";
-import type { Turns } from "../../kit/turns.ts";
+import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import { type AppCode, plainCode } from "../packages/app_code.ts";
 import type { PackageFiles } from "../packages/package_files.ts";
 import type { PackageGraph, PackagePlace } from "../packages/package_graph.ts";
@@ -22,17 +22,17 @@ export interface Collected {
 /** What reads packages, loaded for apps that may have some. */
 interface Walker {
   readonly files: PackageFiles;
-  readonly walk: (place: PackagePlace, turns: Turns) => Promise<PackageGraph>;
+  readonly walk: (place: PackagePlace, turns: TimeSlicer) => Promise<PackageGraph>;
 }
 
 export class Collector {
   #walker: Promise<Walker> | null = null;
 
   /** Throws with the reason when something cannot be read, or cannot be part of a version. */
-  async collect(place: AppPlace, turns: Turns): Promise<Collected> {
+  async collect(place: AppPlace, turns: TimeSlicer): Promise<Collected> {
     const { functionsDir, dataDir } = place;
     const { files: own, links } = ownFiles(functionsDir, dataDir);
-    await turns.next();
+    await turns.yieldIfDue();
     const roots = packageRoots(place);
     const above = dirname(functionsDir);
     if (roots.length === 0) {

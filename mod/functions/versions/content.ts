@@ -1,6 +1,6 @@
 /** Reads what a version of some code would consist of, with the sums of all files; nothing is written. */
 import { nameBelow } from "../packages/slashed_paths.ts";
-import type { Turns } from "../../kit/turns.ts";
+import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import type { AppPlace } from "../packages/package_roots.ts";
 import { ChangedError, type Collected, Collector } from "./collect.ts";
 import { FileSums } from "./file_sums.ts";
@@ -14,7 +14,7 @@ export class ContentReader {
   /** Throws a {@linkcode ChangedError} when something changed meanwhile, and the reason when something must not be part of it. */
   async read(
     place: AppPlace,
-    turns: Turns,
+    turns: TimeSlicer,
   ): Promise<{ readonly content: VersionContent; readonly collected: Collected }> {
     const collected = await this.#collector.collect(place, turns);
     const { folder, files, links, code } = collected;
@@ -22,7 +22,7 @@ export class ContentReader {
     const sums: [string, VersionFile][] = [];
     for (const path of files) {
       sums.push([below(path), this.#sums.of(path)]);
-      await turns.next();
+      await turns.yieldIfDue();
     }
     this.#sums.settle();
     if (!collected.unchanged()) throw new ChangedError();

@@ -46,7 +46,7 @@ export async function writeDeployed(dataDir: string, deployed: Deployed | null):
     return await syncFolder(dataDir);
   }
   await using staged = await stageDeployed(dataDir, deployed);
-  await staged.put();
+  await staged.commit();
 }
 
 /** On disk, but not in place yet. */

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { makeLinks } from "../../kit/processes/symbolic_links.ts";
-import type { Turns } from "../../kit/turns.ts";
+import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import { ChangedError } from "./collect.ts";
 import { sumOf } from "./file_sums.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
@@ -49,7 +49,7 @@ export async function readManifest(versionsDir: string, hash: string): Promise<M
 }
 
 /** Looks whether all files of a version are what was written. Throws a {@linkcode DamagedVersionError} that names one. */
-export async function checkFiles(versionsDir: string, manifest: Manifest, turns: Turns): Promise<void> {
+export async function checkFiles(versionsDir: string, manifest: Manifest, turns: TimeSlicer): Promise<void> {
   const folder = codeFolder(versionsDir, manifest.hash);
   for (const [path, { bytes, sum }] of Object.entries(manifest.files)) {
     let found;
@@ -60,7 +60,7 @@ export async function checkFiles(versionsDir: string, manifest: Manifest, turns:
       throw damaged(manifest.hash, error instanceof Error ? error.message : String(error));
     }
     if (found !== sum) throw damaged(manifest.hash, `${path} has changed`);
-    await turns.next();
+    await turns.yieldIfDue();
   }
   for (const [path, target] of Object.entries(manifest.links)) {
     let to;
@@ -84,7 +84,7 @@ export interface WriteOptions {
   readonly links: ReadonlyMap<string, string>;
   /** Whether it must outlast a power failure: what cannot be made again. */
   readonly durable: boolean;
-  readonly turns: Turns;
+  readonly turns: TimeSlicer;
 }
 
 /**
@@ -134,7 +134,7 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
       if (found !== sum) throw new ChangedError();
       if (durable) await syncFolder(target);
     }
-    await turns.next();
+    await turns.yieldIfDue();
   }
   // All folders are there before the first link is, so none of them is made through one.
   const places = Object.entries(inside).map(([path, to]) => ({ path, to, place: join(folder, path) }));

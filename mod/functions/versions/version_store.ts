@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDiskFull } from "../../kit/durable_files.ts";
-import { Turns } from "../../kit/turns.ts";
+import { TimeSlicer } from "../../kit/time_slicer.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
 import { ChangedError, type Collected } from "./collect.ts";
@@ -115,7 +115,7 @@ export class VersionStore {
    */
   async adopt(manifest: Manifest, folder: string): Promise<Version> {
     try {
-      const turns = new Turns();
+      const turns = new TimeSlicer();
       if (await this.#soundOrRemoved(manifest.hash, turns) === null) {
         await this.#write(manifest, { collected: { folder }, durable: true, turns });
       }
@@ -137,7 +137,7 @@ export class VersionStore {
   /** The version of this hash. Throws a {@linkcode VersionError} when there is none, or when it is damaged. */
   async get(hash: string): Promise<Version> {
     try {
-      const manifest = isHash(hash) ? await this.#sound(hash, new Turns()) : null;
+      const manifest = isHash(hash) ? await this.#sound(hash, new TimeSlicer()) : null;
       if (manifest === null) throw new VersionError(`There is no version ${hash} in the data folder`);
       return { ...this.#version(manifest), deployed: true };
     } catch (error) {
@@ -199,7 +199,7 @@ export class VersionStore {
   }
 
   async #make(source: VersionSource): Promise<Version> {
-    const turns = new Turns();
+    const turns = new TimeSlicer();
     const functionsDir = await Deno.realPath(source.functionsDir);
     const { content, collected } = await this.#contents.read({ functionsDir, dataDir: this.#dataDir }, turns);
     const hash = hashOf(content);
@@ -216,7 +216,7 @@ export class VersionStore {
   }
 
   /** Like {@linkcode VersionStore.get}; `null` for a damaged one that can be made again, because it does not run. */
-  async #soundOrRemoved(hash: string, turns: Turns): Promise<Manifest | null> {
+  async #soundOrRemoved(hash: string, turns: TimeSlicer): Promise<Manifest | null> {
     return await this.#sound(hash, turns).catch(async (error) => {
       if (error instanceof DamagedVersionError && await removeVersion(this.#dir, hash)) return null;
       throw error;
@@ -228,7 +228,7 @@ export class VersionStore {
     { collected, durable, turns }: {
       readonly collected: Pick<Collected, "folder">;
       readonly durable: boolean;
-      readonly turns: Turns;
+      readonly turns: TimeSlicer;
     },
   ): Promise<void> {
     const same = new Map<string, string>();
@@ -244,13 +244,13 @@ export class VersionStore {
   }
 
   /** The newest version, if its files are still what was written: damage must not be passed on. */
-  async #lastServed(turns: Turns): Promise<Manifest | null> {
+  async #lastServed(turns: TimeSlicer): Promise<Manifest | null> {
     const [newest] = await this.list();
     return newest === undefined ? null : await this.#sound(newest.hash, turns).catch(() => null);
   }
 
   /** The manifest of a version whose files are what was written; `null` when there is none. */
-  async #sound(hash: string, turns: Turns): Promise<Manifest | null> {
+  async #sound(hash: string, turns: TimeSlicer): Promise<Manifest | null> {
     const manifest = await readManifest(this.#dir, hash);
     if (manifest === null || this.#checked.has(hash)) return manifest;
     await checkFiles(this.#dir, manifest, turns);

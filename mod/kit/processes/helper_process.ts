@@ -1,23 +1,22 @@
 /**
- * A process of ours beside the server: it has few rights, bounded memory, goes behind queries and mutations, and ends with
- * the server. It is spoken to on its standard input and answers on its standard output.
+ * A child process with few permissions, bounded memory and low priority that ends with the server. It reads
+ * requests from standard input and answers on standard output.
  */
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "./limited_command.ts";
-import { ownConfig } from "./own_config.ts";
+import { programConfig } from "./program_config.ts";
 
 export interface HelperProcessOptions {
-  /** The module that it runs. */
+  /** The module to run. */
   readonly entry: URL;
-  /** What it may do, as flags of the runtime. */
+  /** Permission flags of the runtime. */
   readonly permissions: readonly string[];
-  /** Private writable memory, above what the runtime itself reserves. */
+  /** Private writable memory, in addition to what the runtime reserves. */
   readonly dataMiB: number;
-  /** Flags of V8, which keep its heap small; its own when absent. */
+  /** V8 flags that limit its heap. Optional. */
   readonly heapFlags?: string;
-  /** How far other processes go first, as `nice` counts it. Set from outside: from inside it would miss its threads. */
+  /** As in `nice`. Set by the parent: set from inside it would not apply to all threads. */
   readonly niceness: number;
-  /** What becomes of what it says on standard error. */
   readonly stderr: "inherit" | "null";
 }
 
@@ -33,7 +32,7 @@ export class HelperProcess {
       "--no-remote",
       "--cached-only",
       "--no-check",
-      `--config=${ownConfig()}`,
+      `--config=${programConfig()}`,
       ...(heapFlags === undefined ? [] : [`--v8-flags=${heapFlags}`]),
       ...permissions,
       fileURLToPath(entry),
@@ -57,7 +56,7 @@ export class HelperProcess {
     return this.#child.stdout;
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   get status(): Promise<Deno.CommandStatus> {
     return this.#child.status;
   }
@@ -71,7 +70,7 @@ export class HelperProcess {
   }
 }
 
-/** Paths as a permission flag takes them. */
+/** Returns paths as the value of a permission flag. */
 export function allowedPaths(paths: readonly string[]): string {
   return paths.map((path) => path.replaceAll(",", ",,")).join(",");
 }

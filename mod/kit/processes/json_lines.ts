@@ -1,4 +1,4 @@
-/** Messages between two processes of ours: one JSON text a line. */
+/** Messages between two processes of the server: JSON, one a line. */
 
 const encoder = new TextEncoder();
 
@@ -6,7 +6,7 @@ export function encodeJsonLine(message: object): Uint8Array<ArrayBuffer> {
   return encoder.encode(`${JSON.stringify(message)}\n`);
 }
 
-/** The messages of a stream until it ends, as JSON texts. Throws a `RangeError` for one with more than `charsMax` characters. */
+/** Yields the messages of a stream as JSON strings. Throws a `RangeError` for one longer than `charsMax`. */
 export async function* readJsonLines(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   charsMax: number,

@@ -1,11 +1,11 @@
-/** How much memory there is for this program and those it starts. */
+/** Memory available to this program and its child processes. */
 import { totalmem } from "node:os";
 import process from "node:process";
 
-/** What is planned with where the system does not say how much it has. */
+/** Assumed if the system does not report its memory. */
 const UNKNOWN_BYTES = 1024 ** 3;
 
-/** Memory of the machine, or of the control group the process runs in when that is less. */
+/** Returns the memory of the machine, or of the process's control group if that is less. */
 export function machineMemoryBytes(): number {
   const known = [() => process.constrainedMemory(), () => totalmem()].map((ask) => {
     try {

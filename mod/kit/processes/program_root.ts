@@ -1,4 +1,4 @@
-/** Where the program stands. Nothing else is in this module: tests put another one in its place. */
+/** The program's folder. A module of its own, so that tests can replace it. */
 
-/** Its folder: processes are started with modules of it, and files in it are read that are no modules. */
+/** Child processes run modules in this folder, and data files are read from it. */
 export const programRoot: URL = new URL("../../../", import.meta.url);

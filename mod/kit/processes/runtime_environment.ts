@@ -1,15 +1,14 @@
 /**
- * What the runtime is told from outside when a process of the server is started. A server that is started without it works
- * as well.
+ * Environment variables that tune the runtime of server processes. They are optional.
  *
- * Its event loop takes turns with the kernel: by default it asks only after 61 turns of its own whether a socket has
- * something to read, unless it has nothing else to do. A process that waits awake (wakefulness.ts) then finds an answer up
- * to 0.1 ms late; asked in each turn, which takes a microsecond, it is there at once. Under load nothing is lost: turns are
- * long then, and few. Without it a lone mutation takes some 0.03 ms longer.
+ * `DENO_TOKIO_EVENT_INTERVAL`: by default the event loop polls sockets only after 61 ticks unless it is idle.
+ * A process that busy-waits (adaptive_spinner.ts) then finds an answer up to 0.1 ms late. Polling in each
+ * tick costs a microsecond, and less under load, where ticks are long and few. Without it a single mutation
+ * takes some 0.03 ms longer.
  *
- * The C library keeps what was freed, for each of the runtime's threads apart, and the more the larger it was: after eight
- * sign-ins at once main held 100 MB of it for good. With fixed bounds what is large (a password's hash takes 19 MiB) goes
- * back to the system at once, and two arenas hold the rest.
+ * `MALLOC_*`: the C library keeps freed memory for each thread; after eight concurrent sign-ins the main
+ * process kept 100 MB. With fixed thresholds large blocks (a password hash takes 19 MiB) return to the system
+ * at once, and two arenas hold the rest.
  */
 export const runtimeEnvironment: Readonly<Record<string, string>> = {
   DENO_TOKIO_EVENT_INTERVAL: "1",

@@ -1,37 +1,37 @@
-/** Links in the file system. */
+/** Symbolic links. */
 
 export interface SymbolicLink {
-  /** Where the link is made: nothing may be there. */
+  /** Path of the new link; must not exist. */
   readonly path: string;
-  /** What it says, which need not be there. */
+  /** Path the link refers to; need not exist. */
   readonly target: string;
 }
 
-/** Makes each of its pairs of arguments; what is there already is not replaced. */
+/** Links each pair of arguments. Never replaces a file. */
 const SCRIPT = `while [ "$#" -gt 0 ]; do ln -s -n "$1" "$2" || exit; shift 2; done`;
-/** Links made at once, so that the command line is never too long. */
+/** Bounds the length of the command line. */
 const LINKS_AT_ONCE = 64;
 
 /**
- * Makes links. Throws when one of them could not be made. The runtime lets only those make links who may read and write
- * everything: in a process that may not, the shell does it.
+ * Creates links; throws if one fails. The runtime requires full read and write permission for links, so
+ * processes without it use the shell.
  */
 export async function makeLinks(links: readonly SymbolicLink[]): Promise<void> {
   for (let from = 0; from < links.length; from += LINKS_AT_ONCE) {
     const some = links.slice(from, from + LINKS_AT_ONCE);
-    if (await mayAll()) { for (const { target, path } of some) await Deno.symlink(target, path); }
-    else await byShell(some);
+    if (await hasFullFileAccess()) { for (const { target, path } of some) await Deno.symlink(target, path); }
+    else await makeLinksInShell(some);
   }
 }
 
-async function mayAll(): Promise<boolean> {
+async function hasFullFileAccess(): Promise<boolean> {
   const states = await Promise.all(
     (["read", "write"] as const).map((name) => Deno.permissions.query({ name })),
   );
   return states.every(({ state }) => state === "granted");
 }
 
-async function byShell(links: readonly SymbolicLink[]): Promise<void> {
+async function makeLinksInShell(links: readonly SymbolicLink[]): Promise<void> {
   const { success, stderr } = await new Deno.Command("sh", {
     args: ["-c", SCRIPT, "sh", ...links.flatMap(({ target, path }) => [target, path])],
     stdin: "null",

@@ -1,12 +1,12 @@
 /** `POST /places/{name}/check`: whether the server can use the places it was told to keep things in (AD, DA10). */
 import { Hono } from "hono";
 import { ServiceError } from "../../errors.ts";
-import { type TriedPlace, tryPlace } from "../../kit/places/tried_place.ts";
+import { type LocationProbe, probeLocation } from "../../kit/locations/location_probe.ts";
 import { opsLimits } from "../limits.ts";
 import type { AdminEnv } from "./admin_guard.ts";
 
 /** By name; `null` where this server has no such place. */
-export type Places = Readonly<Record<"files" | "replica", () => TriedPlace | null>>;
+export type Places = Readonly<Record<"files" | "replica", () => LocationProbe | null>>;
 
 /** Throws `not_found` for a place there is not, and `overloaded` while it is tried already. */
 export function placeRoutes(places: Places): Hono<AdminEnv> {
@@ -19,7 +19,7 @@ export function placeRoutes(places: Places): Hono<AdminEnv> {
     if (underWay.has(name)) throw new ServiceError("overloaded", "The place is being tried, try again later");
     underWay.add(name);
     try {
-      return c.json(await tryPlace(tried, { stepMs: opsLimits.placeStepMs }));
+      return c.json(await probeLocation(tried, { stepMs: opsLimits.placeStepMs }));
     } finally {
       underWay.delete(name);
     }

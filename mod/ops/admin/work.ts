@@ -1,7 +1,7 @@
 /** Does the long work of administrators step by step, each step a transaction that notes how far it came. */
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { pause } from "../../kit/pause.ts";
+import { yieldToEventLoop } from "../../kit/event_loop.ts";
 import type { ImportMode } from "../tables/import/modes.ts";
 import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";
@@ -84,7 +84,7 @@ export class AdminWork implements AsyncDisposable {
       let cursor = await step(null);
       while (cursor !== null && !this.#closed) {
         // Others come in between: the writer has one queue.
-        await pause();
+        await yieldToEventLoop();
         cursor = await step(cursor);
       }
     } catch (error) {

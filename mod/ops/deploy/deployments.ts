@@ -245,7 +245,7 @@ export class Deployments {
       confirm: confirmAccess,
       // From the first commit of the new code on a start serves it too.
       swapped: () =>
-        staged.put().catch((error) => {
+        staged.commit().catch((error) => {
           failure = { error };
         }),
     });

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { SystemCallError, type SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { pause } from "../../kit/pause.ts";
+import { yieldToEventLoop } from "../../kit/event_loop.ts";
 import { deployLimits } from "../limits.ts";
 import type { MigrationSteps, TakenStep } from "./migration_steps.ts";
 import { system } from "./system.ts";
@@ -82,7 +82,7 @@ export class MigrationRunner implements AsyncDisposable {
         if (step === null || step.done || step.halted) return;
         rows = step.rows;
         // Others come in between: the writer has one queue.
-        await pause();
+        await yieldToEventLoop();
       }
     } catch (error) {
       // What ended with the server is no failure of the migration.

@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { dataLockLimits } from "../limits.ts";
 import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
 import { applyRestore, type RestoreStep } from "./data_restore.ts";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { refuseUnfinished } from "./unfinished_import.ts";
 
 /** What takes data folders: names of commands. */
@@ -64,7 +64,7 @@ export class DataLock implements Disposable {
     try {
       await Deno.mkdir(dataDir, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new StartError(`Cannot create the data folder "${dataDir}": ${reasonOf(error)}`, {
+      throw new StartError(`Cannot create the data folder "${dataDir}": ${fileErrorReason(error)}`, {
         cause: error,
       });
     }
@@ -72,7 +72,9 @@ export class DataLock implements Disposable {
     try {
       file = await Deno.open(join(dataDir, "lock"), { read: true, write: true, create: true, mode: 0o600 });
     } catch (error) {
-      throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+        cause: error,
+      });
     }
     try {
       const givesUpAt = performance.now() + waitMs;
@@ -87,7 +89,9 @@ export class DataLock implements Disposable {
     } catch (error) {
       file.close();
       if (error instanceof StartError) throw error;
-      throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+        cause: error,
+      });
     }
   }
 

@@ -7,7 +7,7 @@ import {
   RestoreError,
   stagedRestore,
 } from "../../ops/backups/restore/mod.ts";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 
 /**
  * What is done with a restore when a data folder is taken: `apply` one that is staged; `finish` one only that a crash
@@ -29,7 +29,7 @@ export async function applyRestore(dataDir: string, step: RestoreStep): Promise<
         return step satisfies never;
     }
   } catch (error) {
-    const reason = error instanceof RestoreError ? error.message : reasonOf(error);
+    const reason = error instanceof RestoreError ? error.message : fileErrorReason(error);
     throw new StartError(
       `Cannot apply the restore that is staged in "${dataDir}": ${reason}. Put that right and start again, or cancel ` +
         `the restore with: restore --cancel --data "${dataDir}"`,
@@ -54,7 +54,7 @@ export async function refuseStaged(dataDir: string, lost: string): Promise<void>
 /** A restore would take the cluster's data from a server. Throws a `StartError` when one is staged, or cannot be read. */
 export async function refuseStagedInCluster(dataDir: string): Promise<void> {
   const staged = await stagedRestore(dataDir).catch((error) => {
-    throw new StartError(`Cannot read which restore is staged in "${dataDir}": ${reasonOf(error)}`, {
+    throw new StartError(`Cannot read which restore is staged in "${dataDir}": ${fileErrorReason(error)}`, {
       cause: error,
     });
   });

@@ -1,10 +1,10 @@
 /** Checks the types of an app's functions in the background while they are edited (`--dev`). */
 import { dirname } from "node:path";
-import { ownConfig } from "../../kit/processes/own_config.ts";
+import { programConfig } from "../../kit/processes/program_config.ts";
 import { plainReport } from "./author_report.ts";
 
 /** The import map and compiler options that functions are checked with: those they run with, and no more packages. */
-const CONFIG = ownConfig();
+const CONFIG = programConfig();
 /** Characters of the checker's report that are shown. */
 const REPORT_CHARS_MAX = 8_192;
 

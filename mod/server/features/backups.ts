@@ -16,7 +16,7 @@ import { emptyFolder } from "../../ops/mod.ts";
 import { type Cron, serviceCron } from "../../scheduler/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
@@ -173,7 +173,9 @@ async function openTarget(
     try {
       return await openFolder(to.path, { signal });
     } catch (error) {
-      throw new StartError(`Cannot store backups in "${to.path}": ${reasonOf(error)}`, { cause: error });
+      throw new StartError(`Cannot store backups in "${to.path}": ${fileErrorReason(error)}`, {
+        cause: error,
+      });
     }
   }
   const { BucketTarget } = await import("../../ops/backups/scheduled/bucket_target.ts");

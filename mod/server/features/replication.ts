@@ -1,13 +1,13 @@
 /** Replication as this server is configured. */
 import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
-import type { TriedPlace } from "../../kit/places/tried_place.ts";
+import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 
 export interface ReplicationFeature extends Feature {
   /** To be tried out; `null` on a server that does not replicate. */
-  readonly place: () => TriedPlace | null;
+  readonly place: () => LocationProbe | null;
   /** `null` on a server that does not replicate. */
   readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
 }

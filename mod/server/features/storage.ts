@@ -15,12 +15,12 @@ import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { asideSince } from "../data/aside.ts";
 import { apiHeaders } from "../http/api_headers.ts";
-import type { TriedPlace } from "../../kit/places/tried_place.ts";
+import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
 
 export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
   /** To be tried out; `null` where files are another server's. */
-  readonly place: () => TriedPlace | null;
+  readonly place: () => LocationProbe | null;
 }
 
 /** What isolates are told of file storage, by the name of the feature. */

@@ -1,5 +1,5 @@
 /** Compressed copies of files that are served, made when they are first asked for and kept in memory up to a bound. */
-import { Turns } from "../../kit/turns.ts";
+import { TimeSlicer } from "../../kit/time_slicer.ts";
 import { staticLimits } from "../limits.ts";
 import type { Coding } from "./content_coding.ts";
 
@@ -74,10 +74,10 @@ async function compress(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   coding: Coding,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const turns = new Turns();
+  const turns = new TimeSlicer();
   const inTurns = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     async transform(chunk, controller) {
-      await turns.next();
+      await turns.yieldIfDue();
       controller.enqueue(chunk);
     },
   });

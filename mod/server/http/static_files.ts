@@ -1,6 +1,6 @@
 /** A folder of files served over HTTP, with `index.html` for the paths that a client-side router handles itself. */
 import { join, sep } from "node:path";
-import { reasonOf, StartError } from "../../config/start_error.ts";
+import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { requestSearch } from "../../kit/request_path.ts";
 import { CompressedCopies } from "./compressed_copies.ts";
 import { type FoundFile, respondWithFile } from "./static_file_answer.ts";
@@ -33,7 +33,7 @@ export class StaticFiles {
       root = await Deno.realPath(folder);
       if (!(await Deno.stat(root)).isDirectory) throw new TypeError("it is not a folder");
     } catch (error) {
-      throw new StartError(`Cannot serve the static folder "${folder}": ${reasonOf(error)}`, {
+      throw new StartError(`Cannot serve the static folder "${folder}": ${fileErrorReason(error)}`, {
         cause: error,
       });
     }

@@ -1,5 +1,5 @@
 /** Blobs in an S3 bucket: `blobs/<name>`, derivatives as `derived/<name>/<derivative>`, all below a prefix. */
-import { Bucket, type BucketPlace } from "../../kit/bucket.ts";
+import { Bucket, type BucketLocation } from "../../kit/bucket.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { storageLimits } from "../limits.ts";
@@ -14,7 +14,7 @@ export class S3Blobs implements BlobStore {
 
   /** Connects to a bucket, and ends the uploads a server before this one left unfinished. Throws when it cannot be used. */
   static async open(
-    place: BucketPlace,
+    place: BucketLocation,
     { readOnly = false, shared = false, later, now = Date.now }: {
       /** Whether another server writes here: uploads that have not ended are its own. */
       readonly readOnly?: boolean;
@@ -28,7 +28,10 @@ export class S3Blobs implements BlobStore {
     const bucket = new Bucket(place);
     const before = now() - storageLimits.s3UnfinishedKeepMs;
     const end = () =>
-      bucket.endUnfinished("blobs/", (_, begunAt) => !shared || begunAt !== null && begunAt < before);
+      bucket.abortUnfinishedUploads(
+        "blobs/",
+        (_, begunAt) => !shared || begunAt !== null && begunAt < before,
+      );
     if (later !== undefined) {
       if (!readOnly) end().catch(later);
       return new S3Blobs(bucket);

@@ -1,6 +1,6 @@
 /** Whether files can be stored: with a blob that no file names, which the sweeper would remove if this did not. */
 import { randomBytes } from "node:crypto";
-import type { TriedPlace } from "../../kit/places/tried_place.ts";
+import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import type { BlobStore } from "./blob_store.ts";
 
 /** `place` is for people; `explained` makes of an error what a person can do something about. */
@@ -10,7 +10,7 @@ export function triedBlobs(
     readonly place: string;
     readonly explained?: (error: unknown) => unknown;
   },
-): TriedPlace {
+): LocationProbe {
   const name = randomBytes(16).toString("hex");
   const told = async <Result>(run: () => Promise<Result>): Promise<Result> => {
     try {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { SynclineClient } from "../../client/mod.ts";
 import type { DataModel, Id, MutationCtx, Schema } from "../../functions/api/service.ts";
 import { anonymous } from "../../functions/identity.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { decodeValue, encodeValue, recorder } from "../remote/chains.ts";
 import type { Operations } from "../remote/messages.ts";
 import { type CallerFacts, type CallerPort, TestCaller } from "../test_caller.ts";

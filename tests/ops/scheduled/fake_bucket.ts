@@ -1,7 +1,7 @@
 /** As much of an S3 service as backups use, in memory, which fails when the test says so. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import type { BucketPlace } from "../../../mod/kit/bucket.ts";
+import type { BucketLocation } from "../../../mod/kit/bucket.ts";
 
 export interface FakeRequest {
   readonly method: string;
@@ -37,7 +37,7 @@ export class FakeBucket implements AsyncDisposable {
   }
 
   /** Without a prefix unless it is told. */
-  place(prefix = ""): BucketPlace {
+  place(prefix = ""): BucketLocation {
     const endpoint = `http://127.0.0.1:${this.#server.addr.port}`;
     return {
       bucket: "files",

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { CreateBucketCommand, DeleteBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Bucket, type BucketPlace } from "../../../mod/kit/bucket.ts";
+import { Bucket, type BucketLocation } from "../../../mod/kit/bucket.ts";
 import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { projectDir } from "../../support/processes/child.ts";
@@ -18,14 +18,14 @@ import { until } from "../../support/waiting.ts";
 const MiB = 1024 * 1024;
 const functions = "tests/storage/functions";
 
-async function namesIn(place: BucketPlace): Promise<string[]> {
+async function namesIn(place: BucketLocation): Promise<string[]> {
   using bucket = new Bucket(place);
   return await Array.fromAsync(bucket.list(""), ({ name }) => name);
 }
 
 async function restore(
   args: readonly string[],
-  { set, place }: { readonly set: string; readonly place: BucketPlace },
+  { set, place }: { readonly set: string; readonly place: BucketLocation },
 ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--no-prompt", `-P=${set}`, "cli.ts", "restore", ...args],
@@ -49,7 +49,7 @@ Deno.test({
     const credentials = { accessKeyId, secretAccessKey };
     const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
     await client.send(new CreateBucketCommand({ Bucket: "backups" }));
-    const place: BucketPlace = {
+    const place: BucketLocation = {
       bucket: "backups",
       prefix: "app/",
       region: "us-east-1",

@@ -1,6 +1,6 @@
 /** Tries out every place the server keeps something in, and says of each step whether it can be done. */
 import { useEffect, useState } from "react";
-import type { PlaceReport, TriedStep } from "../../../../mod/kit/places/tried_place.ts";
+import type { ProbeReport, ProbeStep } from "../../../../mod/kit/locations/location_probe.ts";
 import { adminSession, RequestError } from "../../server/admin_session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -24,15 +24,15 @@ interface Whole {
   readonly error: string | null;
 }
 
-type Outcome = { readonly none: true } | { readonly failed: string } | PlaceReport | Whole;
+type Outcome = { readonly none: true } | { readonly failed: string } | ProbeReport | Whole;
 
-const DONE: Readonly<Record<TriedStep, string>> = {
+const DONE: Readonly<Record<ProbeStep, string>> = {
   list: "What is there can be listed",
   write: "It can be written to",
   read: "What was written is read back",
   remove: "It can be removed again",
 };
-const NOT_DONE: Readonly<Record<TriedStep, string>> = {
+const NOT_DONE: Readonly<Record<ProbeStep, string>> = {
   list: "What is there cannot be listed",
   write: "It cannot be written to",
   read: "What was written cannot be read back",
@@ -100,7 +100,7 @@ function linesOf(outcome: Outcome): { readonly text: string; readonly error: boo
 async function outcomeOf(path: string, signal: AbortSignal): Promise<Outcome> {
   try {
     const response = await adminSession.fetch(path, { method: "POST", signal });
-    return await response.json() as PlaceReport | Whole;
+    return await response.json() as ProbeReport | Whole;
   } catch (error) {
     if (error instanceof RequestError && error.status === 404) return { none: true };
     return { failed: error instanceof Error ? error.message : String(error) };

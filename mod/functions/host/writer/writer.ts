@@ -14,7 +14,7 @@
  */
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Log } from "../../../kit/log.ts";
-import type { Wakefulness } from "../../../kit/wakefulness.ts";
+import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { functionLimits } from "../../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../../wire/segment_frames.ts";
@@ -48,7 +48,7 @@ export interface WriterOptions {
   /** Makes the names of batches unique over the life of the database. */
   readonly batchPrefix: string;
   /** Spends the wait for the answer to a lone call awake. */
-  readonly awake?: Pick<Wakefulness, "wait" | "over">;
+  readonly awake?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Called with each committed group before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
@@ -273,7 +273,7 @@ export class Writer implements MutationWriter {
     isolate.receive(({ message, segments }) => {
       if (message.type === "Committing") return this.#sendAhead(message);
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
-      this.#options.awake?.over();
+      this.#options.awake?.waitEnded();
       const answered = this.#apply(message, segments);
       // What the writer left of a batch that takes long waits for its callers' next turns.
       if (message.ends === true) this.#queue.putBack(this.#out?.cut() ?? []);
@@ -357,7 +357,7 @@ export class Writer implements MutationWriter {
   #begin(batch: MutationBatch): void {
     batch.begin(this.#options.clock.now());
     this.#out = batch;
-    if (batch.calls.length === 1) this.#options.awake?.wait();
+    if (batch.calls.length === 1) this.#options.awake?.waitStarted();
   }
 
   /** Tells of a group's commits and gives back the answers of its calls. Throws for a group that is not awaited. */
@@ -425,7 +425,7 @@ export class Writer implements MutationWriter {
     this.#isolate = null;
     this.#watchTimer?.cancel();
     this.#watchTimer = null;
-    this.#options.awake?.over();
+    this.#options.awake?.waitEnded();
     this.#loss = death;
     this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
     if (this.#closing) this.#onIdle?.();

@@ -1,7 +1,7 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import { hasNoRoom, type WriterDatabase } from "../../../engine/mod.ts";
 import { isolateLimits } from "../../limits.ts";
-import type { Wakefulness } from "../../../kit/wakefulness.ts";
+import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../../wire/messages.ts";
 import type { CallError } from "../../outcome.ts";
@@ -21,7 +21,7 @@ export interface WriterParts {
   readonly progress: Pick<ProgressFile, "storing" | "begin" | "idle">;
   readonly sender: Pick<FrameSender, "send" | "sendText">;
   /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
-  readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
+  readonly untilNext?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Has rows kept elsewhere before their groups are committed; `null`: they need not be. */
   readonly keep?: KeepRows | null;
 }
@@ -31,7 +31,7 @@ const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
 
 /** Runs a batch: one group, or several when it takes long. */
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
-  parts.untilNext?.over();
+  parts.untilNext?.waitEnded();
   const endsAt = monotonic() + BATCH_MS_MAX;
   for (let from = 0, ends = false, told = false; from < batch.calls.length && !ends;) {
     const group = await runGroup(parts, { batch, from, endsAt, told, roomMade: 0 });
@@ -43,7 +43,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     parts.database.tend(group.answers);
   }
   parts.progress.idle();
-  if (batch.calls.length === 1) parts.untilNext?.wait();
+  if (batch.calls.length === 1) parts.untilNext?.waitStarted();
 }
 
 /** Characters of one changed document in an entry, more or less. */

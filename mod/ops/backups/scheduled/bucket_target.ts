@@ -1,5 +1,5 @@
 /** A place in a bucket for scheduled backups. Loads the client's library: only to be loaded when there is a bucket. */
-import { Bucket, type BucketPlace, bucketReason, isRefusal } from "../../../kit/bucket.ts";
+import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/bucket.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import { downloadArchive } from "../bucket_archives.ts";
@@ -30,7 +30,7 @@ export class BucketTarget implements BackupTarget {
    * reason in `unreachable`: the server is worth more than its next backup, which tells the reason again.
    */
   static async open(
-    place: BucketPlace,
+    place: BucketLocation,
     { signal, requestMs = opsLimits.bucketRequestMs, partBytes = opsLimits.bucketPartBytes }:
       BucketTargetOptions = {},
   ): Promise<{ readonly target: BucketTarget; readonly unreachable: string | null }> {
@@ -38,7 +38,7 @@ export class BucketTarget implements BackupTarget {
     const target = new BucketTarget(`s3://${place.bucket}/${place.prefix}`, { bucket, partBytes });
     try {
       await target.check();
-      await bucket.endUnfinished("scheduled-", (name) => scheduledAt(name) !== null);
+      await bucket.abortUnfinishedUploads("scheduled-", (name) => scheduledAt(name) !== null);
       await bucket.checkWritable(scheduledName(new Date()));
       return { target, unreachable: null };
     } catch (error) {

@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
-import { Turns } from "../../../kit/turns.ts";
+import { TimeSlicer } from "../../../kit/time_slicer.ts";
 import {
   ContentReader,
   FileSums,
@@ -38,7 +38,7 @@ export interface BundleSource {
 
 /** Throws with the reason when something cannot be read, must not be part of it, or is too large. */
 export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
-  const turns = new Turns();
+  const turns = new TimeSlicer();
   const functionsDir = slashed(await Deno.realPath(given));
   const { content, collected } = await new ContentReader().read({ functionsDir, dataDir }, turns);
   const places = new Map(Object.keys(content.files).map((path) => [path, join(collected.folder, path)]));
@@ -55,7 +55,7 @@ async function withStatic(
   { staticDir, places, turns }: {
     readonly staticDir: string;
     readonly places: Map<string, string>;
-    readonly turns: Turns;
+    readonly turns: TimeSlicer;
   },
 ): Promise<VersionContent> {
   const files: Record<string, VersionFile> = { ...content.files };
@@ -68,7 +68,7 @@ async function withStatic(
     const path = `${STATIC_FOLDER}/${name}`;
     files[path] = sums.of(join(staticDir, name));
     places.set(path, join(staticDir, name));
-    await turns.next();
+    await turns.yieldIfDue();
   }
   return { ...content, files, static: STATIC_FOLDER };
 }

@@ -1,9 +1,9 @@
 /** A place in a bucket for a replica. Loads the client's library: only to be loaded when there is a bucket. */
 import { Buffer } from "node:buffer";
 import { setTimeout as wait } from "node:timers/promises";
-import { Bucket, type BucketPlace, bucketReason, isRefusal } from "../../../kit/bucket.ts";
-import { ObjectLostError, type OpenedObject, openObject } from "../../../kit/places/bucket_object.ts";
-import type { Patience } from "../../../kit/places/bucket_retries.ts";
+import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/bucket.ts";
+import { ObjectLostError, type OpenedObject, openObject } from "../../../kit/locations/bucket_object.ts";
+import type { RetryPolicy } from "../../../kit/locations/bucket_retries.ts";
 import { opsLimits, replicationLimits } from "../../limits.ts";
 import { downloadArchive } from "../../backups/bucket_archives.ts";
 import { GENERATIONS } from "../names.ts";
@@ -16,7 +16,7 @@ export interface BucketTargetOptions {
   readonly signal?: AbortSignal;
   readonly requestMs?: number;
   /** How often a request is tried. */
-  readonly patience?: Patience;
+  readonly patience?: RetryPolicy;
   /** For services without conditional writes: how long another who writes at the same moment is waited for. */
   readonly settleMs?: number;
 }
@@ -29,7 +29,7 @@ export class BucketTarget implements ReplicaTarget {
   readonly #signal: AbortSignal | undefined;
 
   constructor(
-    place: BucketPlace,
+    place: BucketLocation,
     {
       signal,
       requestMs = replicationLimits.requestMs,
@@ -38,7 +38,11 @@ export class BucketTarget implements ReplicaTarget {
     }: BucketTargetOptions = {},
   ) {
     this.place = `s3://${place.bucket}/${place.prefix}`;
-    this.#bucket = new Bucket(place, { requestMs, patience, ...(signal !== undefined && { signal }) });
+    this.#bucket = new Bucket(place, {
+      requestMs,
+      retryPolicy: patience,
+      ...(signal !== undefined && { signal }),
+    });
     this.#signal = signal;
     this.#requestMs = requestMs;
     this.#settleMs = settleMs;
@@ -108,7 +112,10 @@ export class BucketTarget implements ReplicaTarget {
     const before = at - replicationLimits.uploadKeptMs;
     // The parts of an upload that nobody ends are paid for, and no listing of objects shows them. Where the key may not
     // look for them, or the service knows no such listing, they stay.
-    await this.#bucket.endUnfinished(GENERATIONS, (_, begunAt) => begunAt !== null && begunAt < before)
+    await this.#bucket.abortUnfinishedUploads(
+      GENERATIONS,
+      (_, begunAt) => begunAt !== null && begunAt < before,
+    )
       .catch(() => {});
     await removeOldTries(this, at).catch(() => {});
   }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { reasonOf } from "../../../kit/file_reason.ts";
+import { fileErrorReason } from "../../../kit/file_error_reason.ts";
 import { replicationLimits } from "../../limits.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { removeOldTries } from "./tries.ts";
@@ -232,7 +232,7 @@ export class FolderTarget implements ReplicaTarget {
       if (error instanceof ReplicaError || this.#signal.aborted) throw error;
       const refused = error instanceof Deno.errors.PermissionDenied ||
         error instanceof Deno.errors.NotCapable;
-      const reason = isDiskFull(error) ? "its disk is full" : reasonOf(error);
+      const reason = isDiskFull(error) ? "its disk is full" : fileErrorReason(error);
       throw new ReplicaError(refused ? "refused" : "away", `"${this.place}" cannot be used: ${reason}`, {
         cause: error,
       });

@@ -1,11 +1,11 @@
 /** Finding and opening the place where a replica lies. */
-import type { BucketPlace } from "../../../kit/bucket.ts";
+import type { BucketLocation } from "../../../kit/bucket.ts";
 import type { ReplicaTarget } from "./replica_target.ts";
 
 /** Where a target is, as processes tell one another. */
 export type TargetPlace =
   | { readonly kind: "folder"; /** Absolute. */ readonly path: string }
-  | { readonly kind: "bucket"; readonly place: BucketPlace };
+  | { readonly kind: "bucket"; readonly place: BucketLocation };
 
 /** Opens a target. The client of buckets is loaded only when there is one. */
 export async function openTarget(

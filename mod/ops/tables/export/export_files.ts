@@ -6,9 +6,9 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { reasonOf } from "../../../kit/file_reason.ts";
+import { fileErrorReason } from "../../../kit/file_error_reason.ts";
 import type { OnProgress } from "../../progress.ts";
-import { pause } from "../../../kit/pause.ts";
+import { yieldToEventLoop } from "../../../kit/event_loop.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";
@@ -188,7 +188,7 @@ async function writeTable(
     documents += piece.documents;
     onProgress?.({ what: `Exporting ${table}`, done: documents, of, unit: "documents" });
     if (piece.text === "") {
-      await pause();
+      await yieldToEventLoop();
     } else {
       const bytes = encoder.encode(piece.text);
       unchecked += bytes.length;
@@ -218,6 +218,6 @@ async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Resu
     return await work;
   } catch (cause) {
     if (cause instanceof ExportError) throw cause;
-    throw new ExportError("failed", `Cannot write "${path}": ${reasonOf(cause)}`, { cause });
+    throw new ExportError("failed", `Cannot write "${path}": ${fileErrorReason(cause)}`, { cause });
   }
 }

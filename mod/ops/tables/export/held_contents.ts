@@ -4,7 +4,7 @@
  */
 import { StoredFiles } from "../../backups/snapshot/stored_files.ts";
 import { WorkFolder } from "../../backups/snapshot/work_folder.ts";
-import { reasonOf } from "../../../kit/file_reason.ts";
+import { fileErrorReason } from "../../../kit/file_error_reason.ts";
 import { ExportError } from "./export_error.ts";
 import type { FileContents } from "./exported_files.ts";
 
@@ -51,7 +51,9 @@ async function told<Result>(
     signal.throwIfAborted();
     throw new ExportError(
       "failed",
-      `Cannot hold the files in the data folder "${dataDir}" while they are exported: ${reasonOf(cause)}`,
+      `Cannot hold the files in the data folder "${dataDir}" while they are exported: ${
+        fileErrorReason(cause)
+      }`,
       { cause },
     );
   }

@@ -6,7 +6,7 @@
  */
 import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { ServiceError } from "../../../errors.ts";
-import { pause } from "../../../kit/pause.ts";
+import { yieldToEventLoop } from "../../../kit/event_loop.ts";
 import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportPieces } from "./pieces.ts";
@@ -72,7 +72,7 @@ export class TableDownload implements UnderlyingByteSource {
   async prepare(signal: AbortSignal): Promise<void> {
     try {
       for (let isFirst = true;; isFirst = false) {
-        await pause();
+        await yieldToEventLoop();
         signal.throwIfAborted();
         const reason = isFirst ? null : this.#tooMuch();
         if (reason !== null) throw new ServiceError("overloaded", reason);
@@ -98,7 +98,7 @@ export class TableDownload implements UnderlyingByteSource {
     clearTimeout(this.#stall);
     try {
       for (;;) {
-        await pause();
+        await yieldToEventLoop();
         if (!this.#open) return;
         const { done, value } = this.#first ?? this.#pieces.next();
         this.#first = null;

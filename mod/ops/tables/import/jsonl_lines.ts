@@ -1,6 +1,6 @@
 /** The lines of a JSONL file, as its bytes come. */
 import { Buffer } from "node:buffer";
-import { pause } from "../../../kit/pause.ts";
+import { yieldToEventLoop } from "../../../kit/event_loop.ts";
 import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
 
@@ -49,7 +49,7 @@ export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenera
       checkLength(bytes + end - from, line);
       const found = take(piece.subarray(from, end));
       if (found !== null) yield found;
-      else if (++blank % BLANK_LINES_AT_ONCE === 0) await pause();
+      else if (++blank % BLANK_LINES_AT_ONCE === 0) await yieldToEventLoop();
       from = end + 1;
     }
     if (from === piece.length) continue;

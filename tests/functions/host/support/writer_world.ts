@@ -26,7 +26,7 @@ export class WriterWorld {
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
     timeoutMs: functionLimits.mutationTimeoutMs,
-    awake: { wait: () => this.waits.push("wait"), over: () => this.waits.push("over") },
+    awake: { waitStarted: () => this.waits.push("wait"), waitEnded: () => this.waits.push("over") },
     onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
     onGap: (ts) => this.told.push(`gap ${ts}`),
   });

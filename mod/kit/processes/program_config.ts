@@ -1,9 +1,12 @@
-/** The configuration that processes of this program run with: in a clone one that names no more than serving needs. */
+/**
+ * The Deno configuration of the server's processes. In a clone it is `deno.serve.json`, which lists only the
+ * packages that serving needs.
+ */
 import { fileURLToPath } from "node:url";
 import { programRoot } from "./program_root.ts";
 
-/** Its path. */
-export function ownConfig(): string {
+/** Returns its path. */
+export function programConfig(): string {
   const serving = fileURLToPath(new URL("deno.serve.json", programRoot));
   return isThere(serving) ? serving : fileURLToPath(new URL("deno.json", programRoot));
 }

@@ -1,32 +1,34 @@
-/** Tries whether a folder or a bucket can be used: what a server does there, done once with a few bytes. */
+/**
+ * Tests whether a folder or a bucket can be used: lists it, then writes, reads and removes a small object.
+ */
 import { randomBytes } from "node:crypto";
 
-/** A place and what is done there, in this order. Each throws why it cannot be done. */
-export interface TriedPlace {
-  /** For people. */
+/** A location and its operations, in the order of the test. Each throws its reason for failure. */
+export interface LocationProbe {
+  /** Shown to users. */
   readonly place: string;
   readonly list: () => Promise<void>;
   readonly write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** Gives what was written; `null` when there is nothing. */
+  /** Returns what was written, or `null`. */
   readonly read: () => Promise<Uint8Array | null>;
   readonly remove: () => Promise<void>;
 }
 
-export type TriedStep = "list" | "write" | "read" | "remove";
+export type ProbeStep = "list" | "write" | "read" | "remove";
 
-export interface PlaceReport {
+export interface ProbeReport {
   readonly place: string;
-  /** What was tried; the last one may have failed, and nothing was tried after it but to clean up. */
-  readonly steps: readonly { readonly step: TriedStep; readonly error: string | null }[];
+  /** Steps done; only the last one can have failed. */
+  readonly steps: readonly { readonly step: ProbeStep; readonly error: string | null }[];
 }
 
 const BYTES = 64;
 
-/** Tries a place. A step that takes longer than `stepMs` has failed. Never rejects. */
-export async function tryPlace(
-  { place, list, write, read, remove }: TriedPlace,
+/** Tests a location. A step fails after `stepMs`. Never rejects. */
+export async function probeLocation(
+  { place, list, write, read, remove }: LocationProbe,
   { stepMs }: { readonly stepMs: number },
-): Promise<PlaceReport> {
+): Promise<ProbeReport> {
   const bytes = new Uint8Array(randomBytes(BYTES));
   const readBack = async () => {
     const found = await read();
@@ -42,14 +44,14 @@ export async function tryPlace(
     ["read", readBack],
     ["remove", remove],
   ] as const;
-  const steps: { step: TriedStep; error: string | null }[] = [];
+  const steps: { step: ProbeStep; error: string | null }[] = [];
   for (const [step, run] of all) {
     const error = await within(stepMs, run).then(() => null, reasonOf);
     steps.push({ step, error });
     if (error === null) continue;
-    // What comes to be written late is not left there.
+    // Removes an object whose write completes after the timeout.
     if (step === "write") void writing.catch(() => {}).then(remove).catch(() => {});
-    // Nor is what could not be removed at once.
+    // Tries once more to remove the object.
     else if (step !== "list") await within(stepMs, remove).catch(() => {});
     break;
   }

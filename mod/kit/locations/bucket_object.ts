@@ -1,17 +1,17 @@
-/** An object of a bucket, read to its end whatever breaks meanwhile: what is missing is asked for again. */
+/** Reads an object of a bucket to its end. After a broken connection it requests the rest. */
 import type { Bucket } from "../bucket.ts";
 
 export interface OpenedObject extends AsyncDisposable {
-  /** Bytes; 0 when the service does not say, too. */
+  /** 0 if the service does not report it. */
   readonly size: number;
   /**
-   * All of them, to be read once. Throws an `ObjectLostError`, or what broke the reading when it brings nothing new any
-   * more.
+   * The content, to be read once. Throws an `ObjectLostError`, or the last error after `attemptsMax` attempts
+   * without progress.
    */
   readonly chunks: AsyncIterable<Uint8Array<ArrayBuffer>>;
 }
 
-/** The object is not there any more, or is another one. */
+/** The object was removed or replaced. */
 export class ObjectLostError extends Error {
   readonly why: "gone" | "changed";
 
@@ -23,25 +23,25 @@ export class ObjectLostError extends Error {
 
 export interface OpenObjectOptions {
   readonly name: string;
-  /** A body that brings nothing for this long has broken off. */
+  /** A read fails if no bytes arrive for this long. */
   readonly stallMs: number;
-  /** How often it is gone on with although that brought nothing new. */
+  /** Attempts without progress before the read fails. */
   readonly attemptsMax: number;
 }
 
-/** `null`: there is none. */
+/** Returns `null` if there is no such object. */
 export async function openObject(bucket: Bucket, options: OpenObjectOptions): Promise<OpenedObject | null> {
   const first = await bucket.read(options.name);
   if (first === null) return null;
   return {
     size: first.size,
-    chunks: allOf(bucket, { ...options, first }),
-    // One that was read is not there to be cancelled.
+    chunks: resumedChunks(bucket, { ...options, first }),
+    // A body that was read to its end cannot be cancelled.
     [Symbol.asyncDispose]: () => first.body.cancel().catch(() => {}),
   };
 }
 
-async function* allOf(
+async function* resumedChunks(
   bucket: Bucket,
   { name, stallMs, attemptsMax, first }: OpenObjectOptions & {
     readonly first: NonNullable<Awaited<ReturnType<Bucket["read"]>>>;
@@ -72,7 +72,7 @@ async function* allOf(
   }
 }
 
-/** The chunks of a body until it ends. Throws when it stands still for too long. */
+/** Yields the chunks of a body. Throws if no bytes arrive for `stallMs`. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   stallMs: number,
@@ -88,7 +88,7 @@ async function* chunksOf(
     for (;;) {
       const timer = setTimeout(stall, stallMs);
       const { done, value } = await reader.read().finally(() => clearTimeout(timer));
-      if (stalled) throw new Error(`the connection brought nothing for ${stallMs} ms`);
+      if (stalled) throw new Error(`the connection delivered no data for ${stallMs} ms`);
       if (done) return;
       yield value;
     }
