@@ -97,7 +97,7 @@ Deno.test("aborting a request ends its retry pause", async () => {
   });
   const late = Promise.withResolvers<void>();
   using slow = new Bucket(service.place(), { requestMs: 50, retryPolicy: given(late) });
-  await assert.rejects(slow.size("one"), /no answer for 0.05 s/);
+  await assert.rejects(slow.size("one"), /did not answer within 0.05 s/);
   await late.promise;
   const stopped = Promise.withResolvers<void>();
   const stopping = new AbortController();
