@@ -125,7 +125,7 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
 Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const untilNext = { wait: () => events.push("wait"), over: () => events.push("over") };
+  const untilNext = { waitStarted: () => events.push("wait"), waitEnded: () => events.push("over") };
   const work = { ...parts, sender: new NotedFrames(events), untilNext };
   await runBatch(work, { type: "Batch", batch: "b1", calls: mutations(1) });
   assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
