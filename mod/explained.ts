@@ -15,10 +15,10 @@ const OF_FUNCTIONS: readonly Row[] = [
     "functions",
   ],
   [/There is no index|is not a cursor of this query|a vector search gives|filter\(\) cannot/, "queries"],
-  [/cannot be scheduled|A cron needs a name|two crons with/, "scheduling"],
-  [/Cannot store (?:field|this document)|There is no table "|made by defineTable/, "schema"],
+  [/cannot be scheduled|A cron needs a name|Duplicate cron/, "scheduling"],
+  [/Cannot store (?:field|this document)|There is no table "|by defineTable/, "schema"],
   [
-    /(?:handler|path|pathPrefix) of a route|There are two routes for|made by httpAction/,
+    /(?:handler|path|pathPrefix) of a route|Duplicate route |by httpAction/,
     "http#define-http-routes",
   ],
 ];

@@ -199,8 +199,8 @@ Deno.test("PF1 a profile that cannot begin empty, or is none, is a fault of the 
       systemModules: authModules,
       named: [],
     });
-  assert.throws(() => defineProfile({ role: z.string() }), /needs a default or has to be optional.*role/);
-  assert.throws(() => defineProfile({ _role: z.string().optional() }), /cannot be the name/);
+  assert.throws(() => defineProfile({ role: z.string() }), /needs a default or must be optional.*role/);
+  assert.throws(() => defineProfile({ _role: z.string().optional() }), /Invalid profile field/);
   assert.throws(() => defineProfile({ role: "text" } as never), /is not a zod schema/);
   assert.throws(
     () => load({ profile: { role: z.string() } }),

@@ -196,19 +196,19 @@ const cronMistakes: Record<
   string,
   readonly [make: (crons: ReturnType<typeof cronJobs>) => void, message: RegExp]
 > = {
-  "an interval of no length": [(c) => c.interval("a", { seconds: 0 }, "app:add"), /at least a second/],
+  "an interval of no length": [(c) => c.interval("a", { seconds: 0 }, "app:add"), /at least one second/],
   "an hour that is none": [
     (c) => c.daily("a", { hourUTC: 24, minuteUTC: 0 }, "app:add"),
-    /hourUTC is a whole number from 0 to 23/,
+    /hourUTC must be a whole number from 0 to 23/,
   ],
   "two crons of one name": [
     (c) => {
       c.hourly("a", { minuteUTC: 0 }, "app:add");
       c.hourly("a", { minuteUTC: 1 }, "app:add");
     },
-    /two crons with the name "a"/,
+    /Duplicate cron "a"/,
   ],
-  "a name of the service": [(c) => c.hourly("svc-a", { minuteUTC: 0 }, "app:add"), /belong to the service/],
+  "a name of the service": [(c) => c.hourly("svc-a", { minuteUTC: 0 }, "app:add"), /are reserved/],
 };
 
 for (const [name, [make, message]] of Object.entries(cronMistakes)) {

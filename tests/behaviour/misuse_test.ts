@@ -326,18 +326,18 @@ behaviours("misuse of functions", {
 });
 
 const schemaMistakes: Record<string, readonly [make: () => unknown, message: RegExp]> = {
-  "a field whose name begins with _": [() => defineTable({ _mine: z.string() }), /"_mine" cannot be defined/],
+  "a field whose name begins with _": [() => defineTable({ _mine: z.string() }), /Invalid field "_mine"/],
   "a field that is no zod schema": [
     () => defineTable(untyped({ a: "string" })),
     /Field "a" of the table is not a zod schema/,
   ],
   "a table's name with a dash": [
     () => defineSchema({ "a-b": defineTable({}) }),
-    /"a-b" cannot be the name of a table/,
+    /Invalid table name "a-b"/,
   ],
   "a table that is not made by defineTable": [
     () => defineSchema(untyped({ a: {} })),
-    /Table "a" is not made by defineTable/,
+    /Table "a" must be created by defineTable/,
   ],
   "two indexes of one name": [
     () => defineTable({ a: z.string() }).index("by_a", ["a"]).index("by_a", ["a"]),
@@ -352,7 +352,7 @@ const schemaMistakes: Record<string, readonly [make: () => unknown, message: Reg
   ],
   "returns that is no zod schema": [
     () => query(untyped({ returns: "number", handler: () => 1 })),
-    /returns is not a zod schema/,
+    /returns must be a zod schema/,
   ],
 };
 

@@ -1,6 +1,6 @@
 /**
- * What an app has to say about accounts: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`, internal
- * mutations that the service runs in the transaction in which a user is made or signs in. What they throw refuses it.
+ * Account hooks: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`. They are internal mutations that run in
+ * the transaction that creates or signs in the user. If a hook throws, the sign-in fails.
  */
 import { zod } from "./current_zod.ts";
 import { id } from "./schema.ts";
@@ -8,29 +8,29 @@ import { id } from "./schema.ts";
 /** Names of the exports. */
 export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignIn"]);
 
-/** The export that says what the app keeps of its users (profile.ts). */
+/** The export that defines the profile of users (profile.ts). */
 export const profileExport = "profile";
 
-/** The module all of them stand in. */
+/** The module that contains the exports. */
 export const authHooksModule = "auth";
 
-/** {@linkcode userEvent}, made with the zod of now. */
+/** {@linkcode userEvent}, built with the current zod. */
 export function userEventFields() {
   return {
     user: id("_users"),
-    /** How: by an email and a password, a link or code from a mail, a provider, a token of an issuer, or an administrator. */
+    /** The method: password, mail, provider, external token, or an administrator. */
     by: zod.enum(["password", "mail", "provider", "token", "administrator"]),
-    /** What the server's configuration calls the provider. */
+    /** Configured name of the provider. */
     provider: zod.string().nullable(),
-    /** Who vouches for the user elsewhere. */
+    /** Issuer of the external identity. */
     issuer: zod.string().nullable(),
-    /** What a provider or the token of an issuer says of them; empty otherwise. */
+    /** Claims of the provider or token; empty for other methods. */
     claims: zod.record(zod.string(), zod.unknown()),
   };
 }
 
 /**
- * The arguments of both.
+ * The arguments of both hooks.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** The `ctx` of queries, mutations and actions as authors see it. Types only. */
+/** Types of the `ctx` of queries, mutations and actions. */
 import type { FunctionName } from "../../protocol/function_reference.ts";
 import type { CallArgs, Known, ResultOf } from "../../protocol/server_function_names.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
@@ -7,8 +7,8 @@ import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts"
 import type { DataModel, Id, Readable } from "./values.ts";
 
 /**
- * Who calls. What a query reads of it decides with whom its result is shared: nothing (everybody), the principal, or
- * the session.
+ * The caller. The fields a query reads determine who shares its result: all callers (none read), the principal, or the
+ * session.
  */
 export interface Auth {
   /** Id of the signed-in user, or `null`. */
@@ -18,8 +18,8 @@ export interface Auth {
   /** Id of the session, or `null`; external tokens have none. */
   sessionId(): string | null;
   /**
-   * The ids together with the claims of an external token; `null` for anonymous callers. Who looks at `claims` has read
-   * the session: two tokens of one user may differ in them.
+   * The ids together with the claims of an external token; `null` for anonymous callers. Reading `claims` counts as reading the
+   * session, because the claims of two tokens of one user may differ.
    */
   identity(): CallerIdentity | null;
 }
@@ -31,8 +31,8 @@ export interface CallerIdentity {
 }
 
 /**
- * What the token of another issuer says; empty for the server's own sessions. The first five were checked; what else there
- * is depends on the issuer.
+ * Claims of an external token; empty for the server's own sessions. The first five are verified; the others depend on the
+ * issuer.
  */
 export interface TokenClaims {
   readonly iss?: string;
@@ -44,7 +44,7 @@ export interface TokenClaims {
   readonly [name: string]: unknown;
 }
 
-/** Log lines of the call: `[LEVEL] message key=value ...`. */
+/** Writes log lines of the call: `[LEVEL] message key=value ...`. */
 export interface Log {
   debug(message: string, fields?: Record<string, unknown>): void;
   info(message: string, fields?: Record<string, unknown>): void;
@@ -52,36 +52,36 @@ export interface Log {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** What every function has. */
+/** Available in every function. */
 interface FunctionCtx {
   readonly auth: Auth;
   readonly log: Log;
-  /** Runs a query: in the caller's transaction, or, from an action, at a snapshot of its own. */
+  /** Runs a query in the caller's transaction; from an action, on its own snapshot. */
   runQuery<Name extends FunctionName<"query">>(
     name: Known<Name>,
     ...args: CallArgs<Name, "query">
   ): Promise<ResultOf<Name>>;
 }
 
-/** Reads the database at one moment. The clock stands still, chance repeats, nothing outside can be reached. */
+/** Reads the database from one snapshot. Time is frozen, randomness is seeded, and I/O is not available. */
 export interface QueryCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseReader<Readable<Model>>;
   readonly storage: StorageReader;
 }
 
-/** Reads and writes in one transaction, which is undone when the handler throws. */
+/** Reads and writes in one transaction, which is rolled back if the handler throws. */
 export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseWriter<Model>;
   readonly scheduler: Scheduler;
   readonly storage: StorageWriter;
-  /** Runs a mutation inside this transaction; when it throws, its own writes are undone and the error is thrown here. */
+  /** Runs a mutation in this transaction. If it throws, its writes are rolled back and the error is rethrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
     name: Known<Name>,
     ...args: CallArgs<Name, "mutation">
   ): Promise<ResultOf<Name>>;
 }
 
-/** Reaches the outside; reads and writes the database through queries and mutations, each a transaction of its own. */
+/** Can perform I/O. Accesses the database through queries and mutations, each in its own transaction. */
 export interface ActionCtx extends FunctionCtx {
   /** The app's environment variables. */
   readonly env: Readonly<Record<string, string>>;

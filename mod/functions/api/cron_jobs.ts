@@ -1,4 +1,4 @@
-/** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
+/** `cronJobs()` declares recurring functions in `crons.ts`. All times are UTC. */
 import { functionPath } from "../../protocol/function_reference.ts";
 import type { Known } from "../../protocol/server_function_names.ts";
 import { schedulerLimits } from "../limits.ts";
@@ -25,7 +25,7 @@ export interface WeeklySchedule extends DailySchedule {
 }
 
 export interface MonthlySchedule extends DailySchedule {
-  /** 1 to 31; months without this day are left out. */
+  /** 1 to 31; months without this day are skipped. */
   readonly day: number;
 }
 
@@ -50,14 +50,14 @@ const days: readonly DayOfWeek[] = [
 ];
 
 /**
- * Crons by name. A run is a scheduled function, so a mutation runs exactly once and an action at most once. A cron never
- * overlaps with itself: a run that is due while the one before has not ended is left out. Runs missed while the server was
- * down are made up for by one.
+ * Recurring functions by name. Each run is a scheduled function: a mutation runs exactly once, an action at most once. A cron
+ * never overlaps with itself: a run that is due while the previous one is running is skipped. Runs missed while the server was
+ * down are replaced by a single run.
  */
 export class CronJobs {
   readonly #crons = new Map<string, CronDefinition>();
 
-  /** Runs every so often, for the first time as soon as it is declared. */
+  /** Runs at a fixed interval, first when it is declared. */
   interval<Name extends SchedulableName>(
     name: string,
     interval: Interval,
@@ -71,7 +71,7 @@ export class CronJobs {
       !Number.isSafeInteger(everyMs)
     ) {
       throw new TypeError(
-        `Cron "${name}": the interval is one of { seconds }, { minutes } and { hours }, and at least a second`,
+        `Cron "${name}": the interval must be one of { seconds }, { minutes } or { hours } and at least one second`,
       );
     }
     this.#add(name, {
@@ -109,7 +109,7 @@ export class CronJobs {
     ...args: SchedulableArgs<Name>
   ): void {
     const day = days.indexOf(dayOfWeek);
-    if (day < 0) throw new TypeError(`Cron "${name}": dayOfWeek is one of ${days.join(", ")}`);
+    if (day < 0) throw new TypeError(`Cron "${name}": dayOfWeek must be one of ${days.join(", ")}`);
     this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} * * ${day}`, reference, ...args);
   }
 
@@ -138,7 +138,7 @@ export class CronJobs {
     });
   }
 
-  /** The declared crons. The isolate reads them. */
+  /** The declared crons. Read by the isolate. */
   static definitions(crons: CronJobs): readonly CronDefinition[] {
     return [...crons.#crons.values()];
   }
@@ -157,19 +157,19 @@ export class CronJobs {
       );
     }
     if (name.startsWith("svc-")) {
-      throw new TypeError(`Cron "${name}": names that begin with svc- belong to the service`);
+      throw new TypeError(`Cron "${name}": names that start with svc- are reserved`);
     }
-    if (this.#crons.has(name)) throw new TypeError(`There are two crons with the name "${name}"`);
+    if (this.#crons.has(name)) throw new TypeError(`Duplicate cron "${name}"`);
     this.#crons.set(name, { name, schedule, function: functionPath(reference), args });
   }
 }
 
-/** What `crons.ts` exports as its default. */
+/** Creates the default export of `crons.ts`. */
 export function cronJobs(): CronJobs {
   return new CronJobs();
 }
 
-/** What a default export of `crons.ts` declares; `null` for a value not made by {@linkcode cronJobs}. */
+/** Returns the crons of a default export of `crons.ts`; `null` if it was not created by {@linkcode cronJobs}. */
 export function cronDefinitions(exported: unknown): readonly CronDefinition[] | null {
   return exported instanceof CronJobs ? CronJobs.definitions(exported) : null;
 }
@@ -193,6 +193,6 @@ function whole(
 ): number {
   if (Number.isInteger(value) && value >= from && value <= to) return value;
   throw new TypeError(
-    `Cron "${name}": ${what} is a whole number from ${from} to ${to}, not ${String(value)}`,
+    `Cron "${name}": ${what} must be a whole number from ${from} to ${to}, not ${String(value)}`,
   );
 }

@@ -1,7 +1,7 @@
 /**
- * The zod that what is declared from now on is made with. The service declares its functions and tables with its own; before
- * the app is loaded that gives way to another instance of zod, the one that app code imports: so no validator of the service
- * shares anything with what app code can reach.
+ * The zod instance used for declarations. The service declares its functions and tables with one instance. Before the app is
+ * loaded, it is replaced by the instance that app code imports, so that no validator of the service shares objects with
+ * app code.
  */
 import { z } from "zod";
 
@@ -12,7 +12,7 @@ export type Zod = Pick<
 
 export let zod: Zod = z;
 
-/** From now on what is declared is made with this instance. */
+/** Sets the instance for all further declarations. */
 export function declareWith(instance: Zod): void {
   zod = instance;
 }

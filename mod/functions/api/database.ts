@@ -1,4 +1,4 @@
-/** `ctx.db` as authors see it: reading, writing and the queries on one table. Types only. */
+/** Types of `ctx.db`: reading, writing and queries on one table. */
 import type {
   DataModel,
   DocumentOf,
@@ -12,10 +12,10 @@ import type {
   TableTypes,
 } from "./values.ts";
 
-/** Rows come in the order of their index: first to last, or last to first. */
+/** Order of rows by the index: ascending or descending. */
 export type Order = "asc" | "desc";
 
-/** Indexes every table has. */
+/** Indexes of every table. */
 type BuiltInIndexes = { readonly by_creation_time: readonly []; readonly by_id: readonly ["_id"] };
 
 type IndexesOf<Table extends TableTypes> = Table["indexes"] & BuiltInIndexes;
@@ -30,19 +30,19 @@ type Tail<Fields extends FieldNames> = Fields extends readonly [string, ...infer
   : Fields extends readonly [] ? never
   : FieldNames;
 
-/** What follows a lower bound: at most an upper bound on the same field. */
+/** After a lower bound: optionally an upper bound on the same field. */
 export interface UpperBoundBuilder<Fields, Field extends string> extends IndexRange {
   lt(field: Field, value: FieldValue<Fields, Field>): IndexRange;
   lte(field: Field, value: FieldValue<Fields, Field>): IndexRange;
 }
 
-/** What follows an upper bound: at most a lower bound on the same field. */
+/** After an upper bound: optionally a lower bound on the same field. */
 export interface LowerBoundBuilder<Fields, Field extends string> extends IndexRange {
   gt(field: Field, value: FieldValue<Fields, Field>): IndexRange;
   gte(field: Field, value: FieldValue<Fields, Field>): IndexRange;
 }
 
-/** A range of an index: fixed values for its first fields in order, then at most one range on the next field. */
+/** A range of an index: equal values for its first fields in order, then at most one range on the next field. */
 export interface IndexRangeBuilder<Fields, Names extends FieldNames> extends IndexRange {
   eq(field: Head<Names>, value: FieldValue<Fields, Head<Names>>): IndexRangeBuilder<Fields, Tail<Names>>;
   gt(field: Head<Names>, value: FieldValue<Fields, Head<Names>>): UpperBoundBuilder<Fields, Head<Names>>;
@@ -51,18 +51,18 @@ export interface IndexRangeBuilder<Fields, Names extends FieldNames> extends Ind
   lte(field: Head<Names>, value: FieldValue<Fields, Head<Names>>): LowerBoundBuilder<Fields, Head<Names>>;
 }
 
-/** What `withIndex` wants back. */
+/** Return type of the `withIndex` callback. */
 export interface IndexRange {
   readonly "~range"?: never;
 }
 
-/** What `withSearchIndex` wants back. */
+/** Return type of the `withSearchIndex` callback. */
 export interface SearchFilter {
   readonly "~search"?: never;
 }
 
 export interface SearchFilterBuilder<Fields, SearchField extends string, FilterFields extends string> {
-  /** Documents whose text has these words, the last one also as a prefix; best first. */
+  /** Matches documents that contain these words, the last one also as a prefix. Best matches first. */
   search(field: SearchField, query: string): SearchFilterFinalizer<Fields, FilterFields>;
 }
 
@@ -78,7 +78,7 @@ export interface Expression<Result> {
   readonly "~result"?: Result;
 }
 
-/** Builds the condition of `filter`; values compare in the order of indexes. */
+/** Builds the condition of `filter`. Values compare in index order. */
 export interface FilterBuilder<Fields> {
   field<Path extends FieldPath<Fields> | "_id">(path: Path): Expression<FieldValue<Fields, Path>>;
   eq<T>(left: Operand<T>, right: Operand<T>): Expression<boolean>;
@@ -101,59 +101,59 @@ export interface FilterBuilder<Fields> {
 export type Operand<T> = Expression<T> | T;
 
 export interface PaginationOptions {
-  /** `null` for the first page, then the `continueCursor` of the page before. */
+  /** `null` for the first page, then the `continueCursor` of the previous page. */
   readonly cursor: string | null;
-  /** Rows wanted; a page may have fewer. */
+  /** Number of rows; a page may have fewer. */
   readonly numItems: number;
   /**
-   * Ends the page where another page began (`continueCursor` of its last run) whatever was added or removed since, so
-   * that pages shown together neither lose nor repeat a row. `numItems` does not count then.
+   * Ends the page at this cursor (the `continueCursor` of its previous run) regardless of rows added or removed since, so that
+   * adjacent pages neither skip nor repeat rows. `numItems` is then ignored.
    */
   readonly endCursor?: string | null | undefined;
-  /** Ends the page early when a filter lets few rows pass. */
+  /** Ends the page early when a filter rejects many rows. */
   readonly maximumRowsRead?: number | undefined;
-  /** Ends the page behind the document with which so many characters are read, also in front of an `endCursor`. */
+  /** Ends the page after the document with which this many characters have been read, even before `endCursor`. */
   readonly maximumCharsRead?: number | undefined;
 }
 
 export interface PaginationResult<Document> {
   readonly page: Document[];
-  /** Whether the page reaches the end. */
+  /** Whether the page is the last one. */
   readonly isDone: boolean;
   readonly continueCursor: string;
   /**
-   * Where to cut a page with an `endCursor` that has grown beyond twice `numItems`: behind its first `numItems` rows.
-   * A page from `cursor` to `splitCursor` and one from there to `endCursor` show the same rows.
+   * Where to split a page with an `endCursor` that has grown beyond twice `numItems`: after its first `numItems` rows. The pages
+   * from `cursor` to `splitCursor` and from there to `endCursor` contain the same rows.
    */
   readonly splitCursor?: string;
 }
 
-/** A query whose rows and order are chosen: it can be filtered and run. */
+/** A query with fixed rows and order: it can be filtered and run. */
 export interface OrderedQuery<Document> extends AsyncIterable<Document> {
   /**
-   * Keeps the rows for which the condition holds: an expression such as `(q) => q.eq(q.field("done"), false)`, or a
-   * predicate on the document such as `(row) => !row.done`. Rows are read before they are dropped: an index is faster.
+   * Keeps rows that match a condition: an expression such as `(q) => q.eq(q.field("done"), false)`, or a predicate on the
+   * document such as `(row) => !row.done`. Rows are read before they are filtered, so an index is faster.
    */
   filter(
     condition: (row: Document & FilterBuilder<Document>) => boolean | Expression<boolean>,
   ): this;
-  /** All rows. */
+  /** Returns all rows. */
   collect(): Promise<Document[]>;
-  /** The first `count` rows. */
+  /** Returns the first `count` rows. */
   take(count: number): Promise<Document[]>;
-  /** The first row, or `null`. */
+  /** Returns the first row, or `null`. */
   first(): Promise<Document | null>;
-  /** The only row, or `null` if there is none. Throws when there are two. */
+  /** Returns the only row, or `null`. Throws if there are several. */
   unique(): Promise<Document | null>;
   paginate(options: PaginationOptions): Promise<PaginationResult<Document>>;
 }
 
-/** A query whose rows are chosen. */
+/** A query with fixed rows. */
 export interface UnorderedQuery<Document> extends OrderedQuery<Document> {
   order(order: Order): OrderedQuery<Document>;
 }
 
-/** A query on a table: all rows by creation time unless an index says otherwise. */
+/** A query on a table. Default: all rows by creation time. */
 export interface TableQuery<Document, Table extends TableTypes> extends UnorderedQuery<Document> {
   withIndex<Name extends keyof IndexesOf<Table> & string>(
     name: Name,
@@ -178,31 +178,31 @@ export interface VectorFilterBuilder<Fields, FilterFields extends string> {
   and(...filters: VectorFilter[]): VectorFilter;
 }
 
-/** What the filter of `vectorSearch` gives back. */
+/** Return type of the `vectorSearch` filter. */
 export interface VectorFilter {
   readonly "~vector"?: never;
 }
 
 export interface VectorQuery<Fields, FilterFields extends string> {
   readonly vector: readonly number[];
-  /** At most this many results; 10 unless told. */
+  /** Maximum number of results. Default: 10. */
   readonly limit?: number;
   readonly filter?: (q: VectorFilterBuilder<Fields, FilterFields>) => VectorFilter;
 }
 
-/** Reading. Documents are fresh objects: changing one changes nothing stored. */
+/** Reads documents. Each call returns new objects; changing them does not change stored data. */
 export interface DatabaseReader<Model extends DataModel> {
-  /** The document with this id, or `null`. */
+  /** Returns the document with this id, or `null`. */
   get<Table extends TableNames<Model>>(id: Id<Table>): Promise<DocumentOf<Model, Table> | null>;
-  /** The same, checked against the table. Throws for an id of another table. */
+  /** The same for an id that must belong to the table. Throws for an id of another table. */
   get<Table extends TableNames<Model>>(
     table: Table,
     id: Id<Table>,
   ): Promise<DocumentOf<Model, Table> | null>;
   query<Table extends TableNames<Model>>(table: Table): TableQuery<DocumentOf<Model, Table>, Model[Table]>;
-  /** The text as an id of the table, or `null` if it is none. Does not look whether the document exists. */
+  /** Returns the string as an id of the table, or `null` if it is not one. Does not check that the document exists. */
   normalizeId<Table extends TableNames<Model>>(table: Table, id: string): Id<Table> | null;
-  /** The documents nearest to a vector by cosine, best first. */
+  /** Returns the documents nearest to a vector by cosine similarity, best first. */
   vectorSearch<Table extends TableNames<Model>, Name extends keyof Model[Table]["vectorIndexes"] & string>(
     table: Table,
     index: Name,
@@ -212,14 +212,14 @@ export interface DatabaseReader<Model extends DataModel> {
 
 type Writable<Input> = Input extends unknown ? Input & Partial<SystemFields<string>> : never;
 
-/** Optional fields may also be given as `undefined`: `patch` removes them. */
+/** Optional fields may be `undefined`; `patch` removes them. */
 type PatchOf<Input> = Input extends unknown ? { [Field in keyof Input]?: Input[Field] | undefined } : never;
 
-/** Reading and writing, all in one transaction. Reads see the writes before them. */
+/** Reads and writes documents in one transaction. Reads see earlier writes. */
 export interface DatabaseWriter<Model extends DataModel> extends DatabaseReader<Readable<Model>> {
-  /** Stores a new document and gives back its id. */
+  /** Stores a new document and returns its id. */
   insert<Table extends TableNames<Model>>(table: Table, fields: Model[Table]["input"]): Promise<Id<Table>>;
-  /** Sets the named fields; `undefined` removes one. */
+  /** Sets the given fields; `undefined` removes one. */
   patch<Table extends TableNames<Model>>(
     id: Id<Table>,
     fields: PatchOf<Model[Table]["input"]>,

@@ -1,9 +1,9 @@
-/** `httpRouter()` and `httpAction`: how `http.ts` declares the app's own HTTP routes. */
+/** `httpRouter()` and `httpAction` declare the app's own HTTP routes in `http.ts`. */
 import { normalPath } from "../../kit/request_path.ts";
 import { routeLimits } from "../limits.ts";
 import type { ActionCtx } from "./context.ts";
 
-/** Methods a route may have. `HEAD` is answered by the route of `GET`, without the body. */
+/** Methods of routes. `HEAD` is answered by the `GET` route, without the body. */
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
 
 const methods: readonly string[] = [
@@ -15,10 +15,10 @@ const methods: readonly string[] = [
   "OPTIONS",
 ] satisfies HttpMethod[];
 
-/** Answers a request. Bodies stream both ways: the request's as it is read, the response's as it is written. */
+/** Handles a request. Request and response bodies are streamed. */
 export type HttpHandler = (ctx: ActionCtx, request: Request) => Response | Promise<Response>;
 
-/** What {@linkcode httpAction} makes. */
+/** Return type of {@linkcode httpAction}. */
 export class HttpAction {
   readonly #handler: HttpHandler;
 
@@ -26,14 +26,14 @@ export class HttpAction {
     this.#handler = handler;
   }
 
-  /** The isolate runs it. */
+  /** Called by the isolate. */
   static handler(action: HttpAction): HttpHandler {
     return action.#handler;
   }
 }
 
 /**
- * An action that answers requests, to be given to a route. What it throws is answered with status 500.
+ * Creates an action that handles requests of a route. An error it throws becomes a response with status 500.
  *
  * @example
  * ```ts
@@ -56,7 +56,7 @@ export function httpAction(handler: HttpHandler): HttpAction {
   return new HttpAction(handler);
 }
 
-/** One path, or every path that begins with a prefix. */
+/** One path, or all paths with a prefix. */
 export type RouteSpec =
   & { readonly method: HttpMethod; readonly handler: HttpAction }
   & (
@@ -67,77 +67,77 @@ export type RouteSpec =
 /** A declared route. */
 export interface RouteDefinition {
   readonly method: HttpMethod;
-  /** As it stands in URLs. */
+  /** As it appears in URLs. */
   readonly path: string;
-  /** Whether it is for every path that begins with `path`. */
+  /** Whether it matches all paths that start with `path`. */
   readonly prefix: boolean;
   readonly handler: HttpHandler;
 }
 
-/** Routes by method and path. A path wins over prefixes, and of those the longest. */
+/** Routes by method and path. An exact path takes precedence over prefixes, and the longest prefix over shorter ones. */
 export class HttpRouter {
   readonly #routes = new Map<string, RouteDefinition>();
 
-  /** Adds a route. Throws `TypeError` for one that exists already, or whose path belongs to the service. */
+  /** Adds a route. Throws `TypeError` for a duplicate, or a path reserved for the service. */
   route({ path, pathPrefix, method, handler }: RouteSpec): void {
     if (!methods.includes(method)) {
       throw new TypeError(
         String(method).toUpperCase() === "HEAD"
-          ? "HEAD needs no route of its own: the route of GET answers it"
-          : `The method of a route is one of ${methods.join(", ")}, not ${String(method)}`,
+          ? "HEAD cannot have a route: the GET route handles it"
+          : `The method of a route must be one of ${methods.join(", ")}, not ${String(method)}`,
       );
     }
     if ((path === undefined) === (pathPrefix === undefined)) {
-      throw new TypeError("A route has either a path or a pathPrefix");
+      throw new TypeError("A route needs either a path or a pathPrefix");
     }
     if (!(handler instanceof HttpAction)) {
-      throw new TypeError(`The handler of ${method} ${path ?? pathPrefix} is not made by httpAction()`);
+      throw new TypeError(`The handler of ${method} ${path ?? pathPrefix} must be created by httpAction()`);
     }
     const prefix = path === undefined;
     const checkedPath = urlPath(path ?? pathPrefix, { prefix });
     const key = `${method} ${checkedPath}${prefix ? "*" : ""}`;
-    if (this.#routes.has(key)) throw new TypeError(`There are two routes for ${key}`);
+    if (this.#routes.has(key)) throw new TypeError(`Duplicate route ${key}`);
     if (this.#routes.size >= routeLimits.routesMax) {
-      throw new RangeError(`There are more than ${routeLimits.routesMax} routes`);
+      throw new RangeError(`Too many routes: at most ${routeLimits.routesMax} are allowed`);
     }
     this.#routes.set(key, { method, path: checkedPath, prefix, handler: HttpAction.handler(handler) });
   }
 
-  /** The declared routes. The isolate reads them. */
+  /** The declared routes. Read by the isolate. */
   static definitions(router: HttpRouter): ReadonlyMap<string, RouteDefinition> {
     return router.#routes;
   }
 }
 
-/** What `http.ts` exports as its default. */
+/** Creates the default export of `http.ts`. */
 export function httpRouter(): HttpRouter {
   return new HttpRouter();
 }
 
-/** The routes by key that a default export of `http.ts` declares; `null` for a value not made by {@linkcode httpRouter}. */
+/** Returns the routes of a default export of `http.ts` by key; `null` if it was not created by {@linkcode httpRouter}. */
 export function routeDefinitions(exported: unknown): ReadonlyMap<string, RouteDefinition> | null {
   return exported instanceof HttpRouter ? HttpRouter.definitions(exported) : null;
 }
 
-/** A path as it stands in URLs. */
+/** Validates and normalizes a path. */
 function urlPath(path: string | undefined, { prefix }: { readonly prefix: boolean }): string {
   const what = prefix ? "pathPrefix" : "path";
   if (typeof path !== "string" || !path.startsWith("/") || path.length > routeLimits.pathCharsMax) {
     throw new TypeError(
-      `The ${what} of a route begins with a slash and has up to ${routeLimits.pathCharsMax} characters: ${
+      `The ${what} of a route must start with a slash and have at most ${routeLimits.pathCharsMax} characters: ${
         String(path)
       }`,
     );
   }
-  if (/[?#]/.test(path)) throw new TypeError(`The ${what} of a route has no "?" and no "#": ${path}`);
+  if (/[?#]/.test(path)) throw new TypeError(`The ${what} of a route must not contain "?" or "#": ${path}`);
   const pathname = normalPath(path);
   if (pathname === null) {
-    throw new TypeError(`The ${what} of a route is no path that requests can have: ${path}`);
+    throw new TypeError(`The ${what} of a route is not a valid URL path: ${path}`);
   }
   const [, first] = pathname.split("/");
   const reserved = first === "api" || first === "_" || pathname === "/metrics";
   if (reserved && (pathname !== `/${first}` || !prefix)) {
-    throw new TypeError(`"${path}" belongs to the service: its own routes stand under /api, /_ and /metrics`);
+    throw new TypeError(`"${path}" belongs to the service: routes below /api, /_ and /metrics are reserved`);
   }
   return pathname;
 }

@@ -1,13 +1,13 @@
-/** Whether the fields an index names can exist: a typing error in plain JavaScript would index nothing, silently. */
+/** Checks that the fields of an index can exist. A typo in plain JavaScript would otherwise silently index nothing. */
 import { z } from "zod";
 import type { TableDefinition } from "../../engine/types.ts";
 
-/** Schemas looked at for one path; what is more entangled is left alone. */
+/** Schemas visited for one path; more complex schemas are not checked. */
 const SCHEMAS_MAX = 1_000;
-/** Fields named in a message. */
+/** Maximum number of fields listed in an error. */
 const FIELDS_SHOWN = 30;
 
-/** Types of JSON values that have no fields an index reaches. */
+/** Types without fields that an index can reach. */
 const withoutFields: ReadonlySet<string> = new Set([
   "string",
   "number",
@@ -22,7 +22,7 @@ const withoutFields: ReadonlySet<string> = new Set([
   "array",
   "tuple",
 ]);
-/** Types that are those of another schema, but for what may stand beside it. */
+/** Wrapper types, which have the fields of their inner schema. */
 const wrappers: ReadonlySet<string> = new Set([
   "optional",
   "nullable",
@@ -34,7 +34,7 @@ const wrappers: ReadonlySet<string> = new Set([
 
 type Indexes = Pick<TableDefinition, "indexes" | "searchIndexes" | "vectorIndexes">;
 type Schema = z.core.$ZodType;
-/** A definition of any type, with what those read here may have. */
+/** A definition of any type, with the properties used here. */
 type Definition = z.core.$ZodTypeDef & {
   readonly shape?: Readonly<Record<string, Schema>>;
   readonly catchall?: Schema;
@@ -48,7 +48,7 @@ type Definition = z.core.$ZodTypeDef & {
   readonly values?: readonly unknown[];
 };
 
-/** Throws for an index on a field that surely no document of the table has. What is not certain passes. */
+/** Throws for an index on a field that no document of the table can have. Uncertain cases pass. */
 export function checkIndexFields(table: string, schema: Schema, indexes: Indexes): void {
   for (const { name, fields } of indexes.indexes) check("Index", name, fields);
   for (const { name, searchField, filterFields } of indexes.searchIndexes) {
@@ -64,7 +64,7 @@ export function checkIndexFields(table: string, schema: Schema, indexes: Indexes
       const path = field.split(".");
       if (!surelyLacks(schema, path)) continue;
       throw new TypeError(
-        `${what} "${index}" of table "${table}" names the field "${field}", which is not there; fields: ${
+        `${what} "${index}" of table "${table}" names the unknown field "${field}"; known fields: ${
           fieldsBeside(schema, path)
         }`,
       );
@@ -72,7 +72,7 @@ export function checkIndexFields(table: string, schema: Schema, indexes: Indexes
   }
 }
 
-/** The fields where the path goes wrong, each as an index would name it. */
+/** Returns the possible fields at the point where the path fails, in index notation. */
 function fieldsBeside(schema: Schema, path: readonly string[]): string {
   for (let known = path.length - 1; known > 0; known--) {
     const prefix = path.slice(0, known);
@@ -91,36 +91,36 @@ function surelyLacks(schema: Schema, path: readonly string[]): boolean {
   try {
     return new Search(path, () => {}).lacks(schema, 0);
   } catch {
-    // Getters of shapes and lazy schemas are code of the app, which may not be ready yet.
+    // Getters of shapes and lazy schemas run app code, which may not be initialized yet.
     return false;
   }
 }
 
-/** Names of the fields of what lies at a path, as far as they are known. */
+/** Returns the known field names of the value at a path. */
 function fieldNames(schema: Schema, path: readonly string[]): string[] {
   const names = new Set<string>();
   try {
-    // No field has this name: every object at the path is looked at.
+    // No field has this name, so every object at the path is visited.
     new Search([...path, ""], (fields) => fields.forEach((name) => names.add(name))).lacks(schema, 0);
   } catch {
-    // The names found so far are better than none.
+    // Return the names found so far.
   }
   return [...names];
 }
 
-/** One walk along a path, through all that a value may be. */
+/** Follows a path through all alternatives of a schema. */
 class Search {
   readonly #path: readonly string[];
   readonly #onObject: (fields: readonly string[]) => void;
   #seen = 0;
 
-  /** `onObject` is told the fields of each object that holds the path's last name. */
+  /** Called with the fields of each object that would contain the path's last name. */
   constructor(path: readonly string[], onObject: (fields: readonly string[]) => void) {
     this.#path = path;
     this.#onObject = onObject;
   }
 
-  /** Whether no value of the schema has what the path says from the name `at` on. */
+  /** Whether no value of the schema has the rest of the path, starting with the name `at`. */
   lacks(schema: Schema, at: number): boolean {
     if (at >= this.#path.length || ++this.#seen > SCHEMAS_MAX) return false;
     const def = schema._zod.def as Definition;
@@ -132,7 +132,7 @@ class Search {
       case "object":
         return this.#objectLacks(def, at);
       case "union":
-        // Every member is looked at, for the names of their fields.
+        // Visit every member to collect the names of its fields.
         return options !== undefined && options.map((option) => this.lacks(option, at)).every(Boolean);
       case "intersection":
         if (left === undefined || right === undefined) return false;
@@ -157,13 +157,13 @@ class Search {
     if (at === this.#path.length - 1) this.#onObject(names);
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
     if (field !== undefined) return this.lacks(field, at + 1);
-    // A name with a dot in it may be what was meant.
+    // The path may contain a name with a dot in it.
     if (names.some((other) => other.includes("."))) return false;
     return catchall === undefined || catchall._zod.def.type === "never";
   }
 }
 
-/** Whether code beside the schema may put something else in the place of its values. */
+/** Whether code attached to the schema may replace its values. */
 function changesValues({ checks = [] }: Definition): boolean {
   return checks.some(({ _zod: { def: { check } } }) => check === "overwrite" || check === "custom");
 }

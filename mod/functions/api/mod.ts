@@ -1,4 +1,4 @@
-/** What apps import as `syncline/server`. */
+/** Public API of `syncline/server`. */
 export { UserError } from "../../errors.ts";
 export type { CallArgs, FunctionReference } from "../../protocol/function_reference.ts";
 export type { Register } from "../../protocol/client_function_names.ts";

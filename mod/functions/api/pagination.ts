@@ -1,4 +1,4 @@
-/** The argument by which clients ask for pages. */
+/** The argument with which clients request pages. */
 import type { z } from "zod";
 import { zod } from "./current_zod.ts";
 import { functionLimits } from "../../limits.ts";
@@ -9,7 +9,7 @@ type PaginationSchema = z.ZodObject<{
   endCursor: z.ZodOptional<z.ZodNullable<z.ZodString>>;
 }, z.core.$strip>;
 
-/** {@linkcode paginationOpts}, made with the zod of now. */
+/** {@linkcode paginationOpts}, built with the current zod. */
 export function paginationSchema(): PaginationSchema {
   return zod.object({
     cursor: zod.string().nullable(),
@@ -19,10 +19,9 @@ export function paginationSchema(): PaginationSchema {
 }
 
 /**
- * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument
- * has to be called `paginationOpts`; `numItems` is bounded, because clients choose it. What they get with an `endCursor`
- * is bounded by what a call may read, as with `collect`. Other clients send further fields, such as an `id` of their
- * own: those change nothing here and are left out.
+ * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument must be
+ * named `paginationOpts`. `numItems` is bounded because clients choose it. Pages with an `endCursor` are bounded by the read
+ * limits of a call, like `collect`. Unknown fields sent by other clients, such as an `id`, are ignored.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** `defineProfile`: what an app keeps of its users beside what the service does, as the export `profile` of `auth.ts`. */
+/** `defineProfile` defines the app's own fields of users, as the export `profile` of `auth.ts`. */
 import { z } from "zod";
 import { zod } from "./current_zod.ts";
 import { isZodSchema } from "./registration.ts";
@@ -8,8 +8,8 @@ import { issueText } from "./zod_issues.ts";
 
 export interface ProfileOptions {
   /**
-   * What a new user's profile takes from a provider or from the token of an issuer. Fields that do not fit the schema are
-   * left out: what others say of somebody is no reason to refuse them.
+   * Initial profile fields taken from a provider or external token. Fields that do not match the schema are dropped: data from
+   * elsewhere is not a reason to refuse a user.
    */
   readonly fill?: (source: ProfileSource) => Readonly<Record<string, unknown>> | undefined;
 }
@@ -41,14 +41,14 @@ export class ProfileBuilder<Types extends ProfileTypes = ProfileTypes> implement
     const empty = this.#schema.safeParse({});
     if (!empty.success) {
       throw new TypeError(
-        `Every field of a profile needs a default or has to be optional, because users come by ways that say nothing of it: ${
+        `Every profile field needs a default or must be optional, because new users may not provide it: ${
           issueText(empty.error, "")
         }`,
       );
     }
   }
 
-  /** An index of `_users` on fields of the profile, which stand in it as `profile.<field>`. */
+  /** Adds an index of `_users` on profile fields, which are stored as `profile.<field>`. */
   index<Name extends string, const Names extends readonly FieldPath<Types["fields"]>[]>(
     name: Name,
     fields: Names,
@@ -65,7 +65,7 @@ export class ProfileBuilder<Types extends ProfileTypes = ProfileTypes> implement
     return extended;
   }
 
-  /** What the profile of a new user begins with: the defaults, and what of the source fits. */
+  /** Returns the initial profile of a new user: the defaults, and valid fields of the source. */
   static begin(profile: ProfileBuilder, source: ProfileSource): Record<string, unknown> {
     const schema = profile.#schema;
     const filled: Record<string, unknown> = {};
@@ -78,8 +78,8 @@ export class ProfileBuilder<Types extends ProfileTypes = ProfileTypes> implement
 }
 
 /**
- * The profile of this app's users: fields that every user has in `_users` as `profile`. App code changes them with
- * `ctx.db.patch(userId, { profile })`; each has a default or is optional.
+ * Defines the profile of this app's users: fields stored in `_users` as `profile`. App code changes them with
+ * `ctx.db.patch(userId, { profile })`. Each field needs a default or must be optional.
  *
  * @example
  * ```ts
@@ -98,7 +98,7 @@ export function defineProfile<const Fields extends Shape>(
     if (!isZodSchema(schema)) throw new TypeError(`Field "${field}" of the profile is not a zod schema`);
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(field)) {
       throw new TypeError(
-        `"${field}" cannot be the name of a profile's field: use a letter and up to 63 letters, digits or _`,
+        `Invalid profile field "${field}": names are a letter followed by up to 63 letters, digits or _`,
       );
     }
   }

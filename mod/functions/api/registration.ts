@@ -1,4 +1,4 @@
-/** `query`, `mutation`, `action` and their internal forms: how an app's modules declare functions. */
+/** `query`, `mutation`, `action` and their internal variants declare the functions of an app. */
 import { z } from "zod";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { ActionCtx, MutationCtx, QueryCtx } from "./context.ts";
@@ -7,7 +7,7 @@ import type { RegisteredFunction, Visibility } from "../../protocol/api_referenc
 import { zod } from "./current_zod.ts";
 import type { AnyDataModel, DataModel } from "./values.ts";
 
-/** Arguments: a zod schema for each, or a zod object. Arguments that are not named are refused. */
+/** Arguments: a zod schema for each, or a zod object. Unknown arguments are refused. */
 export type ArgsValidator = Readonly<Record<string, z.ZodType>> | z.ZodObject;
 
 type ArgsObject<Validator extends ArgsValidator> = Validator extends z.ZodObject ? Validator
@@ -16,17 +16,17 @@ type ArgsObject<Validator extends ArgsValidator> = Validator extends z.ZodObject
 
 type Flat<Fields> = { [Name in keyof Fields]: Fields[Name] };
 
-/** Arguments as the handler gets them. */
+/** Arguments as the handler receives them. */
 export type ArgsOutput<Validator extends ArgsValidator> = Flat<z.output<ArgsObject<Validator>>>;
 
-/** Arguments as callers give them. */
+/** Arguments as callers pass them. */
 export type ArgsInput<Validator extends ArgsValidator> = Flat<z.input<ArgsObject<Validator>>>;
 
 type Handler<Ctx, Args, Result> = (ctx: Ctx, args: Args) => Result;
 
 /**
- * Declares a function: `{ args?, returns?, handler }`, or the handler alone, which takes any arguments.
- * `returns` checks the result before it leaves.
+ * Declares a function: `{ args?, returns?, handler }`, or only the handler, which then accepts any arguments. `returns`
+ * validates the result.
  */
 export interface FunctionBuilder<Kind extends FunctionKind, Vis extends Visibility, Ctx> {
   <const Args extends ArgsValidator, Returns extends z.ZodType>(definition: {
@@ -50,11 +50,11 @@ export interface FunctionBuilder<Kind extends FunctionKind, Vis extends Visibili
   ): RegisteredFunction<Kind, Vis, Args, Awaited<Result>>;
 }
 
-/** What the isolate knows of a declared function. */
+/** The registration of a function, used by the isolate. */
 export interface FunctionSpec {
   readonly kind: FunctionKind;
   readonly visibility: Visibility;
-  /** Refuses unknown arguments; `null` accepts any. */
+  /** Rejects unknown arguments; `null` accepts any. */
   readonly args: z.ZodType<Record<string, unknown>> | null;
   readonly returns: z.ZodType | null;
   readonly handler: (ctx: unknown, args: Record<string, unknown>) => unknown;
@@ -62,7 +62,7 @@ export interface FunctionSpec {
 
 const specKey: unique symbol = Symbol("syncline.functionSpec");
 
-/** The declaration behind an export of a module, or `undefined` if it is none. */
+/** Returns the registration of an exported value, or `undefined`. */
 export function functionSpec(exported: unknown): FunctionSpec | undefined {
   if (typeof exported !== "object" || exported === null || !Object.hasOwn(exported, specKey)) {
     return undefined;
@@ -102,7 +102,7 @@ function declare(kind: FunctionKind, visibility: Visibility, definition: unknown
       `${kind}() needs a handler: ${kind}({ args: { ... }, handler: async (ctx, args) => ... })`,
     );
   }
-  if (returns !== undefined && !isZodSchema(returns)) throw new TypeError("returns is not a zod schema");
+  if (returns !== undefined && !isZodSchema(returns)) throw new TypeError("returns must be a zod schema");
   const spec: FunctionSpec = Object.freeze({
     kind,
     visibility,
@@ -120,19 +120,19 @@ function builder<Kind extends FunctionKind, Vis extends Visibility, Ctx>(
   return ((definition: unknown) => declare(kind, visibility, definition)) as FunctionBuilder<Kind, Vis, Ctx>;
 }
 
-/** A query of the service for administrators. */
+/** An administrator query of the service. */
 export const adminQuery: FunctionBuilder<"query", "admin", QueryCtx<AnyDataModel>> = builder(
   "query",
   "admin",
 );
 
-/** A mutation of the service for administrators. */
+/** An administrator mutation of the service. */
 export const adminMutation: FunctionBuilder<"mutation", "admin", MutationCtx<AnyDataModel>> = builder(
   "mutation",
   "admin",
 );
 
-/** The builders of functions that only the service has: those for administrators, and its own with the whole `ctx`. */
+/** Builders for functions of the service: administrator functions, and functions with the full system `ctx`. */
 export interface SystemFunctionBuilders<Model extends DataModel> {
   readonly systemQuery: FunctionBuilder<"query", "internal", SystemQueryCtx<Model>>;
   readonly systemMutation: FunctionBuilder<"mutation", "internal", SystemMutationCtx<Model>>;
@@ -140,7 +140,7 @@ export interface SystemFunctionBuilders<Model extends DataModel> {
   readonly adminMutation: FunctionBuilder<"mutation", "admin", SystemMutationCtx<Model>>;
 }
 
-/** The builders whose `ctx.db` knows the tables of a data model. */
+/** Builders whose `ctx.db` is typed by a data model. */
 export interface FunctionBuilders<Model extends DataModel> {
   readonly query: FunctionBuilder<"query", "public", QueryCtx<Model>>;
   readonly mutation: FunctionBuilder<"mutation", "public", MutationCtx<Model>>;
@@ -150,29 +150,29 @@ export interface FunctionBuilders<Model extends DataModel> {
   readonly internalAction: FunctionBuilder<"action", "internal", ActionCtx>;
 }
 
-/** A read-only function that clients can call and subscribe to. */
+/** Declares a read-only function that clients can call and subscribe to. */
 export const query: FunctionBuilder<"query", "public", QueryCtx<AnyDataModel>> = builder("query", "public");
 
-/** A transaction that clients can call. */
+/** Declares a transaction that clients can call. */
 export const mutation: FunctionBuilder<"mutation", "public", MutationCtx<AnyDataModel>> = builder(
   "mutation",
   "public",
 );
 
-/** A function that reaches the outside and that clients can call. */
+/** Declares a function with I/O that clients can call. */
 export const action: FunctionBuilder<"action", "public", ActionCtx> = builder("action", "public");
 
-/** A query that does not exist for clients. */
+/** Declares a query that clients cannot call. */
 export const internalQuery: FunctionBuilder<"query", "internal", QueryCtx<AnyDataModel>> = builder(
   "query",
   "internal",
 );
 
-/** A mutation that does not exist for clients. */
+/** Declares a mutation that clients cannot call. */
 export const internalMutation: FunctionBuilder<"mutation", "internal", MutationCtx<AnyDataModel>> = builder(
   "mutation",
   "internal",
 );
 
-/** An action that does not exist for clients. */
+/** Declares an action that clients cannot call. */
 export const internalAction: FunctionBuilder<"action", "internal", ActionCtx> = builder("action", "internal");

@@ -1,4 +1,4 @@
-/** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
+/** `defineSchema`, `defineTable` and `id` declare the tables in `schema.ts`. */
 import { z } from "zod";
 import { UnfitFieldsError } from "../../engine/errors.ts";
 import type {
@@ -30,7 +30,7 @@ import { issueText } from "./zod_issues.ts";
 
 const { stringify } = JSON;
 
-/** What `defineTable` accepts: a zod schema for each field, a zod object, or a union of zod objects. */
+/** Argument of `defineTable`: a zod schema for each field, a zod object, or a union of zod objects. */
 export type TableShape =
   | Readonly<Record<string, z.ZodType>>
   | z.ZodObject
@@ -41,10 +41,10 @@ type ShapeSchema<Shape extends TableShape> = Shape extends z.ZodType ? Shape
   : Shape extends Record<string, z.ZodType> ? z.ZodObject<Shape>
   : never;
 
-/** An object type as zod infers it, known to be one. */
+/** An object type as inferred by zod. */
 type Fields<T> = T extends Record<string, unknown> ? T : never;
 
-/** The types of a table that has no index yet. */
+/** Types of a table without indexes. */
 interface NewTable<Shape extends TableShape> {
   readonly fields: Fields<z.output<ShapeSchema<Shape>>>;
   readonly input: Fields<z.input<ShapeSchema<Shape>>>;
@@ -57,16 +57,16 @@ type With<Table extends TableTypes, Key extends "indexes" | "searchIndexes" | "v
   & Omit<Table, Key>
   & { readonly [Name in Key]: Table[Key] & Added };
 
-/** The zod schemas of tables, by what the engine knows of them. */
+/** The zod schemas of tables, by their definitions in the engine. */
 const tableSchemas = new WeakMap<TableDefinition, z.ZodType>();
 
-/** Tables whose documents go with a user, and the index by which they are found. */
+/** Tables whose documents are deleted with a user, and the index that finds them. */
 const cascades = new WeakMap<TableDefinition, string>();
 
-/** The zod schema behind a table's definition: a strict object, or a union of such. */
+/** Returns the zod schema of a table definition: a strict object, or a union of strict objects. */
 export function tableSchema(definition: TableDefinition): z.ZodType {
   const schema = tableSchemas.get(definition);
-  if (schema === undefined) throw new TypeError("The table's definition was not made by defineTable");
+  if (schema === undefined) throw new TypeError("The table definition must be created by defineTable");
   return schema;
 }
 
@@ -83,7 +83,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     this.#schema = strictSchema(shape);
   }
 
-  /** An index on the values of up to 16 fields; dots reach into objects. Rows with equal values come by creation time. */
+  /** Adds an index on up to 16 fields; dots address nested fields. Rows with equal values are ordered by creation time. */
   index<Name extends string, const Fields extends readonly FieldPath<Table["fields"]>[]>(
     name: Name,
     fields: Fields,
@@ -93,7 +93,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     return this as never;
   }
 
-  /** A full-text index on one text field; a search may also ask that other fields equal a value. */
+  /** Adds a full-text index on one text field. Searches can also filter by equality on other fields. */
   searchIndex<
     Name extends string,
     Field extends FieldPath<Table["fields"]>,
@@ -113,7 +113,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     return this as never;
   }
 
-  /** An index on a field of `dimensions` numbers, for the nearest neighbours of a vector. */
+  /** Adds an index on a field of `dimensions` numbers, for vector similarity search. */
   vectorIndex<
     Name extends string,
     Field extends FieldPath<Table["fields"]>,
@@ -139,7 +139,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   }
 
   /**
-   * Documents go with the user that the first field of this index names, when an administrator deletes that user.
+   * Deletes documents together with the user named by the first field of this index, when an administrator deletes the user.
    *
    * @example
    * ```ts
@@ -147,7 +147,9 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
    * ```
    */
   deleteWithUser(index: keyof Table["indexes"] & string): this {
-    if (this.#deletedWithUser !== null) throw new TypeError("deleteWithUser() may be said once for a table");
+    if (this.#deletedWithUser !== null) {
+      throw new TypeError("deleteWithUser() can be called only once for a table");
+    }
     if (!this.#indexes.some(({ name }) => name === index)) {
       throw new TypeError(`deleteWithUser("${index}") needs an index of the table, declared before it`);
     }
@@ -155,7 +157,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     return this;
   }
 
-  /** The index by which documents of a table go with a user; `null` when they stay. */
+  /** The index that finds a user's documents in a table; `null` if they are kept. */
   static deletedWithUser(definition: TableDefinition): string | null {
     return cascades.get(definition) ?? null;
   }
@@ -169,10 +171,10 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     });
   }
 
-  /** The same table with more fields. */
+  /** Returns the same table with additional fields. */
   extended(fields: Readonly<Record<string, z.ZodType>>): TableBuilder {
     if (!(this.#schema instanceof z.ZodObject)) {
-      throw new TypeError("Only a table of one kind of document can be extended");
+      throw new TypeError("Only a table with a single document type can be extended");
     }
     const table = new TableBuilder(this.#schema.extend(fields));
     table.#indexes.push(...this.#indexes);
@@ -182,7 +184,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     return table;
   }
 
-  /** What the engine needs to know of the table. */
+  /** The table definition for the engine. */
   static definition(table: TableBuilder): TableDefinition {
     const schema = table.#schema;
     const print = schemaFingerprint(schema);
@@ -207,18 +209,18 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     const taken = [...this.#indexes, ...this.#searchIndexes, ...this.#vectorIndexes].some((index) =>
       index.name === name
     );
-    if (taken) throw new TypeError(`The table has two indexes with the name "${name}"`);
+    if (taken) throw new TypeError(`Duplicate index "${name}"`);
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name) || name === "by_id" || name === "by_creation_time") {
       throw new TypeError(
-        `"${name}" cannot be the name of an index: use a letter and up to 63 letters, digits or _; by_id and by_creation_time are built in`,
+        `Invalid index name "${name}": names are a letter followed by up to 63 letters, digits or _; by_id and by_creation_time are built in`,
       );
     }
   }
 }
 
 /**
- * What is stored is checked again: at later starts, and as a whole when one of its fields is patched. So a schema with code
- * of its own must leave what it has made as it is: trimming a text does, doubling a number does not.
+ * Validates what is stored once more. Stored documents are validated again at later starts and when a field is patched, so a
+ * schema with transforms must be idempotent: trimming a string is, doubling a number is not.
  */
 function checkSettled(
   schema: z.ZodType,
@@ -227,10 +229,10 @@ function checkSettled(
   if (sameJson(given, made)) return;
   const again = schema.safeParse(made);
   if (again.success && sameJson(again.data, made)) return;
-  const what = again.success ? "it makes something else of that" : issueText(again.error, "");
+  const what = again.success ? "parsing it again changes it" : issueText(again.error, "");
   throw new UnfitFieldsError(
-    `what the table's schema makes of it does not fit the schema: ${what}. Stored documents are checked again; ` +
-      "let the function that writes transform the values",
+    `the parsed document does not match the schema: ${what}. Stored documents are validated again; ` +
+      "transform values in the function that writes them",
   );
 }
 
@@ -238,12 +240,12 @@ function sameJson(a: unknown, b: unknown): boolean {
   try {
     return stringify(a) === stringify(b);
   } catch {
-    // What JSON cannot carry is refused when it is stored, with its place.
+    // Values that JSON cannot represent are refused when stored, with their path.
     return true;
   }
 }
 
-/** Fields that are not named are refused, in each member of a union too. */
+/** Refuses unknown fields, in each member of a union too. */
 function strictSchema(shape: unknown): z.ZodType {
   if (shape instanceof z.ZodObject) return fieldsChecked(shape).strict();
   if (shape instanceof z.ZodDiscriminatedUnion || shape instanceof z.ZodUnion) {
@@ -251,7 +253,7 @@ function strictSchema(shape: unknown): z.ZodType {
       z.ZodType,
       ...z.ZodType[],
     ];
-    // The checks of the whole are of no type in particular.
+    // Checks on the whole object are not tied to a type.
     const checks = (shape.def.checks ?? []) as z.core.$ZodCheck<unknown>[];
     return zod.union(options).check(...checks);
   }
@@ -269,13 +271,13 @@ function strictSchema(shape: unknown): z.ZodType {
 function fieldsChecked(schema: z.ZodObject): z.ZodObject {
   for (const field of Object.keys(schema.shape)) {
     if (field.startsWith("_")) {
-      throw new TypeError(`Field "${field}" cannot be defined: names that begin with _ belong to the system`);
+      throw new TypeError(`Invalid field "${field}": names that start with _ are reserved`);
     }
   }
   return schema;
 }
 
-/** A table with these fields; `_id` and `_creationTime` are always there. */
+/** Defines a table with these fields. `_id` and `_creationTime` are added. */
 export function defineTable<const Shape extends TableShape>(shape: Shape): TableBuilder<NewTable<Shape>> {
   return new TableBuilder<NewTable<Shape>>(shape);
 }
@@ -285,13 +287,13 @@ export interface Schema<Tables extends Record<string, TableBuilder> = Record<str
   readonly tables: Tables;
 }
 
-/** The tables of a schema as types; with the type of a profile, `_users` has it too. */
+/** The types of a schema's tables; with the type of a profile, also of `_users`. */
 export type DataModelOf<S extends Schema, P extends ProfileMark | null = null> =
   & { [Table in keyof S["tables"] & string]: S["tables"][Table]["~table"] }
   & (P extends ProfileMark ? { readonly _users: UsersTable<P["~profile"]> } : unknown);
 
 /**
- * A document of a schema's table.
+ * The document type of a table.
  *
  * @example
  * ```ts
@@ -311,23 +313,25 @@ export class DefinedSchema<Tables extends Record<string, TableBuilder>> implemen
   }
 }
 
-/** The default export of `schema.ts`. */
+/** Creates the default export of `schema.ts`. */
 export function defineSchema<const Tables extends Record<string, TableBuilder>>(
   tables: Tables,
 ): Schema<Tables> {
   for (const [name, table] of Object.entries(tables)) {
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name)) {
       throw new TypeError(
-        `"${name}" cannot be the name of a table: use a letter and up to 63 letters, digits or _`,
+        `Invalid table name "${name}": names are a letter followed by up to 63 letters, digits or _`,
       );
     }
-    if (!(table instanceof TableBuilder)) throw new TypeError(`Table "${name}" is not made by defineTable`);
+    if (!(table instanceof TableBuilder)) {
+      throw new TypeError(`Table "${name}" must be created by defineTable`);
+    }
     TableBuilder.check(name, table);
   }
   return new DefinedSchema(Object.freeze({ ...tables }));
 }
 
-/** The schema for the engine, or `null` for a value not made by {@linkcode defineSchema}. */
+/** Returns the schema for the engine, or `null` for a value not created by {@linkcode defineSchema}. */
 export function schemaDefinition(schema: unknown): SchemaDefinition | null {
   if (!(schema instanceof DefinedSchema)) return null;
   const tables = Object.entries(schema.tables as Record<string, TableBuilder>);
@@ -335,8 +339,8 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
 }
 
 /**
- * The builders with `ctx.db` typed by the schema and, when its type is given too, by the profile of users:
- * `createFunctions<typeof schema, typeof profile>(schema)`. The functions they make are those of the plain `query` ...
+ * Returns builders with `ctx.db` typed by the schema and optionally by the profile of users:
+ * `createFunctions<typeof schema, typeof profile>(schema)`. The functions are equivalent to those of the plain builders.
  *
  * @example
  * ```ts
@@ -352,29 +356,29 @@ export function createFunctions<S extends Schema, P extends ProfileMark | null =
   return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
 }
 
-/** Builders that only the service has, with `ctx.db` typed by the schema. */
+/** Builders of the service with `ctx.db` typed by the schema. */
 export function createSystemFunctions<S extends Schema>(_schema: S): SystemFunctionBuilders<DataModelOf<S>> {
   const [systemQuery, systemMutation] = [internalQuery, internalMutation];
   return { adminQuery, adminMutation, systemQuery, systemMutation } as never;
 }
 
-/** The table an id belongs to; `null` when the text is no id, `undefined` when it is one whose table is not known here. */
+/** Returns the table of an id; `null` if the string is not an id, `undefined` if its table is unknown. */
 export type TableResolver = (id: string) => string | null | undefined;
 
 let resolveTable: TableResolver = (id) => id === "" ? null : undefined;
 const referencedTables = new Set<string>();
 
-/** Tells `id()` how to look up ids. The isolate calls this. */
+/** Sets the function with which `id()` looks up tables. Called by the isolate. */
 export function setTableResolver(resolver: TableResolver): void {
   resolveTable = resolver;
 }
 
-/** The tables named by calls of {@linkcode id}, to be checked against the schema once the app is loaded. */
+/** Tables referenced by {@linkcode id}, checked against the schema after the app is loaded. */
 export function tablesNamedByIds(): ReadonlySet<string> {
   return referencedTables;
 }
 
-/** A zod schema for ids of one table. Ids of other tables are refused; whether the document exists is not looked up. */
+/** Returns a zod schema for ids of one table. Does not check that the document exists. */
 export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Table>, Id<Table>> {
   if (typeof table !== "string" || table === "") {
     throw new TypeError('id() needs the name of a table: id("messages")');

@@ -1,33 +1,33 @@
 /**
- * A text that changes whenever what a zod schema accepts may have changed, so that stored documents need not be checked
- * again at every start. Schemas with code of their own (refinements, transforms) have none: code cannot be compared.
+ * A fingerprint that changes whenever the values accepted by a zod schema may have changed, so that stored documents need not
+ * be validated at every start. Schemas with code (refinements, transforms) have none, because code cannot be compared.
  */
 import { z } from "zod";
 import type { TableDefinition } from "../../engine/types.ts";
 
-/** Keys of a definition that do not say what is accepted: messages, and when the checks built into zod are run. */
+/** Definition keys that do not affect which values are accepted. */
 const ignoredKeys: ReadonlySet<string> = new Set(["error", "abort", "when"]);
 
-/** Schemas made by `id()`, whose code is ours, by the table they name. */
+/** Schemas created by `id()`, with their table. Their code is ours and can be ignored. */
 const idSchemas = new WeakMap<object, string>();
 
-/** Tells that a schema is the one of `id(table)`. */
+/** Registers a schema as `id(table)`. */
 export function markIdSchema(schema: object, table: string): void {
   idSchemas.set(schema, table);
 }
 
-/** The table whose ids a schema takes; `undefined` for schemas not made by `id()`. */
+/** Returns the table of an `id()` schema; otherwise `undefined`. */
 export function idSchemaTable(schema: object): string | undefined {
   return idSchemas.get(schema);
 }
 
-/** Schemas that put in what is not there, or turn one thing into another: stored documents must be as they make them. */
+/** Schemas that add or convert values: stored documents must be in the converted form. */
 const fills = /"type":"(default|prefault|catch)"|"coerce":true/;
 
-/** Thrown, and caught here, where a schema holds code. */
+/** Thrown and caught in this module for schemas that contain code. */
 class HoldsCode extends Error {}
 
-/** The fingerprint of a table's schema, as the engine wants it: left out when there can be none. */
+/** Returns the fingerprint of a table's schema; absent if there is none. */
 export function schemaFingerprint(schema: z.ZodType): Pick<TableDefinition, "fingerprint"> {
   try {
     const { major, minor, patch } = z.core.version;
@@ -45,7 +45,7 @@ function textOf(value: unknown, ancestors: readonly object[]): string {
   if (typeof value !== "object" || value === null) {
     return Object.is(value, -0) ? "-0" : String(JSON.stringify(value));
   }
-  // A schema that contains itself is made with code anyway.
+  // A recursive schema always contains code.
   if (ancestors.includes(value)) throw new HoldsCode();
   const path = [...ancestors, value];
   const table = idSchemas.get(value);

@@ -1,4 +1,4 @@
-/** What functions and tables of the service itself are made with, beside what apps import. */
+/** Additional API for functions and tables of the service. */
 export type { AnyDataModel, DataModel, DocumentOf, Id } from "./values.ts";
 export {
   createFunctions,

@@ -1,48 +1,48 @@
-/** `ctx.storage` as authors see it. Types only. */
+/** Types of `ctx.storage`. */
 import type { Id } from "./values.ts";
 
-/** What is known of a stored file. */
+/** Metadata of a stored file. */
 export interface FileMetadata {
   readonly _id: Id<"_storage">;
   /** Milliseconds since the epoch. */
   readonly _creationTime: number;
-  /** As it was uploaded; `null` when nothing was said. */
+  /** Content type as uploaded; `null` if absent. */
   readonly contentType: string | null;
-  /** The original file name, without folders. */
+  /** Original file name, without folders. */
   readonly name: string | null;
-  /** Of the contents, in hexadecimal. */
+  /** SHA-256 of the contents, hexadecimal. */
   readonly sha256: string;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** Id of the user or administrator who generated the upload URL; `null` for nobody. */
+  /** Id of the user or administrator who generated the upload URL; `null` for anonymous callers. */
   readonly createdBy: string | null;
 }
 
-/** Reads what is known of files. URLs are relative to the server unless it was started with `--public-url`. */
+/** Reads file metadata. URLs are relative unless the server has a `--public-url`. */
 export interface StorageReader {
-  /** The URL of a file, which never changes and which anyone who holds it can read; `null` when there is no such file. */
+  /** Returns the permanent URL of a file, which anyone can read; `null` if the file does not exist. */
   getUrl(id: string): Promise<string | null>;
-  /** A URL that works for `ttlSeconds`, an hour unless told; `null` when there is no such file. */
+  /** Returns a URL valid for `ttlSeconds`, one hour by default; `null` if the file does not exist. */
   getSignedUrl(id: string, options?: { readonly ttlSeconds?: number }): Promise<string | null>;
-  /** `null` when there is no such file. */
+  /** Returns the metadata; `null` if the file does not exist. */
   getMetadata(id: string): Promise<FileMetadata | null>;
 }
 
-/** Writes are part of the mutation's transaction; in an action, each is a transaction of its own. */
+/** In a mutation, writes are part of its transaction; in an action, each is its own transaction. */
 export interface StorageWriter extends StorageReader {
-  /** A URL to which one file can be posted within the hour. */
+  /** Returns a URL for uploading one file within an hour. */
   generateUploadUrl(): Promise<string>;
-  /** Deletes a file; its contents are removed after the commit. Throws when there is no such file. */
+  /** Deletes a file; its contents are removed after the commit. Throws if the file does not exist. */
   delete(id: string): Promise<void>;
 }
 
-/** Actions also handle the contents of files. */
+/** Actions can also read and write file contents. */
 export interface StorageActions extends StorageWriter {
-  /** Stores a file and gives back its id. The content type is the blob's unless told. */
+  /** Stores a file and returns its id. Default content type: that of the blob. */
   store(
     contents: Blob,
     options?: { readonly name?: string; readonly contentType?: string },
   ): Promise<Id<"_storage">>;
-  /** The contents of a file, with its content type; `null` when there is no such file. */
+  /** Returns the contents with the content type; `null` if the file does not exist. */
   get(id: string): Promise<Blob | null>;
 }

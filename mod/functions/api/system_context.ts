@@ -1,4 +1,4 @@
-/** The `ctx` of functions of the service itself: that of the app's functions, and what looks at the whole. Types only. */
+/** Types of the `ctx` of system functions: the app's `ctx`, and access to the whole database. */
 import type { Doc, TableSize } from "../../engine/types.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
@@ -6,15 +6,15 @@ import type { MutationCtx, QueryCtx } from "./context.ts";
 import type { OrderedQuery } from "./database.ts";
 import type { DataModel, ProfileSource } from "./values.ts";
 
-/** A JSON Schema. Ids have `format: "id"` and name their table in `x-table`. */
+/** A JSON Schema. Ids have `format: "id"` and their table in `x-table`. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What is known of a table. */
+/** Description of a table. */
 export interface TableFacts {
   readonly name: string;
-  /** Whether it is the service's own. */
+  /** Whether it is a system table. */
   readonly ofService: boolean;
-  /** Of its documents, without `_id` and `_creationTime`. */
+  /** Schema of its documents, without `_id` and `_creationTime`. */
   readonly schema: JsonSchema;
   readonly indexes: readonly { readonly name: string; readonly fields: readonly string[] }[];
   readonly searchIndexes: readonly {
@@ -28,99 +28,99 @@ export interface TableFacts {
     readonly dimensions: number;
     readonly filterFields: readonly string[];
   }[];
-  /** The index by which documents go when the user they belong to is deleted; `null` when they stay. */
+  /** The index that finds documents to delete with a user; `null` if they are kept. */
   readonly deletedWithUser: string | null;
 }
 
-/** What is known of a function. */
+/** Description of a function. */
 export interface FunctionFacts {
   readonly path: string;
   readonly kind: FunctionKind;
   readonly visibility: Visibility;
   readonly ofService: boolean;
-  /** `null` when it takes anything. */
+  /** `null` if it accepts any arguments. */
   readonly args: JsonSchema | null;
-  /** `null` when its results are not checked. */
+  /** `null` if its results are not validated. */
   readonly returns: JsonSchema | null;
 }
 
-/** What is wrong with one field. */
+/** A validation error of one field. */
 export interface FieldIssue {
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
 export interface WalkOptions {
-  /** The `next` of the part before; `null` for the first one. */
+  /** The `next` of the previous batch; `null` for the first one. */
   readonly after: string | null;
   readonly rowsMax: number;
-  /** Ends the part when so much was read; a document begun is read whole. */
+  /** Ends the batch after this many characters; a document is never split. */
   readonly charsMax: number;
 }
 
-/** A part of a table. */
+/** A batch of documents of a table. */
 export interface Walk {
   readonly documents: Doc[];
-  /** `null` when nothing follows. */
+  /** `null` after the last batch. */
   readonly next: string | null;
 }
 
-/** Looks at the app and the database as a whole. */
+/** Inspects the app and the whole database. */
 export interface Inspector {
   tables(): TableFacts[];
   functions(): FunctionFacts[];
-  /** Whether there is a function of this path. */
+  /** Whether a function with this path exists. */
   has(path: string): boolean;
-  /** What the profile of a new user begins with; `undefined` for an app that keeps none. */
+  /** Returns the initial profile of a new user; `undefined` for an app without profiles. */
   newProfile(source: ProfileSource): Record<string, unknown> | undefined;
-  /** Where fields do not fit a table's schema; none when they do. */
+  /** Returns the fields that do not match a table's schema. */
   issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[];
-  /** Some documents of a table, the oldest first: those behind a key, until there are enough of them or of their text. */
+  /** Returns documents of a table after a key, oldest first, up to a number of documents or characters. */
   walk(table: string, options: WalkOptions): Walk;
-  /** How many documents a table has, counted up to `max`. Queries only. */
+  /** Counts the documents of a table up to `max`. Queries only. */
   count(table: string, max: number): number;
-  /** How many rows a query on an index without filters has, counted up to `max`. Queries only. */
+  /** Counts the rows of an index query without filters up to `max`. Queries only. */
   countRows(query: OrderedQuery<unknown>, max: number): number;
-  /** The cursor of such a query behind so many of its rows; `null` where there are fewer. Queries only. */
+  /** Returns the cursor after this many rows of such a query; `null` if there are fewer. Queries only. */
   cursorBehind(query: OrderedQuery<unknown>, rows: number): string | null;
-  /** The cursor that stands so many of its rows before another one of it; `null` where there are fewer. Queries only. */
+  /** Returns the cursor this many rows before another cursor; `null` if there are fewer. Queries only. */
   cursorBefore(query: OrderedQuery<unknown>, cursor: string, rows: number): string | null;
-  /** Looks at every page of the database; does not count as read. Queries only. */
+  /** Checks every page of the database; does not count as a read. Queries only. */
   sizes(): TableSize[];
-  /** Table and index of each key space of a read set, by key space. Queries only. */
+  /** Returns the table and index of each key space of a read set. Queries only. */
   spaces(): Record<string, { readonly table: string; readonly index: string }>;
 }
 
-/** Stores documents that come from elsewhere. */
+/** Stores imported documents. */
 export interface Importer {
-  /** Stores one document with the id and creation time it brings. Throws when it is there already, or does not fit. */
+  /** Stores a document with its own id and creation time. Throws if it exists or does not match the schema. */
   store(table: string, document: Readonly<Record<string, unknown>>, mode: "insert" | "upsert"): void;
 }
 
-/** The scheduled function that a call goes back to. */
+/** The scheduled function that caused a call. */
 export interface Lineage {
-  /** Id of the one that was scheduled from outside. */
+  /** Id of the function that was scheduled externally. */
   readonly root: string;
-  /** How many scheduled functions stand between it and the call, the one that runs included. */
+  /** Number of scheduled functions between it and the call, including the running one. */
   readonly generation: number;
 }
 
-/** Knows to which scheduled function the call goes back. */
+/** Access to the scheduled function that caused the call. */
 export interface LineageKeeper {
-  /** `null` for calls that go back to none. */
+  /** `null` if no scheduled function caused the call. */
   readonly current: Lineage | null;
-  /** What is called from here on goes back to this one. */
+  /** Attributes further calls to this scheduled function. */
   begin(lineage: Lineage): void;
-  /** What is to be done when what the function does now is undone: with it, with a caller, or with the whole group. */
+  /** Registers a callback for the rollback of this function, its caller or the whole group. */
   onUndone(undo: () => void): void;
 }
 
-/** `ctx` of a query of the service. */
+/** `ctx` of a system query. */
 export interface SystemQueryCtx<Model extends DataModel> extends QueryCtx<Model> {
   readonly inspector: Inspector;
 }
 
-/** `ctx` of a mutation of the service. */
+/** `ctx` of a system mutation. */
 export interface SystemMutationCtx<Model extends DataModel> extends MutationCtx<Model> {
   readonly inspector: Inspector;
   readonly importer: Importer;

@@ -1,8 +1,8 @@
-/** Ids and documents as types: what a schema says about them. Types only. */
+/** Types of ids and documents, derived from a schema. */
 /** The id of a document of one table: a string that remembers its table. */
 export type Id<Table extends string = string> = string & { readonly "~table": Table };
 
-/** What every document has beside its own fields. */
+/** System fields of every document. */
 export interface SystemFields<Table extends string> {
   readonly _id: Id<Table>;
   /** Milliseconds since the epoch, strictly increasing within a database. */
@@ -12,11 +12,11 @@ export interface SystemFields<Table extends string> {
 /** Names of index fields in order. */
 export type FieldNames = readonly string[];
 
-/** What the types know of one table. */
+/** Types of one table. */
 export interface TableTypes {
-  /** Fields as they are stored and read. */
+  /** Fields as stored and read. */
   readonly fields: Record<string, unknown>;
-  /** Fields as they may be written. */
+  /** Fields as written. */
   readonly input: Record<string, unknown>;
   readonly indexes: Record<string, FieldNames>;
   readonly searchIndexes: Record<string, { searchField: string; filterFields: string }>;
@@ -26,11 +26,11 @@ export interface TableTypes {
 /** Tables by name. */
 export type DataModel = Record<string, TableTypes>;
 
-/** A field of a document of which nothing is known. */
-// deno-lint-ignore no-explicit-any -- functions made without a schema leave their documents unchecked, as in JavaScript
+/** A field of a document of unknown type. */
+// deno-lint-ignore no-explicit-any -- functions declared without a schema have unchecked documents, as in JavaScript
 export type Unchecked = any;
 
-/** The data model of functions made without `createFunctions(schema)`: any table, any field. */
+/** The data model of functions declared without `createFunctions(schema)`: any table, any field. */
 export type AnyDataModel = Record<string, {
   readonly fields: Unchecked;
   readonly input: Unchecked;
@@ -39,7 +39,7 @@ export type AnyDataModel = Record<string, {
   readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
 }>;
 
-/** What became of a scheduled function. */
+/** State of a scheduled function. */
 export type ScheduledFunctionState =
   | { kind: "pending" }
   | { kind: "inProgress" }
@@ -47,12 +47,12 @@ export type ScheduledFunctionState =
   | { kind: "failed"; error: string }
   | { kind: "canceled" };
 
-/** A scheduled function, kept for a week after its end. Times are milliseconds since the epoch. */
+/** A scheduled function, kept for a week after it has ended. Times are milliseconds since the epoch. */
 export interface ScheduledFunctionFields extends Record<string, unknown> {
   /** Path of the function. */
   name: string;
   args: Record<string, unknown>;
-  /** When it is to run. */
+  /** Scheduled time. */
   scheduledTime: number;
   /** When it ended or was canceled. */
   completedTime?: number | undefined;
@@ -60,43 +60,43 @@ export interface ScheduledFunctionFields extends Record<string, unknown> {
   functionKind: "mutation" | "action";
 }
 
-/** What the types know of the profile that an app keeps of its users. */
+/** Types of the app's user profile. */
 export interface ProfileTypes {
-  /** Fields as they are stored and read. */
+  /** Fields as stored and read. */
   readonly fields: Record<string, unknown>;
-  /** Fields as they may be written. */
+  /** Fields as written. */
   readonly input: Record<string, unknown>;
-  /** Indexes of `_users` on them. */
+  /** Indexes of `_users` on profile fields. */
   readonly indexes: Record<string, FieldNames>;
 }
 
-/** What `defineProfile` makes, as far as types go. */
+/** Type of the result of `defineProfile`. */
 export interface ProfileMark {
   readonly "~profile": ProfileTypes;
 }
 
-/** Whoever vouches for a new user, and what is said of them. */
+/** The source of a new user's identity, and its claims. */
 export interface ProfileSource {
-  /** What the server's configuration calls the provider; `null` for any other way. */
+  /** Configured name of the provider; `null` for other methods. */
   readonly provider: string | null;
-  /** Who issued the claims; `null` when there are none. */
+  /** Issuer of the claims; `null` if there are none. */
   readonly issuer: string | null;
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** The profile of an app that does not say what is in it. */
+/** The profile of an app that does not define one. */
 export interface UnknownProfile extends ProfileTypes {
   readonly indexes: Record<never, never>;
 }
 
-/** `_users` as app code sees it: of a user it may write the profile alone. */
+/** `_users` as seen by app code, which can only write the profile. */
 export interface UsersTable<Profile extends ProfileTypes> {
   readonly fields: {
     /** Normalized; users of external issuers may have none. */
     email?: string | undefined;
     emailVerified: boolean;
     name?: string | undefined;
-    /** What the app keeps of the user; missing for users that were there before the app had a profile. */
+    /** The app's profile; absent for users created before the app defined one. */
     profile?: Profile["fields"] | undefined;
   };
   readonly input: { profile?: Profile["input"] };
@@ -105,7 +105,7 @@ export interface UsersTable<Profile extends ProfileTypes> {
   readonly vectorIndexes: Record<never, never>;
 }
 
-/** Tables of the service that app code reads and, but for the profile of users, cannot write. */
+/** System tables that app code can read but, except for user profiles, not write. */
 export interface ReadableSystemTables {
   readonly _users: UsersTable<UnknownProfile>;
   readonly _scheduled_functions: {
@@ -120,14 +120,14 @@ export interface ReadableSystemTables {
   };
 }
 
-/** A data model with the tables of the service that can be read beside it. */
+/** A data model extended with the readable system tables. */
 export type Readable<Model extends DataModel> = string extends keyof Model ? Model
   : Model & Omit<ReadableSystemTables, keyof Model>;
 
 /** Names of the tables of a data model. */
 export type TableNames<Model extends DataModel> = keyof Model & string;
 
-/** Applied to each member of a union alone, so that unions of documents stay unions. */
+/** Distributes over unions, so that unions of documents stay unions. */
 type WithSystemFields<Fields, Table extends string> = Fields extends unknown ? Fields & SystemFields<Table>
   : never;
 
@@ -147,7 +147,7 @@ export type FieldValue<Fields, Path extends string> = Fields extends unknown
   : undefined
   : never;
 
-/** Paths an index may name: the fields of any member of a union, or what lies below one. */
+/** Paths that an index can name: fields of any union member, or nested fields. */
 export type FieldPath<Fields> = Fields extends unknown
   ? (keyof Fields & string) | `${keyof Fields & string}.${string}` | "_creationTime"
   : never;

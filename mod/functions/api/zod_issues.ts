@@ -1,12 +1,12 @@
-/** What zod found wrong, as one line that names the path. */
+/** Formats zod issues as one line with paths. */
 import type { z } from "zod";
 
-/** Issues told at once; more are counted. */
+/** Issues shown at once; further ones are counted. */
 const ISSUES_SHOWN = 5;
 
 type Issue = z.core.$ZodIssue;
 
-/** `args.author.name: Invalid input: ...`; several issues are joined. `root` names the checked value. */
+/** Returns `args.author.name: Invalid input: ...`, joining several issues. `root` names the validated value. */
 export function issueText(error: z.core.$ZodError, root: string): string {
   const shown = error.issues.slice(0, ISSUES_SHOWN).map((issue) => oneIssue(issue, root));
   const more = error.issues.length - shown.length;
@@ -28,7 +28,7 @@ function depth(issues: readonly Issue[]): number {
   return Math.max(0, ...issues.map((issue) => issue.path.length));
 }
 
-/** `root.field[0]["odd key"]`. */
+/** Returns `root.field[0]["odd key"]`. */
 export function pathText(path: readonly PropertyKey[], root: string): string {
   let text = root;
   for (const key of path) {
@@ -40,10 +40,10 @@ export function pathText(path: readonly PropertyKey[], root: string): string {
   return text;
 }
 
-/** Issues told by field at once. */
+/** Issues by field returned at once. */
 const FIELD_ISSUES_MAX = 100;
 
-/** What zod found wrong, by field; of a union, what is wrong for the member that was meant. */
+/** Returns zod issues by field; for a union, those of the most likely member. */
 export function fieldIssues(
   error: z.core.$ZodError,
 ): { readonly path: readonly (string | number)[]; readonly message: string }[] {
@@ -56,7 +56,7 @@ function placedIssues(
 ): { readonly path: readonly (string | number)[]; readonly message: string }[] {
   const path = [...root, ...issue.path.map((key) => typeof key === "number" ? key : String(key))];
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key], message: "The table has no such field" }));
+    return issue.keys.map((key) => ({ path: [...path, key], message: "Unknown field" }));
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
     const closest = closestOf(issue.errors);
@@ -65,7 +65,7 @@ function placedIssues(
   return [{ path, message: issue.message }];
 }
 
-/** The member of a union that came furthest is the one that was meant. */
+/** The member of a union that matched furthest is the most likely one. */
 function closestOf(errors: readonly (readonly Issue[])[]): readonly Issue[] {
   return errors.reduce((best, candidate) => depth(candidate) > depth(best) ? candidate : best);
 }

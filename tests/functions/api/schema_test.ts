@@ -29,14 +29,17 @@ Deno.test("fields are checked with their path, and unknown ones are refused, in 
 Deno.test("names are checked when the schema is made", () => {
   const table = () => defineTable({ a: z.string() });
   for (const name of ["_users", "with space", "", "9", "x".repeat(65)]) {
-    assert.throws(() => defineSchema({ [name]: table() }), /cannot be the name of a table/);
+    assert.throws(() => defineSchema({ [name]: table() }), /Invalid table name/);
   }
-  assert.throws(() => table().index("by_a", ["a"]).searchIndex("by_a", { searchField: "a" }), /two indexes/);
+  assert.throws(
+    () => table().index("by_a", ["a"]).searchIndex("by_a", { searchField: "a" }),
+    /Duplicate index/,
+  );
   assert.throws(() => table().index("by_id", ["a"]), /built in/);
-  assert.throws(() => defineTable({ _a: z.string() }), /belong to the system/);
+  assert.throws(() => defineTable({ _a: z.string() }), /are reserved/);
   assert.throws(() => defineTable({ a: "string" as never }), /"a" of the table is not a zod schema/);
   assert.throws(() => defineTable(z.string() as never), /defineTable needs/);
-  assert.throws(() => defineSchema({ t: {} as never }), /not made by defineTable/);
+  assert.throws(() => defineSchema({ t: {} as never }), /must be created by defineTable/);
 });
 
 Deno.test("an index on a field that is surely not there is refused, with the fields there are", () => {
@@ -47,7 +50,7 @@ Deno.test("an index on a field that is surely not there is refused, with the fie
   const refused = (fields: readonly string[], of: TableShape = shape) =>
     assert.throws(
       () => defineSchema({ t: defineTable(of).index("i", fields as never) }),
-      /^TypeError: Index "i" of table "t" names the field ".*", which is not there; fields: /,
+      /^TypeError: Index "i" of table "t" names the unknown field ".*"; known fields: /,
       fields.join(),
     );
   refused(["nofield"]);
@@ -71,16 +74,16 @@ Deno.test("an index on a field that is surely not there is refused, with the fie
   };
   assert.equal(
     message(() => defineSchema({ t: defineTable(shape).index("i", ["nofield" as never]) })),
-    'Index "i" of table "t" names the field "nofield", which is not there; fields: x, at, _id, _creationTime',
+    'Index "i" of table "t" names the unknown field "nofield"; known fields: x, at, _id, _creationTime',
   );
   assert.equal(
     message(() => defineSchema({ t: defineTable(shape).index("i", ["at.town"]) })),
-    'Index "i" of table "t" names the field "at.town", which is not there; fields: at.city, at.spot',
+    'Index "i" of table "t" names the unknown field "at.town"; known fields: at.city, at.spot',
   );
   const no = "no" as never;
   assert.match(
     message(() => defineSchema({ t: defineTable(shape).searchIndex("s", { searchField: no }) })),
-    /^Search index "s" of table "t" names the field "no"/,
+    /^Search index "s" of table "t" names the unknown field "no"/,
   );
   assert.match(
     message(() =>
@@ -167,12 +170,15 @@ Deno.test("a schema with code must leave what it has made as it is", () => {
     b: "",
   });
   assert.deepEqual(stored({ a: z.number().default(1), b: z.string().trim() }, { b: "" }), { a: 1, b: "" });
-  assert.throws(() => stored({ a: z.number().transform((n) => n * 2) }, { a: 5 }), /something else of that/);
+  assert.throws(
+    () => stored({ a: z.number().transform((n) => n * 2) }, { a: 5 }),
+    /parsing it again changes it/,
+  );
   assert.throws(
     () => stored({ a: z.string().transform(Number) }, { a: "5" }),
-    /does not fit the schema: a: Invalid input: expected string, received number/,
+    /does not match the schema: a: Invalid input: expected string, received number/,
   );
-  assert.throws(() => stored({ a: z.stringbool() }, { a: "yes" }), /does not fit the schema: a: /);
+  assert.throws(() => stored({ a: z.stringbool() }, { a: "yes" }), /does not match the schema: a: /);
 });
 
 Deno.test("the checks of a union as a whole are kept", () => {

@@ -55,17 +55,20 @@ const mistakes: Record<string, readonly [spec: unknown, message: RegExp]> = {
   "a path below the dashboard": [{ path: "/_/x", method: "GET", handler }, /belongs to the service/],
   "the metrics": [{ path: "/metrics", method: "GET", handler }, /belongs to the service/],
   "a path that leads there": [{ path: "/x/../api/y", method: "GET", handler }, /belongs to the service/],
-  "a path without a slash": [{ path: "x", method: "GET", handler }, /begins with a slash/],
-  "a query string": [{ path: "/x?y=1", method: "GET", handler }, /no "\?"/],
+  "a path without a slash": [{ path: "x", method: "GET", handler }, /must start with a slash/],
+  "a query string": [{ path: "/x?y=1", method: "GET", handler }, /must not contain "\?"/],
   "path and prefix": [
     { path: "/x", pathPrefix: "/x", method: "GET", handler },
     /either a path or a pathPrefix/,
   ],
   "neither": [{ method: "GET", handler }, /either a path or a pathPrefix/],
-  "an unknown method": [{ path: "/x", method: "FETCH", handler }, /method of a route is one of/],
-  "HEAD": [{ path: "/x", method: "HEAD", handler }, /the route of GET answers it/],
-  "a bare function": [{ path: "/x", method: "GET", handler: () => new Response() }, /not made by httpAction/],
-  "the same route twice": [{ path: "/taken", method: "GET", handler }, /two routes for GET \/taken/],
+  "an unknown method": [{ path: "/x", method: "FETCH", handler }, /method of a route must be one of/],
+  "HEAD": [{ path: "/x", method: "HEAD", handler }, /the GET route handles it/],
+  "a bare function": [
+    { path: "/x", method: "GET", handler: () => new Response() },
+    /must be created by httpAction/,
+  ],
+  "the same route twice": [{ path: "/taken", method: "GET", handler }, /Duplicate route GET \/taken/],
 };
 
 for (const [name, [spec, message]] of Object.entries(mistakes)) {

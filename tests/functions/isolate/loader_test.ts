@@ -140,7 +140,7 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
         import { defineSchema, defineTable } from "syncline/server"; import { z } from "zod";
         export default defineSchema({ notes: defineTable({ _id: z.string() }) });`,
     },
-    /Field "_id" cannot be defined/,
+    /Invalid field "_id"/,
   ],
 ];
 
