@@ -1,4 +1,5 @@
 /** The command `serve`: runs a server until a signal or a restart by an administrator. */
+import { isDiskFull } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "../server/backend.ts";
 import { banner, reachedAt } from "./banner.ts";
@@ -73,7 +74,14 @@ function startServer(
     readonly native: NativeSockets | null;
   },
 ): Promise<Server> {
-  const start = () => Server.start({ config, log, startBackend, onRestart, native });
+  const start = () =>
+    Server.start({ config, log, startBackend, onRestart, native }).catch((error) => {
+      if (!isDiskFull(error)) throw error;
+      throw new StartError(
+        `Cannot start: the disk of the data folder "${config.dataDir}" is full. Free some space, then start again`,
+        { cause: error },
+      );
+    });
   // Where another server runs, one that is broken leaves it alone.
   return config.dev && !config.takeover ? startOnceLoadable(start, { config, log }) : start();
 }

@@ -29,11 +29,17 @@ export class SystemCallError extends Error {
   readonly reason: string;
   /** Whether nothing has happened and the same call may succeed later. */
   readonly retryable: boolean;
+  /** Why nothing has happened, such as `disk_full`; `null` where that is not said. */
+  readonly code: string | null;
 
-  constructor(udfPath: string, { message, retryable }: Pick<CallError, "message" | "retryable">) {
+  constructor(
+    udfPath: string,
+    { message, retryable, data }: Pick<CallError, "message" | "retryable" | "data">,
+  ) {
     super(`${udfPath} failed: ${message}`);
     this.reason = message;
     this.retryable = retryable ?? false;
+    this.code = this.retryable ? data?.code ?? null : null;
   }
 }
 

@@ -76,8 +76,15 @@ export async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
   }
 }
 
-/** Returns whether the disk or the user's quota is full. */
+const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "disk_full"]);
+
+/** How the file system, SQLite and backups say it, in errors that another process reported as text. */
+const FULL_TEXT = /\bno space left on device\b|\bdisk is full\b|\bno room on the disk\b/i;
+
+/** Whether an error, or one that caused it, says that the disk is full, or this user's quota of it. */
 export function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error) || !("code" in error)) return false;
-  return error.code === "ENOSPC" || error.code === "EDQUOT";
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth++) {
+    if ("code" in cause && FULL.has(cause.code) || FULL_TEXT.test(cause.message)) return true;
+  }
+  return false;
 }

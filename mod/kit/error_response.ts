@@ -1,5 +1,6 @@
 /** HTTP responses for errors, in the format of the auth, admin and storage endpoints (AE1). */
 import { MethodNotAllowedError, RateLimitedError, ServiceError, UserError } from "../errors.ts";
+import { isDiskFull } from "./durable_files.ts";
 import type { Log } from "./log.ts";
 
 /**
@@ -46,6 +47,9 @@ export function failureResponse(
 ): Response {
   if (error instanceof ServiceError) return errorResponse(error, further);
   if (error instanceof UserError) return refusalResponse(error, further);
+  if (isDiskFull(error)) {
+    return errorResponse(new ServiceError("disk_full", undefined, { cause: error }), further);
+  }
   log("error", "A request failed", { error });
   return errorResponse(new ServiceError("internal"), further);
 }

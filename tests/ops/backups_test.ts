@@ -66,17 +66,27 @@ Deno.test("[AD3] a body that says something else is refused", async () => {
 });
 
 Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => {
-  await using app = await startAdminApp({
-    async make({ out }) {
-      await Deno.writeTextFile(out, "half of it");
-      throw new Error("No space left on device");
-    },
-  });
-  const { status, code, message } = await errorOf(await app.request("/backups", post()));
-  assert.deepEqual([status, code], [500, "backup_failed"]);
-  assert.match(message, /No space left on device/);
-  assert.deepEqual(await namesIn(app.backupsDir), []);
-  assert.deepEqual(app.logged.map(({ level, message }) => `${level} ${message}`), ["error A backup failed"]);
+  for (
+    const [reason, expected] of [
+      ["The database is damaged", [500, "backup_failed"]],
+      ["No space left on device", [507, "disk_full"]],
+      ["There is no room on the disk for the backup", [507, "disk_full"]],
+    ] as const
+  ) {
+    await using app = await startAdminApp({
+      async make({ out }) {
+        await Deno.writeTextFile(out, "half of it");
+        throw new Error(reason);
+      },
+    });
+    const { status, code, message } = await errorOf(await app.request("/backups", post()));
+    assert.deepEqual([status, code], expected);
+    assert.ok(message.includes(reason), message);
+    assert.deepEqual(await namesIn(app.backupsDir), []);
+    assert.deepEqual(app.logged.map(({ level, message }) => `${level} ${message}`), [
+      "error A backup failed",
+    ]);
+  }
 });
 
 Deno.test("[AD4] more than may wait is overloaded", async () => {

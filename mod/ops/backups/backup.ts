@@ -112,7 +112,7 @@ export async function createBackup(
     await file.place();
     return { path: out, bytes, ...said, missingFiles, history };
   } catch (error) {
-    if (!isDiskFull(error) && !(error instanceof Error && /disk is full/.test(error.message))) throw error;
+    if (!isDiskFull(error)) throw error;
     throw new NoRoomError({ ...options, cause: error });
   }
 }

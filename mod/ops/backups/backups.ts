@@ -1,7 +1,7 @@
 /** Backups that administrators make of a running server. */
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
-import { removeIfThere } from "../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import type { BackupOptions, BackupSummary } from "./backup.ts";
 import type { BackupFolder, StoredBackup } from "./backup_folder.ts";
@@ -39,7 +39,7 @@ export class Backups {
   }
 
   /**
-   * Makes one, never with the secret key. Throws `backup_failed` with the reason, which is for administrators only, and
+   * Makes one, never with the secret key. Throws `backup_failed` or `disk_full` with the reason, which is for administrators only, and
    * leaves nothing behind then; `overloaded` when too many are waiting.
    */
   async create({ includeAux, includeFiles, adminId }: WantedBackup): Promise<NewBackup> {
@@ -55,7 +55,8 @@ export class Backups {
       if (error instanceof ServiceError) throw error;
       this.#log("error", "A backup failed", { error });
       const reason = error instanceof Error ? error.message : String(error);
-      throw new ServiceError("backup_failed", `The backup could not be made: ${reason}`, { cause: error });
+      const code = isDiskFull(error) ? "disk_full" : "backup_failed";
+      throw new ServiceError(code, `The backup could not be made: ${reason}`, { cause: error });
     }
   }
 }

@@ -335,11 +335,9 @@ function asServiceError(error: unknown): unknown {
   if (error instanceof BundleError) {
     return new ServiceError("invalid_bundle", error.message, { cause: error });
   }
+  if (isDiskFull(error)) return new ServiceError("disk_full", undefined, { cause: error });
   if (error instanceof BrokenVersionError) {
     return new ServiceError("broken_functions", error.message, { cause: error });
-  }
-  if (isDiskFull(error) || (error instanceof VersionError && isDiskFull(error.cause))) {
-    return new ServiceError("disk_full", undefined, { cause: error });
   }
   if (error instanceof VersionError) {
     return new ServiceError("invalid_bundle", error.message, { cause: error });

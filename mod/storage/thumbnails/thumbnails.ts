@@ -1,4 +1,5 @@
 /** Thumbnails of stored images: made once, kept beside the image, gone with it. */
+import { isDiskFull } from "../../kit/durable_files.ts";
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
@@ -77,7 +78,10 @@ export class Thumbnails {
       const bytes = await maker.make(() => this.#load(file), spec);
       const contentType = imageTypeOf(bytes);
       if (contentType === null) throw new ServiceError("invalid_image");
-      await store.writeDerivative(file.blob, variantOf(spec), bytes);
+      await store.writeDerivative(file.blob, variantOf(spec), bytes).catch((error) => {
+        // Reading goes on without room: it is made again next time.
+        if (!isDiskFull(error)) throw error;
+      });
       // Deleted meanwhile: then what was just written has nobody else who removes it.
       if (!keepsDeleted && await facts.find(file.id) === null) await store.remove(file.blob);
       return { contentType, bytes };

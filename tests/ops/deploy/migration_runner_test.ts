@@ -23,7 +23,7 @@ class World implements AsyncDisposable {
     const calls = {
       query: () =>
         this.unreadable-- > 0
-          ? Promise.reject(new SystemCallError("underWay", { message: "busy", retryable: true }))
+          ? Promise.reject(new SystemCallError("underWay", { message: "busy", retryable: true, data: null }))
           : Promise.resolve(this.marked ? [ID] : []),
     } as unknown as SystemCalls;
     const steps = { take: () => this.#take() } as unknown as MigrationSteps;

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
-import { removeIfThere } from "../../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere } from "../../../kit/durable_files.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import { opsLimits } from "../../limits.ts";
 import { noSuchBackup } from "../routes.ts";
@@ -56,7 +56,7 @@ export interface BroughtArchive extends AsyncDisposable {
   readonly path: string;
 }
 
-/** Brings one here. Throws `not_found`, and `backup_failed` when it does not come. */
+/** Brings one here. Throws `not_found`, `backup_failed` when it does not come, and `disk_full`. */
 export async function bringScheduled(
   target: BackupTarget | null,
   { name, incomingDir }: { readonly name: string; readonly incomingDir: string },
@@ -66,9 +66,8 @@ export async function bringScheduled(
   try {
     found = scheduledAt(name) !== null && await target?.bring(name, path) === true;
   } catch (error) {
-    throw new ServiceError("backup_failed", `The backup cannot be fetched: ${reasonOf(error)}`, {
-      cause: error,
-    });
+    const code = isDiskFull(error) ? "disk_full" : "backup_failed";
+    throw new ServiceError(code, `The backup cannot be fetched: ${reasonOf(error)}`, { cause: error });
   }
   if (!found) throw noSuchBackup();
   return { path, [Symbol.asyncDispose]: () => removeIfThere(path) };
