@@ -30,6 +30,8 @@ export interface HubOptions {
   readonly authenticator: Authenticator;
   /** Shows real error texts and log lines to clients. */
   readonly dev: boolean;
+  /** Where another process commits: the newest ts it has answered for, which may not be known here yet. */
+  readonly newest?: NewestCommit;
   readonly clock?: Clock;
   /** Told of each call or subscription that was answered without a run, by its function; nobody has to be. */
   readonly onCacheHit?: (udfPath: string) => void;
@@ -38,6 +40,12 @@ export interface HubOptions {
   readonly memoryBytes?: number;
   /** Sockets that the system has room for. */
   readonly socketsMax?: number;
+}
+
+export interface NewestCommit {
+  readonly ts: number;
+  /** Resolves when commits up to a ts are known here, or after a bounded time. */
+  reached(ts: number): Promise<void>;
 }
 
 /** What is planned with when nobody says how much there is. */
@@ -52,6 +60,7 @@ export class Hub {
   readonly #memo: FrameMemo;
   readonly #port: ConnectionPort;
   readonly #host: FunctionHost;
+  readonly #newest: NewestCommit | null;
   readonly #connections = new Set<Connection>();
   /** Sockets whose close event has not come yet, ended connections included. */
   #openSockets = 0;
@@ -105,6 +114,7 @@ export class Hub {
       Math.min(Math.max(memoryBytes * heldShare, heldCharsOfAllMin), heldCharsOfAllMax),
     );
     this.#host = host;
+    this.#newest = options.newest ?? null;
     this.#clock = clock;
     this.#wheel = new DeadlineWheel(clock.now(), socketLimits.tickMs);
     this.#memo = new FrameMemo(new DiffCache(), { dev });
@@ -241,7 +251,10 @@ export class Hub {
       return null;
     }
     const account = this.#unsent.open(channel);
-    const connection = new Connection(account, this.#port, guestOf(address, ++this.#socketCount));
+    const connection = new Connection(account, this.#port, {
+      guest: guestOf(address, ++this.#socketCount),
+      ts: Math.max(this.#shared.ts, this.#newest?.ts ?? 0),
+    });
     this.#connections.add(connection);
     this.#accounts.set(connection, account);
     this.#openSockets++;
@@ -272,11 +285,11 @@ export class Hub {
     // What everybody may call is the same query whoever asks.
     const isPublic = this.#host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
-    return this.#shared.query(spec, {
-      identity,
-      ...(caller && { caller }),
-      ...(request !== undefined && { request }),
-    });
+    const asker = { identity, ...(caller && { caller }), ...(request !== undefined && { request }) };
+    const newestTs = this.#newest?.ts ?? 0;
+    return this.#newest === null || newestTs <= this.#shared.ts
+      ? this.#shared.query(spec, asker)
+      : this.#newest.reached(newestTs).then(() => this.#shared.query(spec, asker));
   }
 
   /**

@@ -1,5 +1,7 @@
 /** The first Transition of a socket: how old a state it may show. */
 import assert from "node:assert/strict";
+import { anonymous } from "../../mod/functions/identity.ts";
+import type { Outcome } from "../../mod/functions/outcome.ts";
 import { socketLimits } from "../../mod/limits.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 import { World, type WorldOptions } from "./support/world.ts";
@@ -244,4 +246,52 @@ Deno.test("SG4 SG12 a mutation sent again on a new socket is followed by a Trans
   await answer(world, "slow");
   assert.deepEqual(shownTs(again), [2, 2]);
   assert.equal(again.value(0), 2);
+});
+
+/** A hub that was told of ts 1, while the process that commits has answered for ts 2. `hear` tells it the rest. */
+async function hubBehind() {
+  const reached = Promise.withResolvers<void>();
+  const newest = { ts: 0, reached: () => reached.promise };
+  const world = new World({ newest });
+  newest.ts = world.host.write({ a: 1 });
+  const ask = async () => {
+    const call = { udfPath: "get", args: { key: "a" }, identity: anonymous, origin: "client" } as const;
+    const outcome: Outcome = await world.hub.query(call);
+    return outcome.ok ? outcome.value : null;
+  };
+  assert.equal(await ask(), "1");
+  world.host.muted = true;
+  newest.ts = world.host.write({ a: 2 });
+  const hear = () => {
+    world.host.muted = false;
+    world.host.tellMuted();
+    reached.resolve();
+  };
+  return { world, newest, ask, hear };
+}
+
+Deno.test("HC6 a kept result does not answer a call while commits of another process are not known", async () => {
+  const { world, ask, hear } = await hubBehind();
+  const answers: unknown[] = [];
+  const asked = ask().then((value) => answers.push(value));
+  await settle();
+  assert.deepEqual(answers, []);
+  hear();
+  await asked;
+  assert.deepEqual(answers, ["2"]);
+  const runs = world.host.runs.length;
+  assert.equal(await ask(), "2");
+  assert.equal(world.host.runs.length, runs, "answered from the kept result again");
+});
+
+Deno.test("SG12 the state at the connect is that of the server, not of a worker that is behind", async () => {
+  const { world, hear } = await hubBehind();
+  const socket = world.connected();
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  assert.deepEqual(shownTs(socket), []);
+  hear();
+  await settle();
+  assert.deepEqual(shownTs(socket), [2]);
+  assert.equal(socket.value(0), 2);
 });

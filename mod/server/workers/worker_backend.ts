@@ -12,6 +12,7 @@ import { apiHeaders } from "../http/api_headers.ts";
 import { isolateEntry } from "../isolate_address.ts";
 import { workerLimits } from "../limits.ts";
 import type { WorkerBoot } from "./boot.ts";
+import { NewestTsReader } from "./newest_ts_file.ts";
 import { RunReport } from "./run_report.ts";
 
 type TokenCheck = Awaited<ReturnType<OtherIssuers["verify"]>>;
@@ -64,7 +65,8 @@ export async function startWorkerBackend(
     }),
   );
   now = () => host.ts;
-  const { authenticator, hub } = await wire(boot, { host, calls, report, socketsMax, log });
+  const newest = opened.use(new NewestTsReader(config.dataDir));
+  const { authenticator, hub } = await wire(boot, { host, calls, newest, report, socketsMax, log });
   link.tell(told({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }));
   const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
@@ -84,9 +86,10 @@ export async function startWorkerBackend(
 
 async function wire(
   { config: { dataDir, dev, memoryBytes } }: WorkerBoot,
-  { host, calls, report, socketsMax, log }: {
+  { host, calls, newest, report, socketsMax, log }: {
     readonly host: IsolateHost;
     readonly calls: LeaderCalls;
+    readonly newest: NewestTsReader;
     readonly report: RunReport;
     readonly socketsMax: number;
     readonly log: Log;
@@ -109,6 +112,12 @@ async function wire(
     authenticator,
     dev,
     log,
+    newest: {
+      get ts() {
+        return newest.ts;
+      },
+      reached: (ts) => host.told(ts),
+    },
     memoryBytes,
     socketsMax,
     onCacheHit: (path) => report.cacheHit(path),

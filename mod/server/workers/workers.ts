@@ -13,6 +13,7 @@ import { workerLimits } from "../limits.ts";
 import { PassedRequests } from "../takeover/mod.ts";
 import { type WorkerBoot, workerConfig } from "./boot.ts";
 import type { LeadingParts } from "./leading_parts.ts";
+import { NewestTsFile } from "./newest_ts_file.ts";
 import { WorkerProcess } from "./worker_process.ts";
 
 export interface WorkersOptions {
@@ -44,20 +45,23 @@ export class Workers implements AsyncDisposable {
   readonly #leader: Leader;
   readonly #socket: LocalSocket;
   readonly #passed: PassedRequests;
+  readonly #newest: NewestTsFile;
   readonly #secret: string;
   readonly #running = new Map<string, WorkerProcess>();
   readonly #stopping = new AbortController();
   #loops: readonly Promise<void>[] = [];
   #pastTransitions = 0;
 
-  private constructor(options: WorkersOptions, { leader, secret, socket, passed }: {
+  private constructor(options: WorkersOptions, { leader, newest, secret, socket, passed }: {
     readonly leader: Leader;
+    readonly newest: NewestTsFile;
     readonly secret: string;
     readonly socket: LocalSocket;
     readonly passed: PassedRequests;
   }) {
     this.#options = options;
     this.#leader = leader;
+    this.#newest = newest;
     this.#secret = secret;
     this.#socket = socket;
     this.#passed = passed;
@@ -70,6 +74,10 @@ export class Workers implements AsyncDisposable {
     const secret = randomBytes(32).toString("hex");
     const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
     const passed = await PassedRequests.open(dataDir, { calls, respond });
+    // Noted before the calls of a group are answered.
+    const newest = new NewestTsFile(dataDir, host.ts);
+    host.onGroup(() => newest.write(host.ts));
+    host.onReload(() => newest.write(host.ts));
     const leader = new Leader({
       host,
       secret,
@@ -83,7 +91,7 @@ export class Workers implements AsyncDisposable {
       log,
     });
     parts.onEnded((ended) => leader.tell({ t: "ended", ended }));
-    const self: Workers = new Workers(options, { leader, secret, socket, passed });
+    const self: Workers = new Workers(options, { leader, newest, secret, socket, passed });
     leader.listen(socket.listener);
     const firsts = Array.from({ length: workers - 1 }, () => Promise.withResolvers<void>());
     self.#loops = firsts.map(({ resolve }, index) => self.#keep(`worker-${index + 1}`, resolve));
@@ -115,6 +123,7 @@ export class Workers implements AsyncDisposable {
     clearTimeout(late);
     await this.#leader[Symbol.asyncDispose]();
     await this.#passed[Symbol.asyncDispose]();
+    this.#newest[Symbol.dispose]();
     this.#socket[Symbol.dispose]();
   }
 

@@ -88,10 +88,15 @@ export class Connection implements View {
   #turn: string;
   #mutationsInFlight = 0;
 
-  constructor(unsent: UnsentAccount, port: ConnectionPort, guest: Caller) {
+  /** `ts`: of the newest commit when it connected. */
+  constructor(
+    unsent: UnsentAccount,
+    port: ConnectionPort,
+    { guest, ts }: { readonly guest: Caller; readonly ts: number },
+  ) {
     const { channel } = unsent;
     const now = port.clock.now();
-    this.state = new SocketState(port.shared.ts);
+    this.state = new SocketState(ts);
     this.#guest = guest;
     this.#turn = guest.turn;
     this.#channel = channel;

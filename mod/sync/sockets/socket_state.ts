@@ -96,7 +96,7 @@ export class SocketState {
   #acceptedQuerySet = 0;
   #acceptedIdentity = 0;
 
-  /** `ts` is that of the newest commit known when the socket connected. */
+  /** `ts`: of the newest commit when the socket connected. */
   constructor(ts: number) {
     this.floorTs = ts;
   }

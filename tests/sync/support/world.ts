@@ -4,7 +4,7 @@ import { FakeAuthenticator } from "./fake_authenticator.ts";
 import { type MemoryFunction, MemoryHost, type MemoryHostOptions } from "./memory_host.ts";
 import { TestSocket } from "./test_socket.ts";
 import { UserError } from "../../../mod/errors.ts";
-import { Hub } from "../../../mod/sync/hub.ts";
+import { Hub, type HubOptions } from "../../../mod/sync/hub.ts";
 import { ArgsError } from "./memory_host.ts";
 
 /** Queries every world has. */
@@ -54,6 +54,8 @@ const mutations: Record<string, MemoryFunction> = {
 export interface WorldOptions extends MemoryHostOptions {
   readonly dev?: boolean;
   readonly memoryBytes?: number;
+  /** The newest commit of the process that the hub hears commits of. */
+  readonly newest?: HubOptions["newest"];
 }
 
 export class World {
@@ -62,7 +64,7 @@ export class World {
   readonly host: MemoryHost;
   readonly hub: Hub;
 
-  constructor({ dev = false, memoryBytes, ...options }: WorldOptions = {}) {
+  constructor({ dev = false, memoryBytes, newest, ...options }: WorldOptions = {}) {
     this.host = new MemoryHost({
       ...options,
       queries: { ...queries, ...options.queries },
@@ -74,6 +76,7 @@ export class World {
       dev,
       clock: this.clock,
       ...(memoryBytes !== undefined && { memoryBytes }),
+      ...(newest && { newest }),
     });
   }
 

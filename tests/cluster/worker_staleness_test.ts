@@ -1,0 +1,60 @@
+/** A worker that was busy while others committed: what it answers first is not older than what its callers know. */
+import assert from "node:assert/strict";
+import { ServerProcess } from "../support/processes/server_process.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { pause, until } from "../support/waiting.ts";
+import { workersOf } from "./support/processes.ts";
+
+const ROUNDS = 8;
+/** Calls at once, so that each process has some. */
+const CALLS = 16;
+
+Deno.test("[WK2] HC6 a worker that was stopped while a mutation was answered does not answer from before it", async () => {
+  await using folder = new TempFolder();
+  await using server = await ServerProcess.start({
+    dataDir: folder.path,
+    functions: "tests/client/functions",
+    flags: ["--workers", "2"],
+  });
+  const call = async (kind: string, path: string, { args, waitMs = 60_000 }: Call): Promise<unknown> => {
+    const response = await fetch(`http://127.0.0.1:${server.port}/api/${kind}`, {
+      method: "POST",
+      body: JSON.stringify({ path, args }),
+      // A new connection each, which the kernel gives to one of the processes.
+      headers: { connection: "close" },
+      signal: AbortSignal.timeout(waitMs),
+    });
+    const answer = await response.json();
+    assert.equal(answer.status, "success", JSON.stringify(answer));
+    return answer.value;
+  };
+  const numbers = () => call("query", "entries:numbers", { args: { author: "a" } }) as Promise<number[]>;
+  const askEverywhere = () => Array.from({ length: CALLS }, numbers);
+  await until(async () => (await workersOf(server.pid)).length === 1, { timeoutMs: 60_000 });
+  const [worker = 0] = await workersOf(server.pid);
+  let held = 0;
+  for (let round = 1; round <= ROUNDS; round++) {
+    await Promise.all(askEverywhere());
+    Deno.kill(worker, "SIGSTOP");
+    let written: unknown = null;
+    // Those that reach the worker wait, and run once it goes on.
+    for (let n = round * 50; written === null; n++) {
+      written = await call("mutation", "entries:append", { args: { author: "a", n }, waitMs: 300 })
+        .catch(() => null);
+    }
+    let answered = 0;
+    const answers = askEverywhere().map((answer) => answer.finally(() => answered++));
+    await pause(200);
+    held += CALLS - answered;
+    Deno.kill(worker, "SIGCONT");
+    for (const shown of await Promise.all(answers)) {
+      assert.ok(shown.includes(Number(written)), `${written} is not among ${shown}`);
+    }
+  }
+  assert.ok(held > 0, "the worker was never asked");
+});
+
+interface Call {
+  readonly args: Record<string, unknown>;
+  readonly waitMs?: number;
+}
