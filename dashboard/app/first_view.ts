@@ -1,6 +1,6 @@
 /**
- * What the first view is made of, but for the view itself. The build has all that is loaded later import this, so that these
- * modules come as one file: as many files as there are ways to share them would each be asked for before the first view.
+ * Modules shared by the first view and the views loaded later. The build adds an import of this file to every lazily loaded
+ * module, which makes the bundler emit these modules as one chunk instead of many small ones.
  */
 import "get-nonce";
 import "react";
@@ -16,8 +16,8 @@ import "./ui/badge.tsx";
 import "./ui/button.tsx";
 import "./ui/field.tsx";
 import "./ui/icon.tsx";
-import "./ui/notes.tsx";
+import "./ui/toasts.tsx";
 import "./ui/table.tsx";
-import "./ui/texts.tsx";
+import "./ui/format.tsx";
 import "./ui/use_request.ts";
 import "./ui/view.tsx";

@@ -11,7 +11,7 @@ import { SignIn } from "./shell/sign_in.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
 import { viewNamed } from "./shell/views.ts";
-import { Notes } from "./ui/notes.tsx";
+import { Toasts } from "./ui/toasts.tsx";
 import "./ui/tokens.css";
 import "./ui/base.css";
 import "./ui/ui.css";
@@ -27,7 +27,7 @@ import "./views/settings/settings.css";
 applyTheme();
 const firstView = adminSession.adminId() === null ? undefined : viewNamed(currentRoute().path[0]);
 const isComing = firstView?.fetch();
-// Styles that packages add to the page carry it, because the page's policy asks for it.
+// Packages that insert <style> elements need the nonce because of the page's content security policy.
 setNonce(document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "");
 
 const setupToken = takeSetupToken();
@@ -49,7 +49,7 @@ function Dashboard() {
   return <Shell key={adminId} />;
 }
 
-/** The token of a setup link leaves the address bar at once. */
+/** Reads the setup token from the address and removes it there. */
 function takeSetupToken(): string | null {
   const token = new URLSearchParams(location.hash.slice(1)).get("svc_setup_token");
   if (token !== null) history.replaceState(null, "", location.pathname);
@@ -57,16 +57,16 @@ function takeSetupToken(): string | null {
 }
 
 const place = document.getElementById("root");
-if (place === null) throw new Error("The page has no element for the dashboard");
+if (place === null) throw new Error("The page has no #root element");
 
-// The page has the frame, and its scripts have the overview: both are drawn at once, rather than one after the other.
+// Wait for the overview so that frame and content are drawn in one pass.
 if (firstView?.name === "overview") await isComing;
 
 createRoot(place).render(
   <StrictMode>
     <SynclineProvider client={client}>
       <Dashboard />
-      <Notes />
+      <Toasts />
     </SynclineProvider>
   </StrictMode>,
 );

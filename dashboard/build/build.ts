@@ -1,6 +1,6 @@
 /**
- * Builds the dashboard from `dashboard/app`. The result stands in the repository, so that nothing has to be built before
- * the first start; a test checks that it is up to date.
+ * Builds the dashboard from `dashboard/app`. The output is committed, so a server starts without a build step; a test checks
+ * that it is current.
  */
 import { build, type BuildResult, type Metafile, type Plugin, stop } from "esbuild";
 import { resolve } from "node:path";
@@ -11,13 +11,13 @@ import project from "../../deno.json" with { type: "json" };
 
 const dashboard = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-/** Where in the page the links to what is fetched at once stand. */
-const PRELOADS = "<!-- What is fetched at once -->";
+/** Placeholder of the preload links in index.html. */
+const PRELOADS = "<!-- Preloads -->";
 
-/** And where the frame stands until the scripts draw it. */
-const FRAME = "<!-- The frame -->";
+/** Placeholder of the static frame in index.html. */
+const FRAME = "<!-- Frame -->";
 
-/** Packages of the pages; what they need comes with them. */
+/** Packages that the dashboard imports; their dependencies are installed with them. */
 const PACKAGES = [
   "@codemirror/autocomplete",
   "@codemirror/commands",
@@ -34,7 +34,7 @@ const PACKAGES = [
   "react-dom",
 ] as const;
 
-/** The built files, by their path below `dashboard/public/built`. Chunks have the hash of their contents in their names. */
+/** Returns the built files by path below `dashboard/public/built`. Chunk names contain a content hash. */
 export async function buildDashboard(): Promise<Map<string, string>> {
   try {
     await install();
@@ -49,7 +49,7 @@ export async function buildDashboard(): Promise<Map<string, string>> {
       jsx: "automatic",
       minify: true,
       charset: "utf8",
-      // Licences stand beside the code they are of.
+      // Licence comments of the bundled packages.
       legalComments: "eof",
       chunkNames: "chunks/[name]-[hash]",
       write: false,
@@ -70,10 +70,10 @@ export async function buildDashboard(): Promise<Map<string, string>> {
   }
 }
 
-/** Has everything that is loaded later import what the first view is made of, which comes as one file then. */
+/** Makes every lazily loaded module import `first_view.ts`, so that the shared modules form one chunk. */
 function firstViewTogether(): Plugin {
   return {
-    name: "first view together",
+    name: "first-view-chunk",
     setup({ onResolve, onLoad }) {
       const later = new Set<string>();
       onResolve({ filter: /^\.{1,2}\// }, ({ kind, path, resolveDir }) => {
@@ -89,10 +89,10 @@ function firstViewTogether(): Plugin {
   };
 }
 
-/** Where the packages lie while the dashboard is built. Always the same place: the names of chunks depend on it. */
+/** Temporary package folder. The path is fixed because chunk hashes depend on it. */
 const packages = dashboard(".packages/");
 
-/** Lays the packages out as bundlers look for them, in the versions of the lock file. */
+/** Installs the packages into a `node_modules` folder, in the versions of the lock file. */
 async function install(): Promise<void> {
   await Deno.mkdir(packages, { recursive: true });
   const imports = Object.fromEntries(PACKAGES.map((name) => [name, project.imports[name]]));
@@ -104,7 +104,7 @@ async function install(): Promise<void> {
     stdout: "null",
   }).output();
   if (!success) {
-    throw new Error(`The packages cannot be laid out: ${new TextDecoder().decode(stderr).trim()}`);
+    throw new Error(`Cannot install packages: ${new TextDecoder().decode(stderr).trim()}`);
   }
 }
 
@@ -113,13 +113,13 @@ type Built = BuildResult<{ write: false; metafile: true }>;
 async function files({ outputFiles, metafile }: Built): Promise<Map<string, string>> {
   const texts = new Map(outputFiles.map(({ path, text }) => [path.replace(/^\/built\//, ""), text]));
   const first = firstView(metafile);
-  // Browsers compile all of it while it arrives, rather than each function when it is first called.
+  // Makes browsers compile the script while it streams in, instead of lazily per function.
   for (const path of first) texts.set(path, `//# allFunctionsCalledOnLoad\n${texts.get(path)}`);
   texts.set("index.html", await page(first));
   return new Map([...texts].toSorted(([a], [b]) => a < b ? -1 : 1));
 }
 
-/** The scripts that the first view needs: the page's own, the overview, and what these import at once. */
+/** Scripts needed by the first view: the entry point, the overview and their static imports. */
 function firstView({ outputs }: Metafile): ReadonlySet<string> {
   const paths = Object.keys(outputs);
   const overview = paths.find((path) => /\/overview-[^/]*\.js$/.test(path));
@@ -132,7 +132,7 @@ function firstView({ outputs }: Metafile): ReadonlySet<string> {
   return new Set([...found].map((path = "") => path.replace(/^.*\/built\//, "")));
 }
 
-/** The page, which tells the browser at once what it will ask for. */
+/** Returns index.html with preload links and the static frame. */
 async function page(first: ReadonlySet<string>): Promise<string> {
   const links = [...first].filter((path) => path !== "app.js").toSorted()
     .map((path) => `<link rel="modulepreload" href="./built/${path}">`);
@@ -140,7 +140,7 @@ async function page(first: ReadonlySet<string>): Promise<string> {
   return text.replace(PRELOADS, links.join("\n    ")).replace(FRAME, frame());
 }
 
-/** The frame as `shell.tsx` draws it: seen at once, and gone when that takes its place. */
+/** The static frame, identical to what `shell.tsx` renders, which replaces it. */
 function frame(): string {
   const icon = (name: IconName) =>
     `<svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.4"` +

@@ -1,18 +1,18 @@
-// Where links from mails lead when the app has no page for them. Nothing is sent before a person has clicked: programs
-// that open links in mails to look at them use nothing up.
+// Handles links from mails if the app has no page for them. Nothing is sent before the user clicks, so that link scanners
+// of mail programs do not use up the token.
 
 import { beginFlow } from "./flow.js";
 
 const element = (id) => document.getElementById(id);
 
-// The token leaves the address bar at once: it is of no use in the history, and must not be copied with the address.
+// Remove the token from the address bar, so that it is neither kept in the history nor copied.
 const [kind, token] = [...new URLSearchParams(location.hash.slice(1))][0] ?? [];
 history.replaceState(null, "", location.pathname);
 
 const pages = {
   svc_verify_token: {
     title: "Confirm your email address",
-    text: "One click and the address is yours.",
+    text: "Click to confirm your email address.",
     button: "Confirm address",
     fields: [],
     path: "/api/auth/verify-email/confirm",
@@ -20,12 +20,12 @@ const pages = {
   },
   svc_reset_token: {
     title: "Set a new password",
-    text: "All other devices are signed out.",
+    text: "This signs you out on all other devices.",
     button: "Set password",
     fields: ["password"],
     path: "/api/auth/reset/confirm",
     async done({ refreshToken }) {
-      // The session belongs to whoever asked in the app, and this page is not the app.
+      // End the session that the reset created, because this page is not the app.
       await post("/api/auth/signout", { refreshToken });
       show("Your password is set. Go back to the app and sign in.", "done");
     },
@@ -37,7 +37,7 @@ const pages = {
     fields: [],
     path: "/api/auth/magic/verify",
     done({ accessToken, refreshToken, expiresIn, userId }) {
-      // The app gets the tokens as it gets them from any other sign-in that left the page: in the fragment.
+      // Pass the tokens to the app in the fragment, as redirect sign-ins do.
       const fragment = new URLSearchParams({
         svc_access_token: accessToken,
         svc_refresh_token: refreshToken,
@@ -53,7 +53,10 @@ const pages = {
 const page = Object.hasOwn(pages, kind ?? "") ? pages[kind] : null;
 
 if (page === null || !token) {
-  show("This page is opened by a link from a mail. The link may be broken: copy all of it.", "error");
+  show(
+    "Open this page from a link in a mail. If you copied the link, make sure that it is complete.",
+    "error",
+  );
 } else {
   document.title = page.title;
   element("title").textContent = page.title;

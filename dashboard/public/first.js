@@ -1,36 +1,36 @@
-// Before anything is drawn: light or dark as it was chosen here, whether somebody is signed in, whom the frame is for, and
-// what the overview shows is asked for, so that it is there when the scripts are.
+// Runs before the first paint: applies the stored theme, shows the static frame to signed-in administrators, and prefetches
+// the overview's data while the scripts load.
 const FRESH_MS = 30_000;
-const ASKED = ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "_admin/data:sizes"];
+const PREFETCHED = ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "_admin/data:sizes"];
 
 const { dataset } = document.documentElement;
 const theme = localStorage.getItem("syncline.theme");
 if (theme === "light" || theme === "dark") dataset.theme = theme;
-const kept = localStorage.getItem("syncline.admin");
-if (kept !== null) dataset.admin = "true";
-// The frame comes first.
-if (kept !== null && /^#?\/?(overview)?(\?.*)?$/.test(location.hash)) setTimeout(askEarly, 0, kept);
+const stored = localStorage.getItem("syncline.admin");
+if (stored !== null) dataset.admin = "true";
+// Paint the frame first.
+if (stored !== null && /^#?\/?(overview)?(\?.*)?$/.test(location.hash)) setTimeout(prefetch, 0, stored);
 
-/** Answers by path, which `app/ui/use_request.ts` takes. Whatever goes wrong here is asked for again there. */
-function askEarly(kept) {
+/** Prefetches responses for `app/ui/use_request.ts`, which repeats failed requests. */
+function prefetch(stored) {
   try {
-    const { accessToken, expiresAt } = JSON.parse(kept);
+    const { accessToken, expiresAt } = JSON.parse(stored);
     if (expiresAt - Date.now() < FRESH_MS) return;
-    globalThis.synclineEarly = new Map(ASKED.map((path) => [path, answerOf(path, accessToken)]));
+    globalThis.synclinePrefetched = new Map(PREFETCHED.map((path) => [path, load(path, accessToken)]));
   } catch {
-    // What is kept is no session.
+    // The stored value is not a session.
   }
 }
 
-function answerOf(path, token) {
-  const entry = { at: performance.now(), value: undefined, arrives: undefined };
+function load(path, token) {
+  const entry = { at: performance.now(), value: undefined, response: undefined };
   const headers = { Authorization: `Bearer ${token}` };
   const asked = path.startsWith("/") ? fetch(path, { headers }) : fetch("/api/action", {
     method: "POST",
     headers: { ...headers, "Content-Type": "application/json" },
     body: JSON.stringify({ path, args: {} }),
   });
-  entry.arrives = asked.then(async (response) => {
+  entry.response = asked.then(async (response) => {
     if (!response.ok) return undefined;
     const answer = await response.json();
     return entry.value = path.startsWith("/") ? answer : answer.value;

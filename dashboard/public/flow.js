@@ -1,10 +1,10 @@
-// Sign-ins that this browser began, noted as the client notes them (mod/client/accounts/flows.ts): it takes tokens from
-// an address only beside the state of one.
+// States of sign-ins started in this browser, in the format of the client (mod/client/accounts/flows.ts). Tokens in an
+// address are accepted only with such a state.
 
 const PREFIX = "syncline-flow ";
 const LIFE_MS = 60_000;
 
-/** Notes that a sign-in begins. Returns its state. */
+/** Stores and returns a new state. */
 export function beginFlow() {
   const state = Array.from(
     crypto.getRandomValues(new Uint8Array(16)),
@@ -14,7 +14,7 @@ export function beginFlow() {
   return state.join("");
 }
 
-/** Returns whether this browser began the sign-in with this state, and forgets it. */
+/** Consumes a state. Returns whether this browser had stored it. */
 export function takeFlow(state) {
   const until = localStorage.getItem(PREFIX + state);
   localStorage.removeItem(PREFIX + state);

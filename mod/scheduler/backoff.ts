@@ -1,18 +1,18 @@
-/** Pauses after what the server could not do, such as writing to a full disk: each longer than the one before. */
+/** Growing delays after server failures such as a full disk. */
 import { schedulerLimits } from "../functions/limits.ts";
 
 export class Backoff {
   #failures = 0;
-  /** Nothing is tried before this time. */
+  /** Earliest time of the next attempt. */
   #until = -Infinity;
 
-  /** When something may be tried again. */
+  /** Earliest time of the next attempt. */
   get until(): number {
     return this.#until;
   }
 
   failed(now: number): void {
-    // Failures that come together are one.
+    // Simultaneous failures count once.
     if (now < this.#until) return;
     const { retryMs, retryMsMax } = schedulerLimits;
     this.#until = now + Math.min(retryMsMax, retryMs * 2 ** this.#failures++);

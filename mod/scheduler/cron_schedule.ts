@@ -1,4 +1,4 @@
-/** When a cron runs: every so often, or at the times of a cron expression in UTC. */
+/** Schedules of cron jobs: an interval, or a cron expression in UTC. */
 import { z } from "zod";
 import { nextCronTime } from "../kit/cron_expression.ts";
 
@@ -9,14 +9,14 @@ export const cronScheduleSchema = z.union([
 
 export type CronSchedule = z.output<typeof cronScheduleSchema>;
 
-/** The first run of a new cron: an interval begins at once. `null`: there will be none. */
+/** Returns the first run of a new cron job; intervals start immediately. `null` if there is none. */
 export function firstRun(schedule: CronSchedule, now: number): number | null {
   return schedule.kind === "interval" ? now : nextCronTime(schedule.expression, now);
 }
 
 /**
- * The run after the one that was due at `dueAt`, later than `now`: of those missed in between none is made up for.
- * Intervals keep their beat.
+ * Returns the run after the one due at `dueAt`, later than `now`. Missed runs in between are skipped. Intervals stay aligned
+ * to their start.
  */
 export function nextRun(
   schedule: CronSchedule,

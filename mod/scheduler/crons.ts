@@ -1,4 +1,4 @@
-/** The crons in main: which there are, and when each runs next. */
+/** Cron jobs in the main process, with their next runs. */
 import type { Log } from "../kit/log.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -8,7 +8,7 @@ import type { SystemCalls } from "../functions/system_calls.ts";
 import { system } from "./system.ts";
 import type { JobKind } from "./tables.ts";
 
-/** A function to be run again and again. */
+/** A declared cron job. */
 export interface Cron {
   readonly name: string;
   readonly schedule: CronSchedule;
@@ -22,7 +22,7 @@ export interface CronsOptions {
   readonly calls: SystemCalls;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when the crons have to be looked at again at another time than before. */
+  /** Called when the next due time may have changed. */
   readonly onChange: () => void;
 }
 
@@ -36,7 +36,7 @@ interface Row {
 export class Crons {
   readonly #options: CronsOptions;
   readonly #backoff = new Backoff();
-  /** By whose they are, then by name; replaced with each declaration. */
+  /** By owner, then by name; replaced by each declaration. */
   readonly #rows: Record<"app" | "service", ReadonlyMap<string, Row>> = {
     app: new Map(),
     service: new Map(),
@@ -46,7 +46,7 @@ export class Crons {
     this.#options = options;
   }
 
-  /** When the next cron is due; `null` when there is none. */
+  /** Time of the next due run; `null` if there is none. */
   get wakeAt(): number | null {
     let earliest: number | null = null;
     for (const [, row] of this.#all()) {
@@ -55,7 +55,7 @@ export class Crons {
     return earliest === null ? null : Math.max(earliest, this.#backoff.until);
   }
 
-  /** Makes the crons of the app, or of the service, these. Throws when that cannot be written down. */
+  /** Replaces the cron jobs of the app or of the service. Throws if they cannot be stored. */
   async declare(of: "app" | "service", crons: readonly Cron[]): Promise<void> {
     const { calls, clock } = this.#options;
     const now = clock.now();
@@ -76,7 +76,7 @@ export class Crons {
     this.#options.onChange();
   }
 
-  /** Starts the runs that are due. */
+  /** Starts due runs. */
   work(): void {
     const now = this.#options.clock.now();
     if (now < this.#backoff.until) return;
@@ -91,12 +91,12 @@ export class Crons {
     try {
       const dueAt = row.nextRun;
       const next = nextRun(row.schedule, { dueAt, now }) ?? Number.MAX_SAFE_INTEGER;
-      // A cron that is not there any more was declared away meanwhile.
+      // The cron job may have been removed by a declaration in the meantime.
       row.nextRun = await calls.mutate(system.crons.start, { name, dueAt, nextRun: next }) ?? Infinity;
       this.#backoff.succeeded();
     } catch (error) {
       this.#backoff.failed(clock.now());
-      log("warn", "A cron could not be started", { name, error });
+      log("warn", "Cannot start cron job", { name, error });
     }
     row.starting = false;
     onChange();

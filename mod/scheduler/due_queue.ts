@@ -1,23 +1,23 @@
-/** The waiting jobs that main knows, in the order in which they are due, in bounded memory. */
+/** Bounded queue of the pending jobs due first. */
 import type { PendingJob } from "./isolate_functions/jobs.ts";
 
 export type { PendingJob };
 
-/** A place in the order of jobs: by time, then by creation. */
-type Place = Pick<PendingJob, "scheduledTime" | "creationTime">;
+/** Position in the order of jobs: by time, then by creation. */
+type Position = Pick<PendingJob, "scheduledTime" | "creationTime">;
 
-const NOTHING_KNOWN: Place = { scheduledTime: -Infinity, creationTime: -Infinity };
+const NOTHING_LOADED: Position = { scheduledTime: -Infinity, creationTime: -Infinity };
 
 export class DueQueue {
   readonly #jobsMax: number;
-  /** The job due first stands last. */
+  /** Sorted descending: the job due first is last. */
   readonly #jobs: PendingJob[] = [];
   readonly #byId = new Map<string, PendingJob>();
   /**
-   * Jobs up to this place are all here; behind it there may be others in the database. `null`: all are here. Moves back
-   * when there is no room, and on when jobs are loaded.
+   * All jobs up to this position are in memory; later ones may be in the database only. `null`: all are in memory. Moves back
+   * when jobs are evicted and forward when jobs are loaded.
    */
-  #horizon: Place | null = NOTHING_KNOWN;
+  #horizon: Position | null = NOTHING_LOADED;
 
   constructor(options: { readonly jobsMax: number }) {
     this.#jobsMax = options.jobsMax;
@@ -27,32 +27,32 @@ export class DueQueue {
     return this.#jobs.length;
   }
 
-  /** The job due next of those that are known. */
+  /** The job due first of those in memory. */
   get next(): PendingJob | null {
     return this.#jobs.at(-1) ?? null;
   }
 
-  /** When it is due; `null` when none is known. */
+  /** Its due time; `null` if the queue is empty. */
   get nextDueAt(): number | null {
     return this.next?.scheduledTime ?? null;
   }
 
-  /** Whether the next job is not known because it has to be looked up. */
+  /** Whether the next job must be loaded from the database. */
   get incomplete(): boolean {
     return this.#jobs.length === 0 && this.#horizon !== null;
   }
 
-  /** Adds a job that began to wait. */
+  /** Adds a job that became pending. */
   add(job: PendingJob): void {
     if (this.#byId.has(job.id) || (this.#horizon !== null && compare(job, this.#horizon) > 0)) return;
     this.#jobs.splice(this.#position(job), 0, job);
     this.#byId.set(job.id, job);
     if (this.#jobs.length <= this.#jobsMax) return;
     this.#dropLast();
-    this.#horizon = this.#jobs[0] ?? NOTHING_KNOWN;
+    this.#horizon = this.#jobs[0] ?? NOTHING_LOADED;
   }
 
-  /** Takes out a job that no longer waits. */
+  /** Removes a job that is no longer pending. */
   remove(id: string): void {
     const job = this.#byId.get(id);
     if (job === undefined) return;
@@ -69,23 +69,23 @@ export class DueQueue {
     return job;
   }
 
-  /** Forgets everything: what there is has to be looked up. */
+  /** Drops everything; jobs must be loaded again. */
   clear(): void {
     this.#jobs.length = 0;
     this.#byId.clear();
-    this.#horizon = NOTHING_KNOWN;
+    this.#horizon = NOTHING_LOADED;
   }
 
-  /** To be called before jobs are looked up: what begins to wait meanwhile may be missing there, so it is kept here. */
+  /** Call before loading: jobs added during the load are kept, because the load may miss them. */
   beginLoad(): void {
     this.#horizon = null;
   }
 
-  /** Takes in what was looked up: the first waiting jobs in order; `more` says that there are others behind them. */
+  /** Adds loaded jobs, the first pending ones in order. `more`: whether the database has further jobs. */
   loaded(jobs: readonly PendingJob[], { more }: { readonly more: boolean }): void {
     for (const job of jobs) this.add(job);
     if (!more) return;
-    const last = jobs.at(-1) ?? NOTHING_KNOWN;
+    const last = jobs.at(-1) ?? NOTHING_LOADED;
     if (this.#horizon !== null && compare(this.#horizon, last) < 0) return;
     this.#horizon = last;
     for (let first = this.#jobs[0]; first !== undefined && compare(first, last) > 0; first = this.#jobs[0]) {
@@ -98,8 +98,8 @@ export class DueQueue {
     if (job !== undefined) this.#byId.delete(job.id);
   }
 
-  /** Where a job stands, or would stand. */
-  #position(job: Place): number {
+  /** Index at which a job is or would be. */
+  #position(job: Position): number {
     let low = 0;
     let high = this.#jobs.length;
     while (low < high) {
@@ -112,6 +112,6 @@ export class DueQueue {
   }
 }
 
-function compare(a: Place, b: Place): number {
+function compare(a: Position, b: Position): number {
   return a.scheduledTime - b.scheduledTime || a.creationTime - b.creationTime;
 }

@@ -1,4 +1,4 @@
-/** Runs one job from its first step to its last, whatever fails on the way. */
+/** Runs one job and records its result, retrying on server failures. */
 import type { Log } from "../kit/log.ts";
 import { anonymous } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
@@ -10,12 +10,12 @@ import type { RunResult } from "./isolate_functions/jobs.ts";
 import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 
-/** All that is scheduled stands in one line, beside the callers. */
+/** Caller identity of scheduled functions: they share one fair queue slot. */
 export const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
 
 /**
- * `again`: nothing has happened and the job still waits; the server could not run it now. `at`: it waits for that time,
- * because too many of its kin do.
+ * `again`: nothing has happened and the job is still pending, because the server cannot run it now. `at`: the job was deferred
+ * to that time.
  */
 export type JobEnd = "done" | "again" | { readonly at: number };
 
@@ -23,11 +23,11 @@ export interface JobRunnerOptions {
   readonly port: SchedulerPort;
   readonly calls: SystemCalls;
   readonly log: Log;
-  /** Whether actions may begin here: somebody else may run what is scheduled by now. */
+  /** Whether this server may start actions; another one may have taken over. */
   readonly mayAct: () => boolean;
-  /** Told how long a mutation kept the writer, in milliseconds. */
+  /** Called with the time a mutation occupied the writer, in milliseconds. */
   readonly onMutation: (name: string, ms: number) => void;
-  /** Resolves after a pause, to `false` when the scheduler closes: then nothing more is tried. */
+  /** Resolves after a delay, or with `false` when the scheduler closes. */
   readonly pause: () => Promise<boolean>;
 }
 
@@ -38,12 +38,12 @@ export class JobRunner {
     this.#options = options;
   }
 
-  /** Runs a job of the kind it was scheduled as. Never rejects. */
+  /** Runs a job as the kind it was scheduled as. Never rejects. */
   async run(job: PendingJob, kind: JobKind): Promise<JobEnd> {
     try {
       return kind === "mutation" ? await this.#runMutation(job) : await this.#runAction(job);
     } catch (error) {
-      this.#options.log("error", "A scheduled function could not be run", { name: job.name, error });
+      this.#options.log("error", "Cannot run scheduled function", { name: job.name, error });
       return "again";
     }
   }
@@ -58,18 +58,18 @@ export class JobRunner {
       });
       if (putOffTo !== undefined) return { at: putOffTo };
       if (state !== null) onMutation(name, ms);
-      if (state?.kind === "failed") this.#tellFailure(name, state.error, stack);
+      if (state?.kind === "failed") this.#logFailure(name, state.error, stack);
       return "done";
     } catch (error) {
       if (!(error instanceof SystemCallError)) throw error;
       if (error.retryable) {
-        log("warn", "A scheduled mutation could not be run now", { name, reason: error.reason });
+        log("warn", "Cannot run scheduled mutation yet", { name, reason: error.reason });
         return "again";
       }
       onMutation(name, functionLimits.mutationTimeoutMs);
-      // It ran over its time, or ended the writer: all of it was undone, its own end included.
-      this.#tellFailure(name, error.reason);
-      await this.#note(() => calls.mutate(system.jobs.fail, { id, error: error.reason }));
+      // A timeout or a lost writer rolled everything back, including the result.
+      this.#logFailure(name, error.reason);
+      await this.#record(() => calls.mutate(system.jobs.fail, { id, error: error.reason }));
       return "done";
     }
   }
@@ -86,7 +86,7 @@ export class JobRunner {
     if (begun === null) return "done";
     if (typeof begun === "number") return { at: begun };
     if (!mayAct()) {
-      await this.#note(() => calls.mutate(system.jobs.putBack, { id }));
+      await this.#record(() => calls.mutate(system.jobs.putBack, { id }));
       return "again";
     }
     const origin = isSystemPath(begun.name) ? "system" : "server";
@@ -99,30 +99,30 @@ export class JobRunner {
       lineage: begun.lineage,
     });
     if (!outcome.ok && outcome.error.retryable) {
-      await this.#note(() => calls.mutate(system.jobs.putBack, { id }));
+      await this.#record(() => calls.mutate(system.jobs.putBack, { id }));
       return "again";
     }
-    if (!outcome.ok) this.#tellFailure(name, outcome.error.message);
+    if (!outcome.ok) this.#logFailure(name, outcome.error.message);
     const error = outcome.ok ? null : outcome.error.message;
-    await this.#note(() => calls.mutate(system.jobs.finish, { id, error }));
+    await this.#record(() => calls.mutate(system.jobs.finish, { id, error }));
     return "done";
   }
 
-  /** Writes down what has happened, however often it takes; after a crash, the next start finds it half done and ends it. */
-  async #note(write: () => Promise<unknown>): Promise<void> {
+  /** Retries until a result is recorded. After a crash, the next start marks the job as interrupted. */
+  async #record(write: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
         await write();
         return;
       } catch (error) {
-        this.#options.log("warn", "The end of a scheduled function could not be written down", { error });
+        this.#options.log("warn", "Cannot record the result of a scheduled function", { error });
         if (!await this.#options.pause()) return;
       }
     }
   }
 
-  #tellFailure(name: string, error: string, stack?: string): void {
-    this.#options.log("warn", "A scheduled function failed", {
+  #logFailure(name: string, error: string, stack?: string): void {
+    this.#options.log("warn", "Scheduled function failed", {
       name,
       error,
       ...(stack !== undefined && { stack }),
@@ -130,7 +130,7 @@ export class JobRunner {
   }
 }
 
-/** How the scheduled function itself ended: the service's own run, in which it is nested, succeeds when it fails. */
+/** Outcome of the scheduled function itself: the surrounding system function succeeds even if the job fails. */
 function jobOutcome(outcome: Outcome): Outcome {
   if (!outcome.ok) return outcome;
   const { state, stack } = JSON.parse(outcome.value) as RunResult;

@@ -1,7 +1,7 @@
-/** Scheduled functions and crons: what the server wires up. */
+/** Scheduled functions and cron jobs, as the server wires them. */
 export type { CronSchedule } from "./cron_schedule.ts";
 export type { Cron } from "./crons.ts";
-export { cleaningActions, cleaningCron } from "./cleaning.ts";
+export { cleanupActions, cleanupCron } from "./cleanup.ts";
 export { SCHEDULED } from "./job_runner.ts";
 export { Scheduler, type SchedulerOptions } from "./scheduler.ts";
 export type { SchedulerPort } from "./system.ts";

@@ -1,6 +1,6 @@
 /**
- * The scheduler in main: one timer for whatever is due next. It learns of jobs from the commits and by looking them up at
- * the start; what it knows may be old, because each step of a job checks its state in the database.
+ * The scheduler in the main process, driven by one timer for the next due work. It learns about jobs from commits and by
+ * loading them at startup. Its view may be stale, because every step of a job checks the state in the database.
  */
 import type { CommitEntry } from "../engine/types.ts";
 import type { Log } from "../kit/log.ts";
@@ -9,82 +9,83 @@ import { Backoff } from "./backoff.ts";
 import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
-import { GrowthLog } from "./growth_log.ts";
+import { DeferralLog } from "./deferral_log.ts";
 import { JobRunner } from "./job_runner.ts";
-import { Lane, type LaneOptions } from "./lane.ts";
+import { JobQueue, type JobQueueOptions } from "./job_queue.ts";
 import { SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 import type { JobKind, SchedulerDoc } from "./tables.ts";
-import { WriterShare } from "./writer_share.ts";
+import { MutationConcurrency } from "./mutation_concurrency.ts";
 
 export interface SchedulerOptions {
   readonly port: SchedulerPort;
-  /** The crons of the app's code as it is loaded now. */
+  /** Returns the cron jobs of the loaded app code. */
   readonly appCrons: () => readonly Cron[];
-  /** The service's own crons; their names begin with `svc-`. */
+  /** The service's own cron jobs; their names start with `svc-`. */
   readonly serviceCrons?: readonly Cron[];
   readonly log: Log;
   readonly clock?: Clock;
-  /** Longest wait without a look at the clock, in milliseconds; `Infinity` for one that nobody sets. */
-  readonly lookMs?: number;
-  /** Waiting jobs of one kind that are kept in memory; the limit unless a test wants fewer. */
+  /** Maximum time between two checks of the clock, in milliseconds; `Infinity` for clocks that are never set. */
+  readonly clockCheckMs?: number;
+  /** Maximum number of pending jobs of one kind in memory. Tests lower it. */
   readonly jobsKnownMax?: number;
-  /** Where somebody else runs what is scheduled from some moment on; without it actions may run on until the server has ended. */
+  /** Set if another server may take over. Otherwise actions may run until the server stops. */
   readonly actions?: ScheduledActions | undefined;
 }
 
-/** The actions of a server that is not the only one which may run what is scheduled. */
+/** Control over actions on a server that can hand over to another. */
 export interface ScheduledActions {
-  /** Whether nobody else may run them yet. */
+  /** Whether this server may still start actions. */
   readonly mayBegin: () => boolean;
-  /** Ends those that run, at once. Resolves when nothing of them can go on. */
+  /** Aborts running actions. Resolves when none of them can continue. */
   readonly end: () => Promise<void>;
 }
 
 export class Scheduler implements AsyncDisposable {
   readonly #options: SchedulerOptions;
   readonly #clock: Clock;
-  readonly #lookMs: number;
+  readonly #clockCheckMs: number;
   readonly #calls: SystemCalls;
-  readonly #lanes: Readonly<Record<JobKind, Lane>>;
+  readonly #queues: Readonly<Record<JobKind, JobQueue>>;
   readonly #crons: Crons;
   readonly #serviceCrons: Map<string, Cron>;
-  readonly #share = new WriterShare();
-  readonly #growth: GrowthLog;
-  /** `closed` ends all; before `open` nothing is run, because actions of the server's last life may seem to be running. */
+  readonly #concurrency = new MutationConcurrency();
+  readonly #deferralLog: DeferralLog;
+  /** Nothing runs before `open`, because actions interrupted by the previous stop are still marked as running. */
   #state: "new" | "open" | "closed" = "new";
-  /** Whether actions are somebody else's by now, for good. */
-  #gaveActions = false;
-  /** The timer, and when it rings. */
-  #waiting: { readonly at: number; readonly timer: Timer } | null = null;
+  /** Whether actions were handed over permanently. */
+  #actionsHandedOver = false;
+  /** The timer and its time. */
+  #timer: { readonly at: number; readonly timer: Timer } | null = null;
   #wakePlanned = false;
-  /** Declarations of crons, one after another. */
+  /** Serializes declarations of cron jobs. */
   #declaring: Promise<void> = Promise.resolve();
-  /** Resolves when the start has succeeded, or failed once. */
-  readonly #tried = Promise.withResolvers<void>();
-  /** Ends pauses at once; called by the end of the scheduler. */
+  /** Resolves when startup has succeeded or failed once. */
+  readonly #attempted = Promise.withResolvers<void>();
+  /** Callbacks that end delays when the scheduler closes. */
   readonly #endPauses = new Set<() => void>();
 
   constructor(options: SchedulerOptions) {
     const { port, log, clock = systemClock } = options;
-    const { lookMs = schedulerLimits.clockLookMs, jobsKnownMax = schedulerLimits.jobsKnownMax } = options;
+    const { clockCheckMs = schedulerLimits.clockLookMs, jobsKnownMax = schedulerLimits.jobsKnownMax } =
+      options;
     this.#options = options;
     this.#clock = clock;
-    this.#lookMs = lookMs;
+    this.#clockCheckMs = clockCheckMs;
     this.#calls = new SystemCalls(port);
-    this.#growth = new GrowthLog(log, () => clock.now());
+    this.#deferralLog = new DeferralLog(log, () => clock.now());
     this.#serviceCrons = new Map(options.serviceCrons?.map((cron) => [cron.name, cron]));
     const onChange = () => this.#wakeSoon();
     const runner = new JobRunner({
       port,
       calls: this.#calls,
       log,
-      mayAct: () => !this.#gaveActions && (options.actions?.mayBegin() ?? true),
-      onMutation: (name, ms) => this.#share.took(name, ms),
+      mayAct: () => !this.#actionsHandedOver && (options.actions?.mayBegin() ?? true),
+      onMutation: (name, ms) => this.#concurrency.record(name, ms),
       pause: () => this.#pause(schedulerLimits.retryMs),
     });
-    const lane = (kind: JobKind, admits: LaneOptions["admits"]) =>
-      new Lane({
+    const lane = (kind: JobKind, admits: JobQueueOptions["admits"]) =>
+      new JobQueue({
         clock,
         log,
         jobsKnownMax,
@@ -93,24 +94,23 @@ export class Scheduler implements AsyncDisposable {
         admits,
         onChange,
       });
-    this.#lanes = {
-      mutation: lane("mutation", (name, running) => this.#share.admits(name, running)),
+    this.#queues = {
+      mutation: lane("mutation", (name, running) => this.#concurrency.admits(name, running)),
       action: lane("action", (_name, running) => running.length < schedulerLimits.actionsAtOnceMax),
     };
     this.#crons = new Crons({ calls: this.#calls, clock, log, onChange });
   }
 
   /**
-   * Ends what the server's last life left half done, declares the crons and begins to run what is due. When that cannot be
-   * written down it is tried again, without an end, but this resolves after the first try: a server whose disk is full
-   * still answers.
+   * Marks interrupted actions, declares the cron jobs and starts running due jobs. Failures are retried indefinitely, but this
+   * resolves after the first attempt, so that a server with a full disk still starts.
    */
   async start(): Promise<void> {
-    void this.#begin().then(() => this.#tried.resolve());
-    await this.#tried.promise;
+    void this.#open().then(() => this.#attempted.resolve());
+    await this.#attempted.promise;
   }
 
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Call with each group of commits, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     let changed = false;
     for (const { changes } of entries) {
@@ -123,46 +123,46 @@ export class Scheduler implements AsyncDisposable {
     if (changed) this.#wakeSoon();
   }
 
-  /** To be called after new code was loaded, or when commits may have been missed. */
+  /** Call after new code was loaded, or if commits may have been missed. */
   reload(): void {
-    for (const lane of Object.values(this.#lanes)) lane.forget();
+    for (const lane of Object.values(this.#queues)) lane.clear();
     this.#wakeSoon();
     if (this.#state === "open") void this.#declareAll();
   }
 
-  /** Adds a cron of the service, or changes it. Resolves when it is written down. */
+  /** Adds or replaces a cron job of the service. Resolves when it is stored. */
   async setServiceCron(cron: Cron): Promise<void> {
     this.#serviceCrons.set(cron.name, cron);
     await this.#declare("service");
   }
 
-  /** Ends a cron of the service. Resolves when it is written down. */
+  /** Removes a cron job of the service. Resolves when it is removed. */
   async removeServiceCron(name: string): Promise<void> {
     this.#serviceCrons.delete(name);
     await this.#declare("service");
   }
 
-  /** Somebody else may run what is scheduled from now on: actions that run are ended at once. */
+  /** Hands actions over to another server: aborts running ones and starts no more. */
   async endActions(): Promise<void> {
     await this.#options.actions?.end();
   }
 
-  /** Starts nothing more and lets what runs end, for a bounded time. */
+  /** Stops starting jobs and waits for running ones, up to a timeout. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state = "closed";
-    this.#waiting?.timer.cancel();
-    this.#waiting = null;
+    this.#timer?.timer.cancel();
+    this.#timer = null;
     for (const end of [...this.#endPauses]) end();
-    const lanes = Object.values(this.#lanes);
+    const lanes = Object.values(this.#queues);
     for (const lane of lanes) lane.close();
     const ended = Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]).then(() => true);
     const { actions } = this.#options;
     const isIdle = await endsWithin(schedulerLimits.closeMs, ended);
     if (actions === undefined) return;
-    this.#gaveActions = true;
-    // Also one that was answered because its time was over, and goes on.
+    this.#actionsHandedOver = true;
+    // Includes actions that timed out but are still running.
     await actions.end();
-    // Their ends are written down here.
+    // Their results are recorded here.
     if (!isIdle) await endsWithin(schedulerLimits.endLateMs, ended);
   }
 
@@ -170,8 +170,8 @@ export class Scheduler implements AsyncDisposable {
     return this.#state === "closed";
   }
 
-  async #begin(): Promise<void> {
-    const interrupted = await this.#insist("Interrupted actions could not be marked", async () => {
+  async #open(): Promise<void> {
+    const interrupted = await this.#retry("Cannot mark interrupted actions", async () => {
       while (await this.#calls.mutate(system.jobs.interrupt, {}));
     });
     if (!interrupted) return;
@@ -184,14 +184,14 @@ export class Scheduler implements AsyncDisposable {
   #apply(id: string, doc: string | null): void {
     const job = doc === null ? null : JSON.parse(doc) as SchedulerDoc<"_scheduled_functions">;
     if (job === null || job.state.kind !== "pending") {
-      for (const lane of Object.values(this.#lanes)) lane.remove(id);
+      for (const lane of Object.values(this.#queues)) lane.remove(id);
       return;
     }
-    this.#growth.see(job);
+    this.#deferralLog.onPending(job);
     const { name, scheduledTime, functionKind } = job;
     const pending: PendingJob = { id: job._id, name, scheduledTime, creationTime: job._creationTime };
-    const lane = this.#lanes[functionKind];
-    // It may be known with another time.
+    const lane = this.#queues[functionKind];
+    // It may be queued with another time.
     lane.remove(id);
     lane.add(pending);
   }
@@ -203,7 +203,7 @@ export class Scheduler implements AsyncDisposable {
 
   #declare(of: "app" | "service"): Promise<void> {
     const declare = async () => {
-      await this.#insist("The crons could not be written down", async () => {
+      await this.#retry("Cannot store cron jobs", async () => {
         const crons = of === "app" ? this.#options.appCrons() : [...this.#serviceCrons.values()];
         await this.#crons.declare(of, crons);
       });
@@ -211,8 +211,8 @@ export class Scheduler implements AsyncDisposable {
     return this.#declaring = this.#declaring.then(declare);
   }
 
-  /** Tries until it succeeds; `false` when the scheduler was closed before. */
-  async #insist(failure: string, attempt: () => Promise<void>): Promise<boolean> {
+  /** Retries until `attempt` succeeds. Returns `false` if the scheduler was closed first. */
+  async #retry(failure: string, attempt: () => Promise<void>): Promise<boolean> {
     const backoff = new Backoff();
     while (!this.#closed) {
       try {
@@ -221,7 +221,7 @@ export class Scheduler implements AsyncDisposable {
       } catch (error) {
         if (this.#closed) break;
         this.#options.log("warn", failure, { error });
-        this.#tried.resolve();
+        this.#attempted.resolve();
         backoff.failed(this.#clock.now());
         await this.#pause(Math.max(0, backoff.until - this.#clock.now()));
       }
@@ -242,7 +242,7 @@ export class Scheduler implements AsyncDisposable {
     });
   }
 
-  /** Looks at everything once this turn's news are all in. */
+  /** Schedules a check after all commits of this tick are applied. */
   #wakeSoon(): void {
     if (this.#state !== "open" || this.#wakePlanned) return;
     this.#wakePlanned = true;
@@ -254,24 +254,24 @@ export class Scheduler implements AsyncDisposable {
 
   #wake(): void {
     if (this.#state !== "open") return;
-    for (const lane of Object.values(this.#lanes)) lane.work();
+    for (const lane of Object.values(this.#queues)) lane.work();
     this.#crons.work();
     this.#setTimer();
   }
 
   #setTimer(): void {
-    const times = [this.#lanes.mutation.wakeAt, this.#lanes.action.wakeAt, this.#crons.wakeAt];
+    const times = [this.#queues.mutation.wakeAt, this.#queues.action.wakeAt, this.#crons.wakeAt];
     const known = times.filter((time) => time !== null);
     const now = this.#clock.now();
-    // Time may be set, and a timer knows nothing of it.
-    const at = Math.max(now, Math.min(now + this.#lookMs, ...known));
+    // Bounded, because a timer does not notice when the clock is set.
+    const at = Math.max(now, Math.min(now + this.#clockCheckMs, ...known));
     if (at === Infinity) return;
-    if (this.#waiting !== null && this.#waiting.at <= at && this.#waiting.at > now) return;
-    this.#waiting?.timer.cancel();
-    this.#waiting = {
+    if (this.#timer !== null && this.#timer.at <= at && this.#timer.at > now) return;
+    this.#timer?.timer.cancel();
+    this.#timer = {
       at,
       timer: this.#clock.after(at - now, () => {
-        this.#waiting = null;
+        this.#timer = null;
         this.#wake();
       }),
     };

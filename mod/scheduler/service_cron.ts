@@ -1,19 +1,19 @@
-/** Crons of the service itself, such as `svc-backup`. */
+/** Cron jobs of the service, such as `svc-backup`. */
 import type { JobKind } from "./tables.ts";
 import type { Cron } from "./crons.ts";
 import type { CronSchedule } from "./cron_schedule.ts";
 
-/** What a cron of the service runs. */
+/** Function run by a service cron job. */
 export interface ServiceTask {
-  /** Path of a function of the service in the isolates, or of an internal action of main (`main_actions.ts`). */
+  /** Path of a system function in the isolates, or of an internal action of the main process (`main_actions.ts`). */
   readonly path: `_${string}`;
   readonly kind: JobKind;
   readonly args?: Record<string, unknown>;
 }
 
 /**
- * A cron of the service, for `Scheduler`. It is a job like those of the app: a mutation runs exactly once, an action at
- * most once; a run missed while the server was down is made up for once.
+ * Creates a cron job of the service for `Scheduler`. It runs like the app's cron jobs: a mutation exactly once, an action at
+ * most once, and one run makes up for runs missed while the server was down.
  *
  * @example
  * ```ts

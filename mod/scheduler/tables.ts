@@ -1,4 +1,4 @@
-/** The tables of the scheduler, and the function builders that know them. */
+/** Tables of the scheduler, and function builders typed with them. */
 import { z } from "zod";
 import {
   createFunctions,
@@ -13,14 +13,13 @@ import {
 } from "../functions/api/service.ts";
 import { cronScheduleSchema } from "./cron_schedule.ts";
 
-/** Instants are milliseconds since the epoch. */
 const instant = z.number();
 
-/** What can be scheduled. */
+/** Kinds of functions that can be scheduled. */
 export const functionKindSchema = z.enum(["mutation", "action"]);
 
 /**
- * A job's life:
+ * States of a job:
  *
  *     pending --mutation's own commit--> success | failed
  *     pending --begin--> inProgress --the action has ended--> success | failed
@@ -35,7 +34,7 @@ const stateSchema = z.union([
 ]);
 
 export const tables = {
-  /** Jobs: functions that are to run, that run, and that have run. App code reads them. */
+  /** Jobs: pending, running and finished scheduled functions. Readable by app code. */
   _scheduled_functions: defineTable({
     /** Path of the function. */
     name: z.string(),
@@ -43,23 +42,23 @@ export const tables = {
     scheduledTime: instant,
     completedTime: instant.optional(),
     state: stateSchema,
-    /** As it was when the job was made; a later edit may have made another kind of it. */
+    /** Kind at the time of scheduling; later edits may have changed the function's kind. */
     functionKind: functionKindSchema,
-    /** Of one that a scheduled function scheduled: where it comes from, and whether too many of its kin waited already. */
+    /** For jobs scheduled by jobs: the chain, and whether it was over the limit. */
     chain: z.strictObject({ root: z.string(), generation: z.number(), putOff: z.literal(true).optional() })
       .optional(),
   }).index("by_due", ["state.kind", "functionKind", "scheduledTime"]).index("by_end", ["completedTime"]),
 
-  /** Crons of the app and of the service. */
+  /** Cron jobs of the app and of the service. */
   _crons: defineTable({
-    /** Unique; the service's begin with `svc-`. */
+    /** Unique; the service's start with `svc-`. */
     name: z.string(),
     schedule: cronScheduleSchema,
     function: z.string(),
     functionKind: functionKindSchema,
     args: z.record(z.string(), z.unknown()),
     nextRun: instant,
-    /** When the newest run was due, and its job. */
+    /** Due time and job of the newest run. */
     lastRun: instant.optional(),
     lastJob: id("_scheduled_functions").optional(),
   }).index("by_name", ["name"]),
@@ -77,7 +76,7 @@ export const { internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 
-/** The builders of what administrators call, and of mutations that see more than the app's do. */
+/** Builders of admin functions, and of mutations with access to system tables. */
 export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

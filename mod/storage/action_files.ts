@@ -1,4 +1,4 @@
-/** What `ctx.storage` of actions asks of main: files in pieces, because their contents do not fit into one message. */
+/** Backs `ctx.storage` in actions. Contents are transferred in chunks, because they do not fit into one message. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
@@ -9,12 +9,12 @@ import { storageLimits } from "./limits.ts";
 import type { BlobIntake, BlobIntakes } from "./uploads/blob_intake.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
 import { isContentType } from "./content_type.ts";
-import type { FileFacts } from "./file_facts.ts";
+import type { FileMetadataCache } from "./file_metadata_cache.ts";
 import { cleanFileName } from "./file_name.ts";
 import type { FileTraffic } from "./file_traffic.ts";
 import { system } from "./system_calls.ts";
 
-/** A file an action is storing. */
+/** A file that an action is storing. */
 interface OpenFile {
   readonly intake: BlobIntake;
   readonly name: string | null;
@@ -25,7 +25,7 @@ interface OpenFile {
 
 export interface ActionFilesOptions {
   readonly calls: SystemCalls;
-  readonly facts: FileFacts;
+  readonly facts: FileMetadataCache;
   readonly store: BlobStore;
   readonly intakes: BlobIntakes;
   readonly traffic: FileTraffic;
@@ -37,9 +37,9 @@ const base64 = z.base64().max(Math.ceil(fileApiLimits.actionChunkBytes / 3) * 4)
 export class ActionFiles implements AsyncDisposable {
   readonly #options: ActionFilesOptions;
   readonly #open = new Map<string, OpenFile>();
-  /** Files that will be open in a moment. */
+  /** Files being opened. */
   #beginning = 0;
-  /** Ends the files of actions that ended before they had finished them. Runs while there are open files. */
+  /** Closes files abandoned by their actions. Runs while files are open. */
   #timer: ReturnType<typeof setInterval> | null = null;
 
   constructor(options: ActionFilesOptions) {
@@ -78,7 +78,7 @@ export class ActionFiles implements AsyncDisposable {
     ]);
   }
 
-  /** Throws away what was not finished. */
+  /** Discards unfinished files. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const upload of [...this.#open.keys()]) await this.#close(upload);
   }
@@ -135,7 +135,7 @@ export class ActionFiles implements AsyncDisposable {
     const file = await this.#options.facts.find(id);
     if (file === null) return null;
     if (start > end || end >= file.size || end - start >= fileApiLimits.actionChunkBytes) {
-      throw new RangeError("The piece does not lie inside the file, or is too long");
+      throw new RangeError("The range is outside the file or too long");
     }
     const stream = await this.#options.store.read(file.blob, { start, end });
     return stream === null ? null : (await new Response(stream).bytes()).toBase64();
@@ -143,7 +143,7 @@ export class ActionFiles implements AsyncDisposable {
 
   #find(upload: string): OpenFile {
     const file = this.#open.get(upload);
-    if (file === undefined) throw new UserError("upload_failed", "Storing the file took too long");
+    if (file === undefined) throw new UserError("upload_failed", "The upload was abandoned for too long");
     return file;
   }
 

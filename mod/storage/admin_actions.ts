@@ -1,10 +1,10 @@
-/** What administrators ask of files that goes through all documents: which name a file, and which files nobody names. */
+/** Admin actions that scan all documents: find references to a file, and find orphaned files. */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
 import { type MainAction, unnotedAdminAction } from "../functions/main_actions.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
 import { storageLimits } from "./limits.ts";
-import type { FileReference, WalkPart, WalkPlace } from "./isolate_functions/references.ts";
+import type { FileReference, ScanBatch, ScanPosition } from "./isolate_functions/references.ts";
 import { system } from "./system_calls.ts";
 
 export interface FileActionsOptions {
@@ -12,16 +12,16 @@ export interface FileActionsOptions {
   readonly now: () => number;
 }
 
-/** What a walk through the documents found. */
-interface Walked<Found> {
+/** Result of scanning all documents. */
+interface ScanResult<Found> {
   readonly found: Found;
-  /** Documents looked at. */
+  /** Number of documents read. */
   readonly read: number;
-  /** Whether there was more to find than is told. */
+  /** Whether there are more results than returned. */
   readonly more: boolean;
 }
 
-/** The actions, by function path. */
+/** The actions by function path. */
 export function fileActions(options: FileActionsOptions): ReadonlyMap<string, MainAction> {
   return new Map([
     [
@@ -44,16 +44,16 @@ export function fileActions(options: FileActionsOptions): ReadonlyMap<string, Ma
 async function referencesTo(
   { calls }: FileActionsOptions,
   fileId: string,
-): Promise<Walked<readonly FileReference[]>> {
+): Promise<ScanResult<readonly FileReference[]>> {
   const found: FileReference[] = [];
   let read = 0;
-  for (let place: WalkPlace | null = null;;) {
-    const part: WalkPart<FileReference> = await calls.query(system.referencesAmong, { place, fileId });
+  for (let place: ScanPosition | null = null;;) {
+    const part: ScanBatch<FileReference> = await calls.query(system.referencesBatch, { place, fileId });
     found.push(...part.found);
     read += part.read;
-    const full = found.length >= storageLimits.referencesToldMax;
+    const full = found.length >= storageLimits.referencesReturnedMax;
     if (part.next === null || full) {
-      const told = found.slice(0, storageLimits.referencesToldMax);
+      const told = found.slice(0, storageLimits.referencesReturnedMax);
       return { found: told, read, more: part.next !== null || told.length < found.length };
     }
     place = part.next;
@@ -61,20 +61,20 @@ async function referencesTo(
 }
 
 /**
- * Files that no document names. Files that came while, or shortly before, the documents were looked at are left out: the
- * document that is to name one may follow its upload.
+ * Returns files without references. Files newer than the start of the scan, minus a safety margin, are skipped, because the
+ * document that will reference a file may be written after its upload.
  */
-async function orphans({ calls, now }: FileActionsOptions): Promise<Walked<readonly string[]>> {
+async function orphans({ calls, now }: FileActionsOptions): Promise<ScanResult<readonly string[]>> {
   const before = now() - storageLimits.orphanAgeMs;
   const named = new Set<string>();
   let read = 0;
-  for (let place: WalkPlace | null = null;;) {
-    const part: WalkPart<FileReference> = await calls.query(system.referencesAmong, { place, fileId: null });
+  for (let place: ScanPosition | null = null;;) {
+    const part: ScanBatch<FileReference> = await calls.query(system.referencesBatch, { place, fileId: null });
     for (const { fileId } of part.found) named.add(fileId);
-    if (named.size > storageLimits.namedFilesMax) {
+    if (named.size > storageLimits.referencedFilesMax) {
       throw new UserError(
         "too_many_files",
-        `Documents name more than ${storageLimits.namedFilesMax} files: orphans are not looked for among so many`,
+        `Documents reference more than ${storageLimits.referencedFilesMax} files, which is too many to search for orphans`,
       );
     }
     read += part.read;
@@ -83,12 +83,12 @@ async function orphans({ calls, now }: FileActionsOptions): Promise<Walked<reado
   }
   const found: string[] = [];
   for (let cursor: string | null = null;;) {
-    const part: { ids: string[]; cursor: string | null } = await calls.query(system.filesAmong, {
+    const part: { ids: string[]; cursor: string | null } = await calls.query(system.filesBatch, {
       cursor,
       before,
     });
     found.push(...part.ids.filter((id) => !named.has(id)));
-    const told = found.slice(0, storageLimits.referencesToldMax);
+    const told = found.slice(0, storageLimits.referencesReturnedMax);
     if (part.cursor === null || told.length < found.length) {
       return { found: told, read, more: told.length < found.length };
     }

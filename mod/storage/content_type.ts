@@ -1,20 +1,20 @@
-/** Content types: what may be stored, and what a browser may show in place (UP8, FR8). */
+/** Content types: which may be stored, and which browsers may display inline (UP8, FR8). */
 import { storageLimits } from "./limits.ts";
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const QUOTED = '"(?:[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\x20-\\x7e])*"';
-/** `type/subtype[; params]`. No two neighbours take the same character, so that every text is tried in one way only. */
+/** `type/subtype[; params]`. Adjacent parts accept disjoint characters, so matching never backtracks. */
 const CONTENT_TYPE = new RegExp(`^${TOKEN}/${TOKEN} *(?:; *(?:${TOKEN}=(?:${TOKEN}|${QUOTED}) *)?)*$`);
 
-/** What is answered for a file of which nothing was said. */
+/** Sent for files stored without a content type. */
 export const defaultContentType = "application/octet-stream";
 
-/** Whether a text is a content type as the contract wants it: printable ASCII of bounded length. */
+/** Whether a string is a valid content type: printable ASCII of bounded length. */
 export function isContentType(text: string): boolean {
   return text.length <= storageLimits.contentTypeCharsMax && CONTENT_TYPE.test(text);
 }
 
-/** Type and subtype, in lower case, without parameters. */
+/** Returns type and subtype in lower case, without parameters. */
 export function essenceOf(contentType: string | null): string {
   return (contentType ?? defaultContentType).split(";", 1).join("").trim().toLowerCase();
 }
@@ -34,7 +34,7 @@ const shown: ReadonlySet<string> = new Set([
   "application/pdf",
 ]);
 
-/** Whether a browser may show files of this type in place. Nothing that can carry a script is among them. */
+/** Whether browsers may display this type inline. No type that can contain scripts is included. */
 export function isShownInline(contentType: string | null): boolean {
   const essence = essenceOf(contentType);
   return shown.has(essence) || essence.startsWith("audio/") || essence.startsWith("video/");

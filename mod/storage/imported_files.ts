@@ -1,4 +1,4 @@
-/** Files that come from elsewhere, with ids that documents refer to by the time they are stored. */
+/** Stores imported files under new IDs that imported documents already refer to. */
 import { createHash, randomBytes } from "node:crypto";
 import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
@@ -11,11 +11,11 @@ export interface ImportedFile {
   readonly contentType: string | null;
   readonly name?: string | null;
   readonly createdBy?: string | null;
-  /** What its contents have to be, in hexadecimal; `null` when that is not known. */
+  /** Expected SHA-256 of the contents in hexadecimal; `null` if unknown. */
   readonly sha256: string | null;
 }
 
-export class ImportedFiles {
+export class ImportedFileStore {
   readonly #calls: SystemCalls;
   readonly #store: BlobStore;
 
@@ -24,7 +24,7 @@ export class ImportedFiles {
     this.#store = store;
   }
 
-  /** Ids of files that are to be stored. */
+  /** Reserves IDs for files that will be stored. */
   async newIds(count: number): Promise<readonly string[]> {
     const ids: string[] = [];
     while (ids.length < count) {
@@ -34,7 +34,7 @@ export class ImportedFiles {
     return ids;
   }
 
-  /** Stores one and gives its size. Throws when its contents are not what they should be; nothing is left then. */
+  /** Stores a file and returns its size. Throws, storing nothing, if the contents do not match `sha256`. */
   async store(file: ImportedFile, contents: AsyncIterable<Uint8Array<ArrayBuffer>>): Promise<number> {
     const blob = randomBytes(16).toString("hex");
     const writer = await this.#store.create(blob);

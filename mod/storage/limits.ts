@@ -1,109 +1,109 @@
-/** The bounds of files. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of file storage. Units are at the end of the names, as in `mod/limits.ts`. */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of stored files; bounds that the contract leaves open are chosen here. */
+/** Limits of stored files, including those the contract leaves open. */
 export const storageLimits = {
-  /** Files whose ids are made at once when files come from elsewhere. */
+  /** IDs reserved at once for imported files. */
   importedAtOnceMax: 1_000,
-  /** Largest upload unless the operator sets another. */
+  /** Default maximum upload size. */
   uploadBytesMax: 100 * MiB,
-  /** An upload URL can be used this long after it was made. */
+  /** Lifetime of an upload URL. */
   uploadUrlMs: 3_600_000,
-  /** A used upload URL is remembered this long, to be told from one that has expired. */
+  /** How long used upload URLs are remembered, to distinguish them from expired ones. */
   usedUploadKeptMs: 86_400_000,
-  /** An upload that sends nothing for this long has failed. */
+  /** An upload fails if it sends no bytes for this long. */
   uploadStallMs: 60_000,
-  /** Uploads under way at once; one more is refused. */
+  /** Maximum number of concurrent uploads. */
   uploadsAtOnceMax: 1_000,
-  /** Memory for the bodies being read, as long as that leaves each three times `uploadBufferBytesMin`. */
+  /** Memory for bodies being read, provided each gets at least three times `uploadBufferBytesMin`. */
   uploadBuffersBytes: 64 * MiB,
-  /** Bytes of a body read at once; twice as many are being written. */
+  /** Read buffer of a body. Twice as many bytes may be waiting for the disk. */
   uploadBufferBytesMax: 256 * KiB,
-  /** The same when many bodies are read at once. */
+  /** Read buffer when many bodies are read at once. */
   uploadBufferBytesMin: 64 * KiB,
-  /** Bytes of a new file after which the disk is told to begin writing, so that little is left to do at its end. */
+  /** Bytes written to a new file between early syncs, which keep the final sync short. */
   earlySyncBytes: 8 * MiB,
-  /** Uploads from one client address: `burst` at once, then `perMinute`. */
+  /** Uploads per client address: `burst` at once, then `perMinute`. */
   uploadsPerClient: { burst: 60, perMinute: 120 },
-  /** Clients whose uploads are counted; the one unused for longest gives way. */
+  /** Client addresses tracked by the rate limit; the least recently used is evicted. */
   rateLimitKeysMax: 50_000,
-  /** Longest file name; the rest is cut off. */
+  /** Maximum length of a file name; longer names are truncated. */
   nameCharsMax: 255,
-  /** Longest content type; a longer one is refused. */
+  /** Maximum length of a content type; longer ones are rejected. */
   contentTypeCharsMax: 255,
-  /** Ranges in one request; with more the header is ignored. */
+  /** Maximum number of ranges per request; with more, the header is ignored. */
   rangesMax: 16,
-  /** How long a browser may keep a file. */
+  /** Cache lifetime of a file in browsers. */
   cacheSeconds: 2_592_000,
-  /** Bytes of a file sent to a bucket at once; S3 takes no smaller parts. */
+  /** Part size of multipart uploads; the minimum of S3. */
   s3PartBytes: 5 * MiB,
-  /** Where several servers write to a bucket one after the other, an upload that was begun so long ago and has not ended is ended. */
+  /** Age at which unfinished multipart uploads are aborted in a bucket used by several servers in turn. */
   s3UnfinishedKeepMs: 86_400_000,
-  /** Files up to this size are kept in memory once they were read. */
+  /** Maximum size of files cached in memory. */
   smallFileBytesMax: 32 * KiB,
-  /** Thumbnails up to this size are kept in memory once they were read. */
+  /** Maximum size of thumbnails cached in memory. */
   thumbnailKeptBytesMax: 256 * KiB,
-  /** Documents, and characters of them, looked at in one query of a walk that looks for files they name. */
+  /** Documents, and their characters, read by one query while scanning for references. */
   documentsWalkedAtOnce: 2_000,
   charsWalkedAtOnce: 4 * MiB,
-  /** References to a file, or files nobody names, that are told at once. */
-  referencesToldMax: 1_000,
-  /** Files named by documents that are kept in mind while those that nobody names are looked for: some 100 MB. */
-  namedFilesMax: 1_000_000,
-  /** Files looked at for one page of those an administrator looks for. */
+  /** Maximum number of references or orphans returned. */
+  referencesReturnedMax: 1_000,
+  /** Maximum number of referenced files tracked while searching for orphans, some 100 MB. */
+  referencedFilesMax: 1_000_000,
+  /** Files read for one page of an administrator's search. */
   filesLookedAtMax: 4_000,
-  /** Bytes of such files and thumbnails kept, and at most as many again in answers made of them. */
+  /** Size of the memory cache of files and thumbnails; responses built from them take at most as much again. */
   smallFilesKeptBytes: 16 * MiB,
-  /** Bytes of a file read from disk at once. */
+  /** Read size for files on disk. */
   readChunkBytes: 256 * KiB,
-  /** Files whose facts are kept in memory to answer reads without a look-up. */
+  /** Files whose metadata is cached. */
   cachedFilesMax: 20_000,
-  /** Files whose contents are removed between two commits that forget them. */
+  /** Contents removed between two commits that delete their rows. */
   removedAtOnceMax: 100,
-  /** Blobs looked up in one query of the orphan sweep. */
+  /** Blobs checked by one query of the orphan sweep. */
   sweptAtOnceMax: 500,
-  /** A blob without a document is an orphan once it is this old. */
+  /** Age at which a blob without a document is an orphan. */
   orphanAgeMs: 3_600_000,
-  /** Time between two sweeps of orphans. */
+  /** Interval of the orphan sweep. */
   sweepIntervalMs: 6 * 3_600_000,
-  /** Files that actions are storing at once; one more is refused. */
+  /** Maximum number of files that actions store concurrently. */
   actionUploadsMax: 256,
-  /** Longest edge of a thumbnail, in pixels. */
+  /** Maximum edge of a thumbnail, in pixels. */
   thumbnailEdgeMax: 1_024,
-  /** Largest image a thumbnail is made of, in bytes. */
+  /** Maximum size of an image to make thumbnails of, in bytes. */
   thumbnailSourceBytesMax: 32 * MiB,
-  /** Largest image a thumbnail is made of, in pixels. */
+  /** Maximum size of an image to make thumbnails of, in pixels. */
   thumbnailSourcePixelsMax: 40_000_000,
-  /** Thumbnails being made at once: each may hold a decoded image. */
+  /** Thumbnails made concurrently. Each may hold a decoded image in memory. */
   thumbnailsAtOnceMax: 2,
-  /** Thumbnails waiting to be made; one more is refused. */
+  /** Maximum number of queued thumbnails. */
   thumbnailsQueuedMax: 256,
-  /** Images of which no thumbnail can be made that are remembered, so that they are not tried again and again. */
+  /** Images remembered as undecodable, so that they are not retried. */
   hopelessImagesMax: 10_000,
-  /** A thumbnail that takes longer ends the process that makes it. */
+  /** The image process is killed if a thumbnail takes longer. */
   thumbnailMs: 30_000,
-  /** The process that makes thumbnails ends when it had nothing to do for this long. */
+  /** Idle time after which the image process exits. */
   thumbnailIdleMs: 60_000,
-  /** Private writable memory of that process, above what the runtime itself reserves. */
+  /** Private writable memory of the image process, in addition to the runtime's reservation. */
   thumbnailDataMiB: 1_024,
 } as const;
 
-/** Uploads in pieces (tus). */
+/** Limits of resumable uploads (tus). */
 export const resumableLimits = {
-  /** An upload that was begun can be gone on with for this long, also after its URL has expired. */
+  /** How long an unfinished upload can be resumed, even after its URL has expired. */
   keptMs: 86_400_000,
-  /** Unfinished uploads at once; one more is refused. */
+  /** Maximum number of unfinished uploads. */
   uploadsMax: 10_000,
-  /** Bytes of all unfinished uploads on disk, in files of the largest size. */
+  /** Disk quota of unfinished uploads, in files of the maximum size. */
   spaceInLargestFiles: 100,
-  /** Bytes received between two notes on disk of how far an upload has come: at most these are lost with the server. */
+  /** Bytes received between two saves of an upload's progress; at most these are lost in a crash. */
   checkpointBytes: 16 * MiB,
-  /** Requests for one upload that wait for the one before them to end; one more is refused. */
+  /** Requests waiting for an earlier request of the same upload; more are rejected. */
   waitingMax: 8,
-  /** Longest `Upload-Metadata` header. */
+  /** Maximum length of the `Upload-Metadata` header. */
   metadataCharsMax: 4_096,
-  /** Requests that go on with uploads, from one client address. */
+  /** Requests that resume uploads, per client address. */
   requestsPerClient: { burst: 600, perMinute: 1_200 },
 } as const;

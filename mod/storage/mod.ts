@@ -1,4 +1,4 @@
-/** File storage: what the server wires up. */
+/** File storage, as the server wires it. */
 import { type Context, Hono } from "hono";
 import type { CommitEntry } from "../engine/types.ts";
 import type { MainAction } from "../functions/main_actions.ts";
@@ -8,7 +8,7 @@ import { ActionFiles } from "./action_files.ts";
 import { fileActions } from "./admin_actions.ts";
 import { BlobIntakes } from "./uploads/blob_intake.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
-import { FileFacts } from "./file_facts.ts";
+import { FileMetadataCache } from "./file_metadata_cache.ts";
 import { FileTraffic } from "./file_traffic.ts";
 import { QuickReads } from "./reads/quick_reads.ts";
 import { Reads } from "./reads/reads.ts";
@@ -17,8 +17,8 @@ import { Removals } from "./blobs/removals.ts";
 import { resumableRoutes } from "./resumable/routes.ts";
 import { ResumableUploads } from "./resumable/uploads.ts";
 import { readRoutes, uploadRoutes } from "./routes.ts";
-import { SmallBlobs } from "./blobs/small_blobs.ts";
-import { createSweeper } from "./sweeper.ts";
+import { SmallBlobCache } from "./blobs/small_blob_cache.ts";
+import { createCleanup } from "./cleanup.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
 import { UploadUrls } from "./uploads/upload_urls.ts";
@@ -30,87 +30,87 @@ export { storageFeature } from "./settings_name.ts";
 export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";
-export { triedBlobs } from "./blobs/tried_blobs.ts";
+export { testBlobStore } from "./blobs/test_blob_store.ts";
 export { LocalBlobs } from "./blobs/local_blobs.ts";
-export { ImportedFiles } from "./imported_files.ts";
+export { ImportedFileStore } from "./imported_files.ts";
 
 export interface StorageOptions {
   /** Key of URL signatures. */
   readonly urlKey: Uint8Array;
   readonly port: CallPort;
-  /** Closed with the storage. */
+  /** Disposed with the storage. */
   readonly store: BlobStore;
-  /** Folder of uploads that come in pieces, until they are whole; for a store in a folder, on the same disk. */
+  /** Folder of unfinished resumable uploads. For a local store it must be on the same disk. */
   readonly spoolDir: string;
-  /** What URLs begin with, without a slash at its end; empty for URLs relative to the server. */
+  /** Prefix of URLs without a trailing slash; empty for URLs relative to the server. */
   readonly baseUrl: string;
-  /** Largest upload, in bytes. */
+  /** Maximum upload size in bytes. */
   readonly uploadBytesMax: number;
-  /** Whether signed URLs are the only read path. */
+  /** Whether files can be read through signed URLs only. */
   readonly private: boolean;
-  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  /** Allowed thumbnail sizes, as `WxH`; `null` allows any. */
   readonly thumbnailSizes: readonly string[] | null;
-  /** Closed with the storage. */
+  /** Disposed with the storage. */
   readonly thumbnailMaker?: ThumbnailMaker;
-  /** Whether files are another server's, which may use the same store: nothing is written and nothing removed. */
+  /** Whether another server owns the files: nothing is written or removed. */
   readonly readOnly?: boolean;
-  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  /** Waits until commits of other servers are applied here, with a timeout. Absent without other servers. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
-  /** Whether another server still takes uploads in the same folders: those in pieces wait for `recover`. */
+  /** Whether another server still uses the same folders. Resumable uploads then wait for `recover`. */
   readonly shared?: boolean;
-  /** How long the contents of deleted files are kept. */
+  /** How long the contents of deleted files are retained. */
   readonly keepDeletedMs: number;
-  /** When the newest earlier state of the database was put aside that still lies there; `null` when none does. */
+  /** Time of the newest earlier database state that is still stored, or `null`. */
   readonly asideSince?: () => Promise<number | null>;
   /**
-   * Whether no other server can have stored files by now of which this one does not know; absent where there is no other.
-   * While it is not so contents without a document are left alone.
+   * Whether all files stored by other servers are known here; absent without other servers. Otherwise the orphan sweep is
+   * skipped.
    */
   readonly knowsAll?: () => boolean;
-  /** Address of the client that sent a request. */
+  /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
-  /** Sent with every answer to a read; none unless told. */
+  /** Sent with every read response. Optional. */
   readonly extraHeaders?: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly now?: () => number;
-  /** Time after which an upload without a byte has failed. */
+  /** Time without bytes after which an upload fails. */
   readonly uploadStallMs?: number;
 }
 
-/** Everything files offer to the rest of the server. */
+/** The storage API for the rest of the server. */
 export interface StorageService extends AsyncDisposable {
-  /** For uploads, below `/api/storage`. */
+  /** Upload routes, below `/api/storage`. */
   readonly routes: Hono;
   /**
-   * For reads and for uploads in pieces, below `/api/storage`. Their answers are complete: mounted before anything that adds
-   * headers, reads cost half.
+   * Routes for reads and resumable uploads, below `/api/storage`. Their responses have all headers: mount them before any
+   * middleware that adds headers, which halves the cost of reads.
    */
   readonly completeRoutes: Hono;
-  /** Answers the most frequent reads; `null` for requests of any other kind. To be asked before any router. */
+  /** Answers the most frequent reads, or returns `null`. Call it before the router. */
   readAtOnce(request: Request): Response | null;
-  /** Behind `ctx.storage` of actions, by function path. */
+  /** Implement `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
-  /** What administrators call and main does, by function path. */
+  /** Admin actions that run in the main process, by function path. */
   readonly adminActions: ReadonlyMap<string, MainAction>;
-  /** Files stored and read so far. */
+  /** Counters of stored and read files. */
   readonly traffic: Readonly<FileTraffic>;
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Call with each group of commits, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
-  /** To be called when commits may have been missed. */
+  /** Call if commits may have been missed. */
   recheck(): void;
-  /** Finds the uploads in pieces that a server left which shared the folders, and is gone. Called once, only then. */
+  /** Loads unfinished resumable uploads after the other server that shared the folders has stopped. Called once. */
   recover(): Promise<void>;
-  /** Removes what nobody needs any more now; it is done every now and then anyway. */
+  /** Runs the periodic cleanup now. */
   sweep(): Promise<void>;
 }
 
-/** Wires file storage up, with the uploads that a server before this one left unfinished. */
+/** Creates the file storage and loads unfinished resumable uploads. */
 export async function createStorage(options: StorageOptions): Promise<StorageService> {
   const { port, readOnly = false, log, now = Date.now, extraHeaders = {} } = options;
   const store = readOnly ? readOnlyBlobs(options.store) : options.store;
   const calls = new SystemCalls(port);
   const signer = new UrlSigner(options.urlKey);
-  const facts = new FileFacts({ calls, caughtUp: options.caughtUp });
+  const facts = new FileMetadataCache({ calls, caughtUp: options.caughtUp });
   const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
   const traffic = new FileTraffic();
   const urls = new UploadUrls({ signer, calls, now });
@@ -120,7 +120,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
   if (options.shared !== true) await resumables.load();
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
-  const sweeper = readOnly ? null : createSweeper({
+  const sweeper = readOnly ? null : createCleanup({
     calls,
     store,
     isPending: (blob) => intakes.isPending(blob) || resumables.isPending(blob),
@@ -132,7 +132,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     log,
   });
   const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
-  const small = new SmallBlobs(store);
+  const small = new SmallBlobCache(store);
   const quick = options.private ? null : new QuickReads({
     ...{ facts, small, traffic, extraHeaders },
     thumbnailSizes: options.thumbnailSizes,

@@ -1,4 +1,4 @@
-/** The storage endpoints over HTTP (UP, FR). */
+/** HTTP endpoints of file storage (UP, FR). */
 import { type Context, Hono } from "hono";
 import type { FileTraffic } from "./file_traffic.ts";
 import { readRequest, type Reads } from "./reads/reads.ts";
@@ -7,11 +7,11 @@ import type { Uploads } from "./uploads/uploads.ts";
 
 export interface UploadRoutesOptions {
   readonly uploads: Uploads;
-  /** Address of the client that sent a request. */
+  /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
 }
 
-/** The sub-app for uploads. Errors leave as `ServiceError`; who mounts it turns them into responses. */
+/** Upload routes. Errors are thrown as `ServiceError` for the parent app. */
 export function uploadRoutes({ uploads, clientOf }: UploadRoutesOptions): Hono {
   const app = new Hono();
   app.use("*", async (c, next) => {
@@ -33,7 +33,7 @@ export function uploadRoutes({ uploads, clientOf }: UploadRoutesOptions): Hono {
   return app;
 }
 
-/** The sub-app for reads, whose answers have every header they need: nothing has to be added to them. */
+/** Read routes. Their responses have all headers. */
 export function readRoutes(
   reads: Reads,
   { extraHeaders, traffic }: {
@@ -42,7 +42,7 @@ export function readRoutes(
   },
 ): Hono {
   const app = new Hono();
-  // HEAD comes here too.
+  // Includes HEAD.
   app.get("/:id", harmlessErrors, async (c, next) => {
     await next();
     if (c.error === undefined) return;
@@ -60,7 +60,7 @@ async function harmlessErrors(c: Context, next: () => Promise<void>): Promise<vo
   if (c.error !== undefined) harmless(c);
 }
 
-/** What a browser may do with an answer: show it. */
+/** Restricts what browsers may do with a response. */
 function harmless(c: Context): void {
   c.header("Content-Security-Policy", contentSecurityPolicy);
   c.header("X-Content-Type-Options", "nosniff");

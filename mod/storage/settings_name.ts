@@ -1,2 +1,2 @@
-/** Name of the settings of files among those an isolate is given: main knows it without the functions that read them. */
+/** Key of the storage settings passed to isolates, in a file without further imports. */
 export const storageFeature = "storage";

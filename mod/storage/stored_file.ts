@@ -1,11 +1,11 @@
-/** What the server knows of a stored file. */
+/** Metadata of a stored file. */
 import type { StorageDoc } from "./tables.ts";
 
 export interface StoredFile {
   readonly id: string;
-  /** Name of its blob in the blob store. */
+  /** Name of its blob. */
   readonly blob: string;
-  /** As it was uploaded; `null` when nothing was said. */
+  /** As given at upload, or `null`. */
   readonly contentType: string | null;
   readonly name: string | null;
   /** Of the contents, in hexadecimal. */

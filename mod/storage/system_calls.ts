@@ -1,4 +1,4 @@
-/** References to the system functions of files. */
+/** References to the system functions of file storage. */
 import { createApi } from "../protocol/api_reference.ts";
 import type { systemFunctions } from "./isolate_functions/mod.ts";
 

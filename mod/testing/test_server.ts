@@ -90,7 +90,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       },
       appCrons: () => app.crons,
       clock: this.#clock,
-      lookMs: Infinity,
+      clockCheckMs: Infinity,
       log: () => {},
     });
     this.#host.onCommits((entries) => this.#scheduler.applyCommits(entries));

@@ -1,9 +1,9 @@
-/** The built dashboard in the repository is what its sources give. */
+/** The committed dashboard build matches its sources. */
 import assert from "node:assert/strict";
 import { buildDashboard } from "../../dashboard/build/build.ts";
 
 const stored = new URL("../../dashboard/public/built/", import.meta.url);
-/** Before the first view. */
+/** Compressed size of the scripts and styles of the first view. */
 const FIRST_VIEW_BYTES_MAX = 250_000;
 
 async function* pathsBelow(folder: string): AsyncGenerator<string> {
@@ -13,7 +13,7 @@ async function* pathsBelow(folder: string): AsyncGenerator<string> {
   }
 }
 
-// The service behind esbuild ends a moment after it was told to.
+// The esbuild service process exits asynchronously.
 const options = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test("the dashboard's built files are up to date: deno task build:dashboard", options, async () => {
@@ -23,16 +23,19 @@ Deno.test("the dashboard's built files are up to date: deno task build:dashboard
   assert.deepEqual(there.toSorted(), [...built.keys()].toSorted());
   for (const [path, text] of built) {
     const kept = await Deno.readTextFile(new URL(path, stored));
-    // Not with `equal`: it would print all of both.
-    assert.ok(kept === text, `dashboard/public/built/${path} is not what dashboard/app gives`);
-    assert.ok(!/\/npm\/|registry\.|sourceMappingURL/.test(text), `${path} names where it was built`);
+    // `equal` would print both files in full.
+    assert.ok(kept === text, `dashboard/public/built/${path} does not match dashboard/app`);
+    assert.ok(
+      !/\/npm\/|registry\.|sourceMappingURL/.test(text),
+      `${path} contains a path of the build machine`,
+    );
   }
   let bytes = 0;
   for (const path of firstView(built)) bytes += await compressed(built.get(path) ?? "");
   assert.ok(bytes < FIRST_VIEW_BYTES_MAX, `${bytes} compressed bytes before the first view`);
 });
 
-/** The page, its script and styles, and all that it tells the browser to fetch at once. */
+/** The page, its script and styles, and its preloaded chunks. */
 function firstView(built: ReadonlyMap<string, string>): ReadonlySet<string> {
   const page = built.get("index.html") ?? "";
   const named = [...page.matchAll(/(?:href|src)="\.\/built\/([^"]+)"/g)].map(([, path = ""]) => path);
@@ -40,14 +43,14 @@ function firstView(built: ReadonlyMap<string, string>): ReadonlySet<string> {
   assert.ok([...found].every((path) => built.has(path)), [...found].join(", "));
   assert.ok(
     [...found].some((path) => path.startsWith("chunks/overview-")),
-    "the overview is fetched at once",
+    "the overview is preloaded",
   );
   for (const path of found) {
     const statics = (built.get(path) ?? "").matchAll(
       /(?:from|^import|;import)\s*"\.\/(?:chunks\/)?([^"]+)"/g,
     );
     for (const [, name = ""] of statics) {
-      assert.ok(found.has(`chunks/${name}`), `${path} imports ${name}, which the page does not name`);
+      assert.ok(found.has(`chunks/${name}`), `${path} imports ${name}, which the page does not preload`);
     }
   }
   return found;

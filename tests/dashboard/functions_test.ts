@@ -1,4 +1,4 @@
-/** The dashboard's functions and logs in a browser: what a person runs, and how they find what ran. */
+/** The dashboard's functions and logs in a browser. */
 import assert from "node:assert/strict";
 import { until } from "../support/waiting.ts";
 import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
@@ -33,15 +33,15 @@ export const checkout = action({ args: { title: z.string() }, handler: async (ct
 export const tidy = internalMutation({ args: {}, handler: () => "tidied" });`,
 };
 
-testDashboard("a person runs functions and finds what ran", { functions }, async (dashboard, t) => {
+testDashboard("functions and logs", { functions }, async (dashboard, t) => {
   const { page, server, go, told, button, keys, call, asAdmin } = dashboard;
   const result = page.locator("pre.result").first();
-  const search = page.getByLabel("Text in a log line or an error");
+  const search = page.getByLabel("Search log lines and errors");
   const row = (name: string) => page.getByRole("button", { name, exact: true });
   const add = (title: string) => call("orders:add", { title, state: "open", total: 1 });
 
   await t.step(
-    "a form made from the argument schema runs a mutation, with result and log lines",
+    "a form generated from the argument schema runs a mutation and shows result and log lines",
     async () => {
       await go("functions/orders%3Aadd");
       await page.getByLabel("title").fill("<b>Sofa</b>");
@@ -55,7 +55,7 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     },
   );
 
-  await t.step("what the form holds is the JSON beside it, and the other way round", async () => {
+  await t.step("form and JSON editor stay in sync", async () => {
     await button("JSON").click();
     const editor = page.getByRole("textbox", { name: "Arguments" });
     await editor.waitFor();
@@ -72,43 +72,43 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     assert.equal(await page.getByLabel("rush").inputValue(), "");
   });
 
-  await t.step("arguments that do not fit are told by the server", async () => {
+  await t.step("the server rejects invalid arguments", async () => {
     await page.getByLabel("total").fill("");
     await button("Run").click();
     await told(/total/);
     await page.locator(".badge[data-tone=bad]").first().waitFor();
   });
 
-  await t.step("a query tells what it read, and how long it took", async () => {
+  await t.step("a query shows its reads and duration", async () => {
     await go("functions/orders%3Alist");
     await page.getByLabel("state").selectOption("open");
     await button("Run").click();
-    await told("What it read");
+    await told("Reads");
     await page.getByRole("cell", { name: "by_state" }).waitFor();
     await told(/ms, at commit/);
   });
 
-  await t.step("DA6 a query is watched live, and what it gives is shown as text", async () => {
+  await t.step("DA6 a query is watched live, and its result is shown as text", async () => {
     await button("Watch live").click();
     await told("<b>Sofa</b>");
     await add("Stool");
     await told("Stool");
     assert.equal(await page.locator("b", { hasText: "Sofa" }).count(), 0, "markup was rendered");
     await button("Stop watching").click();
-    await page.getByText(/results? so far/).waitFor({ state: "detached" });
+    await page.getByText(/\d+ results?/).waitFor({ state: "detached" });
   });
 
-  await t.step("SY29 an internal query is watched too, as nobody else may call it", async () => {
+  await t.step("SY29 an internal query is watched as the administrator", async () => {
     await go("functions/orders%3Aopen");
     await button("Watch live").click();
-    await told("it is watched in your own name");
+    await told("Internal queries run as you");
     await told("<b>Sofa</b>");
     await add("Footstool");
     await told("Footstool");
     await button("Stop watching").click();
   });
 
-  await t.step("SY26 a function is run in a user's name, who is found by address", async () => {
+  await t.step("SY26 a function is run as a user found by email", async () => {
     const { body } = await server.post("/api/auth/signup", {
       email: "ben@example.com",
       password: "a good password",
@@ -123,21 +123,21 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await result.getByText(body.userId).waitFor();
     await page.locator(".card", { hasText: "success" }).waitFor();
     await button("Watch live").click();
-    await page.locator(".card", { hasText: /results? so far/ }).getByText(body.userId).waitFor();
+    await page.locator(".card", { hasText: /\d+ results?/ }).getByText(body.userId).waitFor();
     await button("Stop watching").click();
-    // The session in which it was watched has ended with it.
+    // Watching has ended, and so has its session.
     const sessions = () => asAdmin("_admin/users:get", { userId: body.userId }, "query");
     await until(async () =>
       (await sessions()).list.every(({ impersonatedBy }: { impersonatedBy: string | null }) =>
         impersonatedBy === null
       )
     );
-    // When it ends before that, what nobody would be given is not shown as the user's.
+    // If the session ends earlier, the signed-out result must not be shown as the user's.
     await button("Watch live").click();
-    const live = page.locator(".card", { hasText: /results? so far/ });
+    const live = page.locator(".card", { hasText: /\d+ results?/ });
     await live.getByText(body.userId).waitFor();
     await asAdmin("_admin/users:endSessions", { userId: body.userId });
-    await live.getByText("The session has ended").waitFor();
+    await live.getByText("Session ended").waitFor();
     await button("Stop watching").click();
   });
 
@@ -151,7 +151,7 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     }, before);
   });
 
-  await t.step("a user who is not there is told", async () => {
+  await t.step("an unknown user shows an error", async () => {
     await page.getByLabel("Run as").selectOption("user");
     await page.getByLabel("User", { exact: true }).fill("nobody-at-all");
     await button("Run").click();
@@ -160,7 +160,7 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
 
   await t.step("an internal function is run too", async () => {
     await go("functions/orders%3Atidy");
-    await told("It takes no arguments.");
+    await told("No arguments.");
     await button("Run").click();
     await result.getByText("tidied").waitFor();
   });
@@ -171,20 +171,20 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await result.getByText(/The payment provider did not answer[^]*orders\.ts/).waitFor();
   });
 
-  await t.step("a function tells how it did, and its last errors", async () => {
+  await t.step("a function shows its performance and recent errors", async () => {
     await go("overview");
     await go("functions/orders%3Afail");
     await told("100 %");
-    await told("Last errors");
+    await told("Recent errors");
   });
 
-  await t.step("all functions are compared, by what a head is pressed for", async () => {
+  await t.step("all functions are sorted by a column", async () => {
     await go("functions");
     const first = page.locator("tbody tr").first();
     await first.getByRole("link", { name: /^orders:/ }).waitFor();
     await button("Errors").click();
     await first.getByRole("link", { name: "orders:fail" }).waitFor();
-    await page.getByLabel("Span of time").selectOption("day");
+    await page.getByLabel("Time range").selectOption("day");
     await first.getByRole("link", { name: "orders:fail" }).waitFor();
   });
 
@@ -198,13 +198,13 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await keys("Tab");
     await page.locator("nav a:focus", { hasText: "tid" }).waitFor();
     await keys("Enter");
-    await told("It takes no arguments.");
+    await told("No arguments.");
     await button("Run").focus();
     await keys("Enter");
     await result.getByText("tidied").waitFor();
   });
 
-  await t.step("a run is found by a text of its log lines", async () => {
+  await t.step("a run is found by text in its log lines", async () => {
     await go("logs");
     await search.fill("Sofa");
     await row("orders:tidy").first().waitFor({ state: "detached" });
@@ -213,9 +213,9 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await button("Close").click();
   });
 
-  await t.step("what comes appears while the log is watched, and not while it is paused", async () => {
+  await t.step("new runs appear while the log is live, and not while it is paused", async () => {
     await search.fill("Desk");
-    await told("No run is found");
+    await told("No matching runs");
     await add("Desk");
     await row("orders:add").first().waitFor();
     await button("Live").click();
@@ -223,16 +223,16 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await button("Live").waitFor();
   });
 
-  await t.step("filters are chips that are taken away", async () => {
-    await button(/^Remove the filter text:/).click();
+  await t.step("filters are removed by their chips", async () => {
+    await button(/^Remove filter text:/).click();
     await page.getByLabel("Outcome", { exact: true }).selectOption("error");
     await row("orders:add").first().waitFor({ state: "detached" });
     await row("orders:fail").first().waitFor();
-    await button(/^Remove the filter outcome:/).click();
+    await button(/^Remove filter outcome:/).click();
     await row("orders:add").first().waitFor();
   });
 
-  await t.step("an error is opened with its stack and lines", async () => {
+  await t.step("an error is opened with its stack and log lines", async () => {
     await go("logs?outcome=error");
     await row("orders:fail").first().click();
     const dialog = page.getByRole("dialog");
@@ -241,19 +241,19 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await button("Close").click();
   });
 
-  await t.step("EL5 what an action called is seen in its run, and opened from there", async () => {
+  await t.step("EL5 an action's run lists the runs it called and opens them", async () => {
     await call("orders:checkout", { title: "Bench" }, "action");
     await go("logs?function=orders%3Acheckout");
     await row("orders:checkout").first().click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("All runs of the request").waitFor();
+    await dialog.getByText("Runs of this request").waitFor();
     await dialog.getByRole("button", { name: /orders:add/ }).click();
     await dialog.getByRole("heading", { name: "orders:add" }).waitFor();
     await dialog.getByText(/adding title=.*Bench/).waitFor();
     await button("Close").click();
   });
 
-  await t.step("a span of time is dragged over in the histogram, and becomes the filter", async () => {
+  await t.step("dragging over the histogram sets the time filter", async () => {
     await go("logs");
     const bars = page.getByRole("slider", { name: /^Runs over time/ });
     const box = await bars.boundingBox();
@@ -262,33 +262,33 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.4, box.y + 20);
     await page.mouse.up();
-    await button(/^Remove the filter from:/).waitFor();
-    await told("No run is found");
-    await button(/^Remove the filter from:/).click();
-    await button(/^Remove the filter to:/).click();
+    await button(/^Remove filter from:/).waitFor();
+    await told("No matching runs");
+    await button(/^Remove filter from:/).click();
+    await button(/^Remove filter to:/).click();
     await row("orders:checkout").first().waitFor();
   });
 
-  await t.step("by keyboard alone: a span of the histogram becomes the filter", async () => {
+  await t.step("by keyboard alone: a histogram range sets the time filter", async () => {
     await page.getByRole("slider", { name: /^Runs over time/ }).focus();
     await keys("End", "Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter");
-    await button(/^Remove the filter from:/).waitFor();
+    await button(/^Remove filter from:/).waitFor();
     await row("orders:checkout").first().waitFor();
   });
 
   await t.step("a link shares the filter", async () => {
     const other = await dashboard.context.newPage();
     await other.goto(page.url());
-    await other.getByRole("button", { name: /^Remove the filter from:/ }).waitFor();
+    await other.getByRole("button", { name: /^Remove filter from:/ }).waitFor();
     await other.close();
     await button("Copy link").click();
-    await told(/The link with this filter is copied|The address of this page holds the filter/);
+    await told(/Link copied|Copy the link from the address bar/);
   });
 
-  await t.step("the log is looked through by span of time, kind and level", async () => {
+  await t.step("the log is filtered by time, kind and level", async () => {
     await go("logs");
-    await page.getByLabel("Time", { exact: true }).selectOption({ label: "last hour" });
-    await button(/^Remove the filter from:/).waitFor();
+    await page.getByLabel("Time", { exact: true }).selectOption({ label: "Last hour" });
+    await button(/^Remove filter from:/).waitFor();
     await page.getByLabel("Kind", { exact: true }).selectOption("action");
     await row("orders:add").first().waitFor({ state: "detached" });
     await page.getByLabel("Kind", { exact: true }).selectOption("");
@@ -298,7 +298,7 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
   });
 
   await t.step(
-    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    "DA7 axe finds no accessibility violations",
     async () => {
       await checkLooks(dashboard, ["functions", "functions/orders%3Aadd", "logs", "logs?outcome=error"]);
     },

@@ -30,7 +30,7 @@ crons.interval("tidy", { hours: 5 }, "notes:tidy", {});
 export default crons;`,
 };
 
-/** Leaves a data folder as a server does that is killed while it imports. */
+/** Leaves a data folder in the state of a server killed during an import. */
 async function leaveImport(dataDir: string): Promise<void> {
   const functionsDir = join(dataDir, "..", "functions");
   await using host = await startOfflineHost({ dataDir, functionsDir, log: () => {} });
@@ -55,7 +55,7 @@ const replica = join(place, "replica");
 const scheduled = join(place, "scheduled");
 const restarts: number[] = [];
 
-testDashboard("a person looks after a server", {
+testDashboard("overview, files, schedule, backups and replication", {
   functions,
   onRestart: () => void restarts.push(1),
   config: {
@@ -73,19 +73,19 @@ testDashboard("a person looks after a server", {
 }, async (dashboard, t) => {
   const { page, server, go, told, button, choose, keys, call } = dashboard;
   const dialog = page.getByRole("dialog");
-  const staged = () => page.getByText("A restore is staged").first();
+  const staged = () => page.getByRole("heading", { name: /Restore prepared/ });
 
-  await t.step("DA5 a function that fails is told first, and leads to its runs", async () => {
+  await t.step("DA5 a failing function is listed first and links to its runs", async () => {
     for (let i = 0; i < 3; i++) await call("notes:fail");
     await go("users");
     await go("overview");
-    await told("notes:fail failed 3 of 3 times in the last hour.");
-    await page.getByRole("link", { name: "See the runs" }).click();
-    await button(/^Remove the filter function:/).waitFor();
+    await told("notes:fail failed in 3 of 3 calls in the last hour.");
+    await page.getByRole("link", { name: "View runs" }).click();
+    await button(/^Remove filter function:/).waitFor();
     await page.getByRole("button", { name: "notes:fail", exact: true }).first().waitFor();
   });
 
-  await t.step("ST6 the last hour is drawn, with the figures of the minute that is pointed at", async () => {
+  await t.step("ST6 charts show the last hour with the values of the minute under the pointer", async () => {
     await call("notes:add", { text: "one" });
     await go("overview");
     for (
@@ -95,7 +95,7 @@ testDashboard("a person looks after a server", {
     }
     const calls = page.getByRole("figure", { name: /^Calls/ });
     const { width = 0 } = await calls.getByRole("img").boundingBox() ?? {};
-    // A minute may have begun since: the call is in one of the newest.
+    // A new minute may have started since, so check the latest ones.
     await until(async () => {
       for (const back of [0, 1, 2, 3]) {
         await calls.getByRole("img").hover({ position: { x: width - 1 - back * width / 59, y: 10 } });
@@ -107,40 +107,40 @@ testDashboard("a person looks after a server", {
     await page.mouse.move(0, 0);
   });
 
-  await t.step("DA15 what the overview shows is asked for once, before the scripts run", async () => {
+  await t.step("DA15 the overview's data is requested once, before the scripts run", async () => {
     const asked: string[] = [];
     const note = (request: { url(): string }) => void asked.push(new URL(request.url()).pathname);
     page.on("request", note);
     await page.reload();
-    await page.getByText("Slowest functions of the hour").waitFor();
+    await page.getByText("Slowest functions in the last hour").waitFor();
     await page.getByRole("heading", { name: "Tables" }).waitFor();
-    await told("notes:fail failed 3 of 3 times in the last hour.");
+    await told("notes:fail failed in 3 of 3 calls in the last hour.");
     page.off("request", note);
     for (const path of ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "/api/action"]) {
       assert.equal(asked.filter((other) => other === path).length, 1, `${path} of ${asked.join(" ")}`);
     }
   });
 
-  await t.step("DA15 where that is lost, it is asked for again", async () => {
+  await t.step("DA15 a failed early request is repeated", async () => {
     let lost = 0;
     await page.route(/\/api\/(admin\/stats|action)$/, async (route) => {
       if (lost++ < 2) await route.abort();
       else await route.continue();
     });
     await page.reload();
-    await page.getByText("Slowest functions of the hour").waitFor();
+    await page.getByText("Slowest functions in the last hour").waitFor();
     await page.getByRole("heading", { name: "Tables" }).waitFor();
     assert.equal(lost, 4);
     await page.unrouteAll();
   });
 
-  await t.step("the slowest functions and the largest tables lead to themselves", async () => {
+  await t.step("the slowest functions and the largest tables link to their views", async () => {
     await page.getByRole("link", { name: "notes:fail" }).waitFor();
     await page.getByRole("cell", { name: "notes", exact: true }).getByRole("link").click();
     await page.getByRole("gridcell", { name: "one" }).waitFor();
   });
 
-  await t.step("a file is looked at, with the documents that name it", async () => {
+  await t.step("a file is opened with the documents that reference it", async () => {
     const url = await call("notes:upload");
     const sent = await fetch(new URL(url, server.url), {
       method: "POST",
@@ -151,27 +151,27 @@ testDashboard("a person looks after a server", {
     await go("files");
     await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
     await dialog.getByText("SHA-256").waitFor();
-    await dialog.getByRole("button", { name: "Look" }).click();
+    await dialog.getByRole("button", { name: "Find" }).click();
     await dialog.getByText("orphan").waitFor();
     await keys("Escape");
   });
 
-  await t.step("files are found by their type", async () => {
+  await t.step("files are filtered by type", async () => {
     await page.getByLabel("Type", { exact: true }).selectOption("image/");
     await told("No files");
     await page.getByLabel("Type", { exact: true }).selectOption("");
     await page.getByText("5 bytes").waitFor();
   });
 
-  await t.step("files that nobody names are looked for; those that came just now are spared", async () => {
+  await t.step("orphans are searched, sparing recent uploads", async () => {
     await button("Find orphans").click();
-    await told(/No orphans: \d+ documents were looked through/);
+    await told(/No orphans found in \d+ documents/);
   });
 
-  await t.step("files are uploaded, and one that is refused is told", async () => {
+  await t.step("files are uploaded, and a rejected one shows an error", async () => {
     const text = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("what we do next") };
     await page.getByLabel("Files to upload").setInputFiles([text, { ...text, name: "later.txt" }]);
-    await told("later.txt is stored.");
+    await told("later.txt uploaded.");
     await page.getByRole("link", { name: /plan\.txt/ }).click();
     await dialog.getByText("15 bytes").waitFor();
     await dialog.getByText(/^text\/plain/).waitFor();
@@ -188,7 +188,7 @@ testDashboard("a person looks after a server", {
     );
     await page.getByLabel("Files to upload").setInputFiles(text);
     await told("The file is too large");
-    await button("Close this message").last().click();
+    await button("Dismiss").last().click();
     await page.unroute("**/api/storage/upload*");
   });
 
@@ -196,27 +196,27 @@ testDashboard("a person looks after a server", {
     await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
     await dialog.getByRole("button", { name: "Delete", exact: true }).click();
     await button("Delete file").click();
-    await told("The file is deleted.");
+    await told("File deleted.");
     await told("No files");
   });
 
-  await t.step("a scheduled function is seen, run now, and another canceled", async () => {
+  await t.step("a scheduled function is run now, and another canceled", async () => {
     await call("notes:later");
     await go("schedule?state=pending");
     await page.getByRole("cell", { name: "notes:tidy" }).last().waitFor();
     const jobs = page.locator("section", { hasText: "Scheduled functions" });
     await jobs.getByRole("button", { name: "Run now" }).first().click();
-    await told("Nothing is scheduled");
+    await told("No scheduled functions");
     await call("notes:later");
     await button("Cancel").click();
-    await told("It is canceled.");
-    await told("Nothing is scheduled");
+    await told("Canceled.");
+    await told("No scheduled functions");
   });
 
-  await t.step("a cron is run at once", async () => {
+  await t.step("a cron job is run now", async () => {
     const row = page.getByRole("row", { name: /^tidy / });
     await row.getByRole("button", { name: "Run now" }).click();
-    await told("tidy runs now.");
+    await told("tidy started.");
     await row.getByText("done").waitFor();
   });
 
@@ -227,32 +227,32 @@ testDashboard("a person looks after a server", {
     await page.getByRole("cell", { name: "canceled" }).waitFor();
   });
 
-  await t.step("a backup is made", async () => {
+  await t.step("a backup is created", async () => {
     await go("backups");
-    await told("There is no backup yet");
+    await told("No backups yet");
     await button("Back up now").click();
-    await page.getByLabel("With the execution log").check();
+    await page.getByLabel("Include the execution log").check();
     await button("Back up").click();
-    await told("The backup is made.");
+    await told("Backup created.");
     await page.getByRole("cell", { name: /^backup-.*\.tar\.zst$/ }).waitFor();
   });
 
-  await t.step("DA13 what takes long says so wherever a person is, and tells its end", async () => {
+  await t.step("DA13 a background task is shown in every view and reports its end", async () => {
     const held = Promise.withResolvers<void>();
     await page.route("**/api/admin/backups/*/verify", async (route) => {
       await held.promise;
       await route.continue();
     });
     await choose(/^More about backup-/, "Verify");
-    await page.locator(".work", { hasText: "is checked…" }).waitFor();
+    await page.locator(".tasks", { hasText: "Verifying" }).waitFor();
     await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Schedule" }).click();
     await page.getByRole("heading", { name: "Schedule", exact: true }).waitFor();
-    await page.locator(".work", { hasText: "is checked…" }).waitFor();
+    await page.locator(".tasks", { hasText: "Verifying" }).waitFor();
     held.resolve();
-    await told(/The archive is whole/);
-    await page.locator(".work").waitFor({ state: "detached" });
+    await told(/The archive is intact/);
+    await page.locator(".tasks").waitFor({ state: "detached" });
     await page.unroute("**/api/admin/backups/*/verify");
-    await button("Close this message").last().click();
+    await button("Dismiss").last().click();
     await go("backups");
   });
 
@@ -262,44 +262,44 @@ testDashboard("a person looks after a server", {
     assert.match((await download).suggestedFilename(), /\.tar\.zst$/);
   });
 
-  await t.step("DA10 a backup is verified, and nothing is staged by that", async () => {
+  await t.step("DA10 verifying a backup does not prepare a restore", async () => {
     await choose(/^More about backup-/, "Verify");
-    await told(/The archive is whole: \d+ documents in \d+ tables/);
+    await told(/The archive is intact: \d+ documents in \d+ tables/);
     assert.equal(await staged().count(), 0);
   });
 
   await t.step(
-    "DA10 scheduled backups are listed where they lie, verified, downloaded and staged",
+    "DA10 scheduled backups are listed, verified, downloaded and restored",
     async () => {
       await told(scheduled);
       await page.getByRole("cell", { name: /^scheduled-.*\.tar\.zst$/ }).waitFor();
-      await button("Test this place").click();
-      await told(`${scheduled} can be used.`);
+      await button("Test target").click();
+      await told(`${scheduled} is reachable and writable.`);
       await choose(/^More about scheduled-/, "Verify");
-      await told(/The archive is whole/);
-      await page.locator(".work").waitFor({ state: "detached" });
-      await told(/The archive is whole/);
+      await told(/The archive is intact/);
+      await page.locator(".tasks").waitFor({ state: "detached" });
+      await told(/The archive is intact/);
       const download = page.waitForEvent("download");
       await choose(/^More about scheduled-/, "Download");
       assert.match((await download).suggestedFilename(), /^scheduled-.*\.tar\.zst$/);
       await choose(/^More about scheduled-/, "Restore…");
-      await button("Check and stage").click();
+      await button("Verify and prepare restore").click();
       await staged().waitFor();
       await button("Cancel the restore").click();
-      await told("Nothing is staged any more.");
+      await told("Restore cancelled.");
     },
   );
 
   await t.step(
-    "DA10 files, replica and backups are tried step by step, and what fails says why",
+    "DA10 files, replica and backup target are tested step by step, with the reason of a failure",
     async () => {
       await go("settings");
-      await button("Try all places").click();
+      await button("Test all locations").click();
       const said = (place: string, text: string | RegExp) =>
         dialog.getByRole("region", { name: place }).getByText(text).waitFor();
-      await said("Files", "It can be removed again");
-      await said("Replica", "It can be removed again");
-      await said("Scheduled backups", "It can be used");
+      await said("Files", "Remove");
+      await said("Replica", "Remove");
+      await said("Scheduled backups", "Reachable and writable");
       await page.route("**/api/admin/places/files/check", (route) =>
         route.fulfill({
           json: {
@@ -307,79 +307,79 @@ testDashboard("a person looks after a server", {
             steps: [{ step: "list", error: null }, { step: "write", error: "denied" }],
           },
         }));
-      await button("Try again").click();
-      await said("Files", "It cannot be written to: denied");
+      await button("Test again").click();
+      await said("Files", "Cannot write: denied");
       await page.unrouteAll();
       await keys("Escape");
       await go("backups");
     },
   );
 
-  await t.step("DA10 a place that cannot be used says why", async () => {
+  await t.step("DA10 an unusable target shows the reason", async () => {
     await Deno.rename(scheduled, `${scheduled}-away`);
-    await button("Test this place").click();
+    await button("Test target").click();
     await told(/is not there any more/);
     await Deno.rename(`${scheduled}-away`, scheduled);
-    await button("Close this message").last().click();
+    await button("Dismiss").last().click();
   });
 
-  await t.step("DA2 a backup is staged, and the staged restore canceled", async () => {
+  await t.step("DA2 a restore is prepared and canceled", async () => {
     await choose(/^More about backup-/, "Restore…");
-    await button("Check and stage").click();
+    await button("Verify and prepare restore").click();
     await staged().waitFor();
     await button("Cancel the restore").click();
-    await told("Nothing is staged any more.");
+    await told("Restore cancelled.");
   });
 
-  await t.step("a file that is no archive is refused with the reason", async () => {
+  await t.step("a file that is not an archive is rejected with the reason", async () => {
     await page.locator("input[type=file]").setInputFiles({
       name: "bad.tar.zst",
       mimeType: "application/zstd",
       buffer: Buffer.from("no archive"),
     });
-    await page.locator(".note[data-tone=bad]").waitFor();
-    await button("Close this message").last().click();
+    await page.locator(".toast[data-tone=bad]").waitFor();
+    await button("Dismiss").last().click();
     assert.equal(await staged().count(), 0);
   });
 
-  await t.step("the replica is seen to be up to date, and given a snapshot", async () => {
+  await t.step("the replica is up to date and receives a snapshot", async () => {
     await told("up to date");
     await told(replica);
-    await button("Ship a snapshot now").click();
-    await told("The snapshot is shipped.");
+    await button("Upload a snapshot").click();
+    await told("Snapshot uploaded.");
   });
 
-  await t.step("PT4 a state of the past is chosen with the slider and staged", async () => {
+  await t.step("PT4 a point in time is chosen with the slider, and its restore prepared", async () => {
     await call("notes:add", { text: "two" });
     await go("overview");
     await go("backups");
     const slider = page.getByRole("slider", { name: "Time to restore" });
     await slider.focus();
     await keys("Home");
-    await told(/before the newest/);
+    await told(/before latest/);
     await button("Restore this state…").click();
-    await button("Check and stage").click();
+    await button("Verify and prepare restore").click();
     await staged().waitFor();
     await told(replica);
   });
 
-  await t.step("DA3 where the server comes back, a restart is offered", async () => {
+  await t.step("DA3 a restart is offered under a supervisor", async () => {
     await button("Restart now").click();
     await dialog.getByRole("button", { name: "Restart", exact: true }).click();
-    await told("The server restarts.");
+    await told("The server is restarting.");
     assert.equal(restarts.length, 1);
     await button("Cancel the restore").click();
-    await told("Nothing is staged any more.");
+    await told("Restore cancelled.");
   });
 
-  await t.step("DA12 the processes of the server are told, and that it is alone", async () => {
+  await t.step("DA12 the server's processes are listed, and it is shown as a single server", async () => {
     await go("servers");
     await page.getByRole("row", { name: /^writer all mutations 1/ }).waitFor();
-    await told("This server is alone");
+    await told("Single server");
   });
 
   await t.step(
-    "DA12 the servers of a cluster are told, and what is wrong with them comes first",
+    "DA12 the servers of a cluster are listed, and their issues come first",
     async () => {
       const behind = { lagCommits: 2, lagMs: 300 };
       const server = { role: "follower", epoch: null, ts: 40, ...behind, sockets: 3, seenMs: 400 };
@@ -399,8 +399,8 @@ testDashboard("a person looks after a server", {
       };
       await page.route("**/api/admin/cluster", (route) => route.fulfill({ json: cluster }));
       await go("overview");
-      await told("10.0.0.3:3210 was not heard of for 2 min.");
-      await page.locator("li", { hasText: "10.0.0.3:3210" }).getByRole("link", { name: "Look" }).click();
+      await told("10.0.0.3:3210 was last seen 2 min ago.");
+      await page.locator("li", { hasText: "10.0.0.3:3210" }).getByRole("link", { name: "View" }).click();
       await page.getByRole("row", { name: /^10\.0\.0\.1:3210 leader 42/ }).waitFor();
       await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2, 300 ms 3/ }).waitFor();
       await page.unroute("**/api/admin/cluster");
@@ -410,16 +410,16 @@ testDashboard("a person looks after a server", {
           route.fulfill({ json: { ...cluster, database: { status: "away", forMs: 5_000 }, servers: null } }),
       );
       await go("overview");
-      await told("The cluster's database has not answered for 5.0 s: nothing can be committed.");
+      await told("The cluster database has been unreachable for 5.0 s. Nothing can be committed.");
       await go("servers");
-      await told("Nothing is known of the others while the database is away");
+      await told("Unknown while the database is unreachable");
       await page.unroute("**/api/admin/cluster");
       await go("overview");
       await go("backups");
     },
   );
 
-  await t.step("a server that follows another says how far it is", async () => {
+  await t.step("a follower shows its progress", async () => {
     const follower = {
       from: "s3://elsewhere/app",
       generation: "g",
@@ -435,19 +435,19 @@ testDashboard("a person looks after a server", {
     );
     await go("overview");
     await go("backups");
-    await told("This server follows another one");
+    await told("Following another server");
     await told("1 min behind");
-    await told("3 of 44 commits are to come");
+    await told("3 of 44 commits pending");
     await page.unroute("**/api/admin/replication");
     await go("overview");
     await go("backups");
   });
 
-  await t.step("DA11 a deploy key is made, shown once, and revoked", async () => {
+  await t.step("DA11 a deploy key is created, shown once and revoked", async () => {
     await go("deploying");
     await button("New deploy key").click();
     await page.getByLabel("Name").fill("CI");
-    await button("Make the key").click();
+    await button("Create key").click();
     const key = await page.getByRole("textbox", { name: "Deploy key" }).inputValue();
     assert.match(key, /^syncline_deploy_/);
     const withKey = await fetch(`${server.url}/api/admin/functions/versions`, {
@@ -463,27 +463,27 @@ testDashboard("a person looks after a server", {
     await page.getByRole("cell", { name: "CI revoked" }).waitFor();
   });
 
-  await t.step("DA11 a variable is set, shown when it is asked for, and forgotten", async () => {
-    await told("There is no variable");
+  await t.step("DA11 a variable is set, shown on request and deleted", async () => {
+    await told("No environment variables");
     await button("New variable").click();
     await page.getByLabel("Name").fill("MAIL_KEY");
     await page.getByLabel("Value", { exact: true }).fill("<b>secret</b>");
-    await button("Set variable").click();
-    await told("MAIL_KEY is set");
+    await button("Save variable").click();
+    await told("MAIL_KEY saved");
     await page.getByRole("cell", { name: "••••••••" }).waitFor();
-    await choose("More about MAIL_KEY", "Show the value");
+    await choose("More about MAIL_KEY", "Show value");
     await page.getByRole("cell", { name: "<b>secret</b>" }).waitFor();
-    await choose("More about MAIL_KEY", "Forget…");
-    await button("Forget variable").click();
-    await told("There is no variable");
+    await choose("More about MAIL_KEY", "Delete…");
+    await button("Delete variable").click();
+    await told("No environment variables");
   });
 
-  await t.step("DA11 a migration is tried out, run, and its progress seen", async () => {
+  await t.step("DA11 a migration is run after a dry run and shows its progress", async () => {
     await button("Run a migration…").click();
     await page.getByLabel("Internal mutation").selectOption("notes:stamp");
     await page.getByLabel("Table").selectOption("notes");
-    await button("Try it out").click();
-    await told(/Tried on \d+ documents, of which it changes \d+. Nothing is stored./);
+    await button("Dry run").click();
+    await told(/Dry run on \d+ documents: \d+ would change. Nothing was stored./);
     assert.ok(
       (await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => !stamped),
     );
@@ -508,17 +508,17 @@ testDashboard("a person looks after a server", {
     await go("backups");
     await page.getByRole("button", { name: /^More about backup-/ }).focus();
     await keys("Enter");
-    // A menu takes keys once one of its items has the focus.
+    // A menu handles keys once one of its items has focus.
     await page.locator("[role=menuitem]:focus").first().waitFor();
     await keys("End");
     await page.locator("[role=menuitem]:focus", { hasText: "Delete" }).waitFor();
     await keys("Enter");
     await dialog.getByRole("button", { name: "Delete backup" }).focus();
     await keys("Enter");
-    await told("There is no backup yet");
+    await told("No backups yet");
   });
 
-  await t.step("by keyboard alone: the palette leads to a table", async () => {
+  await t.step("by keyboard alone: the palette opens a table", async () => {
     await keys("Control+k");
     await page.getByPlaceholder("Go to a table").waitFor();
     await page.keyboard.type("table notes");
@@ -528,7 +528,7 @@ testDashboard("a person looks after a server", {
   });
 
   await t.step(
-    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    "DA7 axe finds no accessibility violations",
     async () => {
       await checkLooks(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);
     },
@@ -536,36 +536,36 @@ testDashboard("a person looks after a server", {
 });
 
 testDashboard(
-  "a person looks after a server that nobody would start again",
+  "the dashboard of a server without a supervisor",
   { functions },
   async (dashboard, t) => {
     const { page, server, go, told, button, choose } = dashboard;
-    await t.step("DA3 no restart is offered, and what to do instead is said", async () => {
+    await t.step("DA3 no restart is offered, and the alternative is explained", async () => {
       await go("backups");
       await told("--replicate-to");
       await button("Back up now").click();
       await button("Back up").click();
       await choose(/^More about backup-/, "Restore…");
-      await button("Check and stage").click();
-      await told("nobody would start it again");
+      await button("Verify and prepare restore").click();
+      await told("runs without a supervisor");
       assert.equal(await button("Restart now").count(), 0);
       await button("Cancel the restore").click();
-      await told("Nothing is staged any more.");
+      await told("Restore cancelled.");
     });
 
-    await t.step("DA13 an import that ended with its server is told until it is closed", async () => {
+    await t.step("DA13 an import interrupted by a server stop is shown until it is dismissed", async () => {
       await server.restart(() => leaveImport(server.dataDir));
       await page.goto(`${server.url}/_/`);
       await page.getByLabel("Email address").fill(admin.email);
       await page.getByLabel("Password").fill(admin.password);
       await page.getByRole("button", { name: "Sign in" }).click();
-      const broken = page.getByRole("list", { name: "Broken off" });
-      await broken.getByText("The import into notes ended with the server.").waitFor();
-      await broken.getByText("The first 512 rows of the file are stored.").waitFor();
+      const broken = page.getByRole("list", { name: "Failed tasks" });
+      await broken.getByText("Importing into notes was interrupted when the server stopped.").waitFor();
+      await broken.getByText("The first 512 rows were imported.").waitFor();
       assert.deepEqual(await dashboard.violations(), []);
       await broken.getByRole("link").click();
       await page.getByRole("grid").waitFor();
-      await broken.getByRole("button", { name: "Close: The import into notes" }).click();
+      await broken.getByRole("button", { name: "Dismiss: Importing into notes" }).click();
       await broken.waitFor({ state: "detached" });
       await page.reload();
       await page.getByRole("grid").waitFor();
@@ -574,7 +574,7 @@ testDashboard(
   },
 );
 
-testDashboard("a person goes back to earlier code", {
+testDashboard("rollback of deployed versions", {
   functions: { "app.ts": versionOf("first") },
   config: { pinned: false },
 }, async (dashboard, t) => {
@@ -594,23 +594,23 @@ testDashboard("a person goes back to earlier code", {
     await deploy(versionOf("second"));
     await deploy(`${versionOf("third")}\nexport const extra = query({ handler: () => 1 });`);
     await go("versions");
-    await page.getByRole("row", { name: /served/ }).getByText(admin.email).waitFor();
+    await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
   });
 
-  await t.step("DA8 an earlier one is served again, after what changes was told", async () => {
+  await t.step("DA8 a rollback shows its changes before it is applied", async () => {
     assert.equal(await call("app:which", {}, "query"), "third");
-    const served = page.getByRole("row", { name: /served/ });
-    const before = await served.getByRole("cell").first().getAttribute("title");
+    const live = page.getByRole("row", { name: /live/ });
+    const before = await live.getByRole("cell").first().getAttribute("title");
     await button("Roll back…").first().click();
     await told("app:extra");
-    await page.getByRole("dialog").getByText("goes").waitFor();
+    await page.getByRole("dialog").getByText("removed").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Roll back", exact: true }).click();
-    await told(/^Version .* is served\.$/);
+    await told(/^Version .* is now live\.$/);
     assert.equal(await call("app:which", {}, "query"), "second");
-    await page.locator(`td[title="${before}"]`, { hasText: "served" }).waitFor({ state: "detached" });
+    await page.locator(`td[title="${before}"]`, { hasText: "live" }).waitFor({ state: "detached" });
   });
 
-  await t.step("by keyboard alone: a rollback is looked at and left", async () => {
+  await t.step("by keyboard alone: a rollback is opened and canceled", async () => {
     await button("Roll back…").first().focus();
     await keys("Enter");
     await page.getByRole("dialog").waitFor();
@@ -620,7 +620,7 @@ testDashboard("a person goes back to earlier code", {
   });
 
   await t.step(
-    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    "DA7 axe finds no accessibility violations",
     async () => {
       await checkLooks(dashboard, ["versions"]);
     },

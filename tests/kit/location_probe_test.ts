@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type LocationProbe, probeLocation } from "../../mod/kit/locations/location_probe.ts";
 import { openTarget, triedTarget } from "../../mod/ops/replication/mod.ts";
-import { LocalBlobs, triedBlobs } from "../../mod/storage/mod.ts";
+import { LocalBlobs, testBlobStore } from "../../mod/storage/mod.ts";
 
 const STEP_MS = 20_000;
 
@@ -77,7 +77,7 @@ Deno.test("[DA10] a location that does not answer times out", async () => {
 Deno.test("[DA10] folders of files and of a replica are tested as they are used, and left unchanged", async () => {
   const folder = await Deno.makeTempDir();
   await using store = await LocalBlobs.open(join(folder, "storage"));
-  const files = await probeLocation(triedBlobs(store, { place: "files" }), { stepMs: STEP_MS });
+  const files = await probeLocation(testBlobStore(store, { place: "files" }), { stepMs: STEP_MS });
   assert.deepEqual(files.steps.map(({ error }) => error), [null, null, null, null]);
   assert.deepEqual(await Array.fromAsync(store.list()), []);
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { cronJobs } from "syncline/server";
 import { serviceCron } from "../../mod/scheduler/mod.ts";
-import { World } from "./support/world.ts";
+import { World } from "./support/test_scheduler.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -75,7 +75,7 @@ Deno.test("a run that fails is not the cron's last", async () => {
   crons.interval("failing", { minutes: 10 }, "app:note", { text: "bad" });
   await using world = await World.open({ crons });
   await world.advance(30 * MINUTE);
-  assert.equal(world.logged.filter((line) => line === "warn A scheduled function failed no bad").length, 4);
+  assert.equal(world.logged.filter((line) => line === "warn Scheduled function failed no bad").length, 4);
 });
 
 Deno.test("new code changes, adds and ends crons; one whose schedule is as it was keeps its next run", async () => {
@@ -164,7 +164,7 @@ Deno.test("the app cannot declare a cron of the service, nor one that runs a fun
   for (const [name, path] of [["svc-x", "app:note"], ["x", "_system/scheduler:interrupt"]]) {
     await assert.rejects(
       world.system("_system/crons:declare", { of: "app", crons: [{ ...cron, name, function: path }] }),
-      /cannot be a cron of the app/,
+      /for a cron job of the app/,
     );
   }
 });

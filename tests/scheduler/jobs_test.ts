@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { schedulerLimits } from "../../mod/functions/limits.ts";
 import { steadyClock } from "../../mod/kit/clock.ts";
 import { Scheduler } from "../../mod/scheduler/scheduler.ts";
-import { World } from "./support/world.ts";
+import { World } from "./support/test_scheduler.ts";
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -317,13 +317,16 @@ for (const [name, [args, message]] of Object.entries(mistakes)) {
 Deno.test("app code cannot reach the service's functions through the ones behind ctx", async () => {
   await using world = await World.open();
   const job = { name: "_system/scheduler:interrupt", args: {}, scheduledTime: 0, functionKind: "mutation" };
-  await assert.rejects(world.system("_ctx/scheduler:schedule", job), /There is no function/);
+  await assert.rejects(world.system("_ctx/scheduler:schedule", job), /function not found/);
   await assert.rejects(world.mutate("_ctx/scheduler:schedule", job), /There is no function/);
 });
 
 Deno.test("an id that is none of a job cannot be canceled", async () => {
   await using world = await World.open();
-  await assert.rejects(world.mutate("app:cancel", { id: "nothing" }), /needs the id of a scheduled function/);
+  await assert.rejects(
+    world.mutate("app:cancel", { id: "nothing" }),
+    /expects the ID of a scheduled function/,
+  );
 });
 
 Deno.test("[PG8] where another server runs what is scheduled next, actions are ended at a stop though none seems to run", async () => {

@@ -16,7 +16,7 @@ Deno.test("FS1 a deleted file is gone with the commit, and its contents soon aft
   await s.service.sweep();
   assert.equal((await s.blobs()).length, 1);
   assert.equal(await (await s.request(`/api/storage/${other}`)).text(), "y");
-  await assert.rejects(s.call("files:remove", { id }), /There is no file/);
+  await assert.rejects(s.call("files:remove", { id }), /Cannot delete file/);
 });
 
 Deno.test("FS1 contents whose removal failed are removed later", async () => {
@@ -34,7 +34,7 @@ Deno.test("FS1 contents whose removal failed are removed later", async () => {
   await s.call("files:remove", { id });
   await s.service.sweep();
   assert.equal((await s.blobs()).length, 1);
-  assert.ok(s.logged.some((line) => line.includes("could not be removed")), s.logged.join());
+  assert.ok(s.logged.some((line) => line.includes("Cannot remove")), s.logged.join());
   failing = false;
   await s.service.sweep();
   assert.deepEqual(await s.blobs(), []);
@@ -101,7 +101,7 @@ Deno.test("FS5 contents longer than one message pass whole, and those too large 
   const copy = String(await s.call("files:actCopy", { id, name: "x" }));
   assert.deepEqual(await (await s.request(`/api/storage/${copy}`)).bytes(), contents);
   assert.equal((await s.blobs()).length, 2);
-  await assert.rejects(s.call("files:actStore", { bytes: size + 1 }), /larger than the limit/);
+  await assert.rejects(s.call("files:actStore", { bytes: size + 1 }), /exceeds the limit/);
   await assert.rejects(s.call("files:actStore", { bytes: 1, contentType: "no type" }), /content type/);
   assert.equal((await s.blobs()).length, 2);
   assert.equal(await s.call("files:actCopy", { id: "none", name: "x" }), null);

@@ -1,6 +1,6 @@
 /**
- * The administrator's session in this browser: its tokens, kept fresh one tab at a time, and word of its end. Tokens lie in
- * the browser's storage, never in an address.
+ * The administrator's session in this browser. Tokens are kept in local storage, never in an address, and are refreshed by
+ * one tab at a time.
  */
 
 interface Tokens {
@@ -13,10 +13,10 @@ interface Tokens {
 
 const KEY = "syncline.admin";
 const LOCK = "syncline.admin.refresh";
-/** A token that lives no longer than this is renewed before it is used. */
+/** Tokens that expire sooner than this are refreshed before use. */
 const FRESH_MS = 30_000;
 
-/** What the server says of a request that it refused. */
+/** A request that the server rejected. */
 export class RequestError extends Error {
   override readonly name = "RequestError";
   readonly code: string;
@@ -41,7 +41,7 @@ function read(): Tokens | null {
 
 let tokens: Tokens | null = read();
 
-function keep(now: Tokens | null): void {
+function store(now: Tokens | null): void {
   tokens = now;
   if (now === null) localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, JSON.stringify(now));
@@ -57,7 +57,7 @@ addEventListener("storage", (event: Event) => {
 });
 
 export const adminSession = {
-  /** Id of the administrator, or `null`. */
+  /** ID of the signed-in administrator, or `null`. */
   adminId: (): string | null => tokens?.adminId ?? null,
 
   onChange(listener: () => void): () => void {
@@ -66,14 +66,14 @@ export const adminSession = {
   },
 
   async signIn(credentials: { readonly email: string; readonly password: string }): Promise<void> {
-    keep(tokensOf(await post("/api/auth/admin/signin", credentials)));
+    store(tokensOf(await post("/api/auth/admin/signin", credentials)));
   },
 
-  /** Creates the first administrator with the token of the link that the server printed. */
+  /** Creates the first administrator with the token of the setup link printed by the server. */
   async setUp(
     credentials: { readonly token: string; readonly email: string; readonly password: string },
   ): Promise<void> {
-    keep(tokensOf(await post("/api/auth/admin/setup", credentials)));
+    store(tokensOf(await post("/api/auth/admin/setup", credentials)));
   },
 
   async needsSetup(): Promise<boolean> {
@@ -83,11 +83,11 @@ export const adminSession = {
 
   async signOut(): Promise<void> {
     const ended = tokens;
-    keep(null);
+    store(null);
     if (ended !== null) await post("/api/auth/signout", { refreshToken: ended.refreshToken });
   },
 
-  /** An access token that is good for a while; `null` when the session has ended. */
+  /** Returns a valid access token, or `null` if the session has ended. */
   async accessToken({ force = false } = {}): Promise<string | null> {
     const held = tokens;
     if (held === null) return null;
@@ -95,35 +95,35 @@ export const adminSession = {
     return await navigator.locks.request(LOCK, async () => {
       const now = read();
       if (now === null) return null;
-      // Another tab was quicker.
+      // Another tab has refreshed the tokens in the meantime.
       if (now.accessToken !== held.accessToken) {
         tokens = now;
         return now.accessToken;
       }
-      return await renew(now);
+      return await refresh(now);
     });
   },
 
-  /** Asks an endpoint of administrators. Throws `RequestError` when it refuses. */
+  /** Sends an authenticated request. Throws `RequestError` if the server rejects it. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     const token = await adminSession.accessToken();
     const headers = new Headers(init.headers);
     if (token !== null) headers.set("Authorization", `Bearer ${token}`);
     const response = await fetch(path, { ...init, headers });
-    if (!response.ok) throw await refusal(response);
+    if (!response.ok) throw await errorOf(response);
     return response;
   },
 };
 
-async function renew({ refreshToken }: Tokens): Promise<string | null> {
+async function refresh({ refreshToken }: Tokens): Promise<string | null> {
   try {
     const renewed = tokensOf(await post("/api/auth/refresh", { refreshToken }));
-    keep(renewed);
+    store(renewed);
     return renewed.accessToken;
   } catch (error) {
-    // Only the server's word ends a session; one that cannot be asked may be back soon.
+    // Only a 401 ends the session; an unreachable server may come back.
     if (!(error instanceof RequestError) || error.status !== 401) throw error;
-    keep(null);
+    store(null);
     return null;
   }
 }
@@ -144,16 +144,16 @@ async function post(path: string, body: unknown): Promise<unknown> {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw await errorOf(response);
   return await response.json();
 }
 
-async function refusal(response: Response): Promise<RequestError> {
+async function errorOf(response: Response): Promise<RequestError> {
   const answer = await response.json().catch(() => null) as {
     errorMessage?: string;
     errorData?: { code?: string } | null;
   } | null;
-  return new RequestError(answer?.errorMessage ?? `The server answered with status ${response.status}`, {
+  return new RequestError(answer?.errorMessage ?? `The server responded with status ${response.status}`, {
     code: answer?.errorData?.code ?? "unknown",
     status: response.status,
   });

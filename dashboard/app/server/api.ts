@@ -1,4 +1,4 @@
-/** References to the system functions of administrators, with their types. */
+/** Typed references to the administrators' system functions. */
 import { type FunctionKind, type FunctionReference, functionReference } from "syncline/client";
 import type { administratorFunctions, userFunctions } from "../../../mod/auth/isolate_functions/mod.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
@@ -15,7 +15,7 @@ import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.t
 import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
 import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";
 
-/** The reference to a function that is declared in a module of the server. */
+/** The reference type of a function declared in a server module. */
 type ReferenceTo<Declared> = Declared extends {
   readonly "~registered"?: {
     readonly kind: infer Kind extends FunctionKind;
@@ -25,7 +25,7 @@ type ReferenceTo<Declared> = Declared extends {
 } ? FunctionReference<Kind, Args, Result>
   : never;
 
-/** References to some functions of a module, by the names under which they are called. */
+/** Creates references to the named functions of a module. */
 function references<Module, const Name extends keyof Module & string>(
   path: string,
   names: readonly Name[],
@@ -33,11 +33,11 @@ function references<Module, const Name extends keyof Module & string>(
   return Object.fromEntries(names.map((name) => [name, functionReference(`${path}:${name}`)])) as never;
 }
 
-/** An action that main runs. */
+/** A reference to an action that runs in the main process. */
 const action = <Args, Result>(path: string): FunctionReference<"action", Args, Result> =>
   functionReference<"action", Args, Result>(path);
 
-/** Which documents are meant: see `mod/ops/admin/isolate_functions/where.ts`. */
+/** Selects documents. See `mod/ops/admin/isolate_functions/where.ts`. */
 export interface Where {
   readonly table: string;
   readonly index?: string;
@@ -60,10 +60,10 @@ export type Condition =
   | { readonly field: string; readonly op: "contains"; readonly value: string }
   | { readonly field: string; readonly op: "missing" | "present" };
 
-/** Mails that accounts send. */
+/** Kinds of mails about accounts. */
 export type MailKind = "verify" | "reset" | "magic" | "change";
 
-/** In whose name a function runs. */
+/** The run identity of a function call; `null` for a signed-out caller. */
 export type RunAs = { readonly userId: string } | { readonly adminId: string } | null;
 
 export const api = {

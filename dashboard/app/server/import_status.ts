@@ -1,57 +1,57 @@
-/** How far the server is with an import: of this page, or of one that was left. */
-import type { ImportEnd, ImportUnderWay } from "../../../mod/ops/tables/import/import_status.ts";
-import { count } from "../ui/texts.tsx";
+/** Progress of the import that runs on the server, whether or not this page started it. */
+import type { FinishedImport, RunningImport } from "../../../mod/ops/tables/import/import_status.ts";
+import { count } from "../ui/format.tsx";
 import { adminSession } from "./admin_session.ts";
 
-export type { ImportEnd } from "../../../mod/ops/tables/import/import_status.ts";
+export type { FinishedImport } from "../../../mod/ops/tables/import/import_status.ts";
 
-export interface ImportNow {
-  readonly running: ImportUnderWay | null;
-  readonly last: ImportEnd | null;
+export interface ImportStatusResponse {
+  readonly running: RunningImport | null;
+  readonly last: FinishedImport | null;
 }
 
-/** Time between two looks at one that runs. */
-export const IMPORT_LOOK_MS = 500;
+/** Interval between two polls of a running import. */
+export const IMPORT_POLL_MS = 500;
 
-/** Imports that this page has sent and tells of itself. */
-let sentFromHere = 0;
+/** Number of imports started by this page, which reports their progress itself. */
+let importsHere = 0;
 
-export async function importNow(): Promise<ImportNow> {
-  return await (await adminSession.fetch("/api/admin/import")).json() as ImportNow;
+export async function fetchImportStatus(): Promise<ImportStatusResponse> {
+  return await (await adminSession.fetch("/api/admin/import")).json() as ImportStatusResponse;
 }
 
-export function isSentFromHere(): boolean {
-  return sentFromHere > 0;
+export function isImportingHere(): boolean {
+  return importsHere > 0;
 }
 
-/** Runs what sends a file, and tells meanwhile how far the server is with it. */
+/** Runs `send`, which uploads a file, and reports the server's progress until it is done. */
 export async function sendImport<Result>(
   send: () => Promise<Result>,
-  tell: (text: string) => void,
+  report: (text: string) => void,
 ): Promise<Result> {
-  sentFromHere++;
-  const looks = setInterval(() => {
-    importNow().then(({ running }) => running !== null && tell(importText(running)), () => {});
-  }, IMPORT_LOOK_MS);
+  importsHere++;
+  const timer = setInterval(() => {
+    fetchImportStatus().then(({ running }) => running !== null && report(importText(running)), () => {});
+  }, IMPORT_POLL_MS);
   try {
     return await send();
   } finally {
-    clearInterval(looks);
-    sentFromHere--;
+    clearInterval(timer);
+    importsHere--;
   }
 }
 
-export function importText({ table, step, done, of, rows }: ImportUnderWay): string {
+export function importText({ table, step, done, of, rows }: RunningImport): string {
   const share = of === null || of === 0 ? "" : `${Math.min(100, Math.floor(done / of * 100))} % `;
   switch (step) {
     case "receiving":
-      return `${table}: ${share}of the file is sent`;
+      return `${table}: ${share}uploaded`;
     case "checking":
-      return `${table}: ${share}is checked, ${count(rows)} rows`;
+      return `${table}: ${share}checked, ${count(rows)} rows`;
     case "deleting":
-      return `${table}: ${count(rows)} documents are deleted`;
+      return `${table}: ${count(rows)} documents deleted`;
     case "writing":
-      return `${table}: ${share}is imported, ${count(rows)} rows`;
+      return `${table}: ${share}imported, ${count(rows)} rows`;
     default:
       return step satisfies never;
   }

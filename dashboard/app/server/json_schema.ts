@@ -1,4 +1,4 @@
-/** The part of JSON Schema that tables and arguments use: what a value should be, an example, and what is wrong with one. */
+/** Validation, examples and descriptions for the subset of JSON Schema used by tables and arguments. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 export interface Issue {
@@ -14,7 +14,7 @@ const alternativesOf = (schema: Schema): readonly Schema[] | null => {
   return Array.isArray(any) ? any as Schema[] : null;
 };
 
-/** The fields of an object, by name. */
+/** Properties of an object schema by name. */
 export function propertiesOf(schema: Schema | null): Readonly<Record<string, Schema>> {
   const properties = schema?.["properties"];
   return isObject(properties) ? properties as Record<string, Schema> : {};
@@ -23,7 +23,7 @@ export function propertiesOf(schema: Schema | null): Readonly<Record<string, Sch
 export const requiredOf = (schema: Schema | null): readonly string[] =>
   Array.isArray(schema?.["required"]) ? schema["required"] as string[] : [];
 
-/** All names of fields, at any depth. */
+/** Returns all property names at any depth. */
 export function propertyNames(schema: Schema): string[] {
   const found = new Set<string>();
   const walk = (part: unknown): void => {
@@ -39,7 +39,7 @@ export function propertyNames(schema: Schema): string[] {
   return [...found];
 }
 
-/** The kind of a value in a word, such as `string` or `id of users`. */
+/** Describes a type, such as `string` or `id of users`. */
 export function typeText(schema: Schema): string {
   if (schema["format"] === "id") return `id of ${String(schema["x-table"] ?? "a document")}`;
   if ("const" in schema) return JSON.stringify(schema["const"]);
@@ -50,25 +50,25 @@ export function typeText(schema: Schema): string {
   return typeof schema["type"] === "string" ? schema["type"] : "any";
 }
 
-/** The table that an id in this place names; `null` when it is no id. */
+/** Returns the table that an ID refers to, or `null` if the schema is not an ID. */
 export function tableOf(schema: Schema | undefined): string | null {
   if (schema === undefined) return null;
   if (schema["format"] === "id") return typeof schema["x-table"] === "string" ? schema["x-table"] : null;
   return alternativesOf(schema)?.map(tableOf).find((table) => table !== null) ?? null;
 }
 
-/** Whether `null` fits. */
+/** Whether the schema accepts `null`. */
 export const isNullable = (schema: Schema): boolean =>
   schema["type"] === "null" || (alternativesOf(schema)?.some(isNullable) ?? false);
 
-/** The only kind of value beside `null`; the schema itself where there are several. */
+/** Strips `null` from a union. Returns the schema itself if several alternatives remain. */
 export function plainOf(schema: Schema): Schema {
   const others = alternativesOf(schema)?.filter((one) => one["type"] !== "null") ?? [];
   const [only] = others;
   return others.length === 1 && only !== undefined ? only : schema;
 }
 
-/** The values among which to choose, `null` left out; `null` when there are too many kinds of them. */
+/** Returns the allowed constants without `null`; `null` if the schema is not a choice of constants. */
 export function choicesOf(schema: Schema): readonly unknown[] | null {
   const plain = plainOf(schema);
   if ("const" in plain) return [plain["const"]];
@@ -78,7 +78,7 @@ export function choicesOf(schema: Schema): readonly unknown[] | null {
   return alternatives.map((one) => one["const"]);
 }
 
-/** A value to begin with: required fields only. */
+/** Returns an initial value with required fields only. */
 export function exampleOf(schema: Schema | null): unknown {
   if (schema === null) return undefined;
   if ("default" in schema) return schema["default"];
@@ -106,10 +106,10 @@ export function exampleOf(schema: Schema | null): unknown {
   }
 }
 
-/** Deeper parts are left to the server's own check. */
+/** Deeper values are validated by the server only. */
 const DEPTH_MAX = 12;
 
-/** Where a value does not fit; the server's own check is the one that decides. */
+/** Validates a value for inline hints. The server's validation is authoritative. */
 export function issuesOf(value: unknown, schema: Schema, path: Issue["path"] = []): Issue[] {
   if (path.length > DEPTH_MAX) return [];
   const alternatives = alternativesOf(schema);
@@ -139,13 +139,13 @@ function objectIssues(
 ): Issue[] {
   const properties = propertiesOf(schema);
   const missing = requiredOf(schema).filter((name) => !(name in value))
-    .map((name) => ({ path: [...path, name], message: "is missing" }));
+    .map((name) => ({ path: [...path, name], message: "is required" }));
   const wrong = Object.entries(value).flatMap(([name, field]) => {
     const inner = properties[name];
     if (inner !== undefined) return issuesOf(field, inner, [...path, name]);
     const more = schema["additionalProperties"];
     if (isObject(more)) return issuesOf(field, more, [...path, name]);
-    return more === false ? [{ path: [...path, name], message: "is no field of it" }] : [];
+    return more === false ? [{ path: [...path, name], message: "is not a field of this object" }] : [];
   });
   return [...missing, ...wrong];
 }

@@ -1,4 +1,4 @@
-/** What `GET /api/admin/stats` and its neighbours answer, as far as the views use it. */
+/** Responses of `GET /api/admin/stats` and related endpoints, limited to the fields that the views use. */
 import type { Member } from "../../../mod/cluster/postgres/members.ts";
 import type { RoleCount } from "../../../mod/functions/host/process/isolate_census.ts";
 import type { GaugesAt } from "../../../mod/ops/stats/gauges.ts";
@@ -28,7 +28,7 @@ export interface Stats {
   };
 }
 
-/** A time from which on, and up to which, a state of the past can be restored; milliseconds since the epoch. */
+/** A range of restorable points in time. Times are milliseconds since the epoch. */
 export interface Range {
   readonly fromTs: number;
   readonly toTs: number;
@@ -36,9 +36,9 @@ export interface Range {
   readonly toTime: number;
 }
 
-/** How far a server is that shows the commits of another one. */
+/** Progress of a server that follows a replica. */
 export interface FollowerStatus {
-  /** The replica it follows. */
+  /** URL of the replica. */
   readonly from: string;
   readonly generation: string;
   readonly ts: number;
@@ -48,15 +48,15 @@ export interface FollowerStatus {
   readonly errors: readonly { readonly at: string; readonly message: string }[];
 }
 
-/** The place of scheduled backups, which may be on another machine. */
+/** Scheduled backups at their target. */
 export type ScheduledBackups = { readonly place: null } | {
   readonly place: string;
   readonly backups: readonly { readonly name: string; readonly createdAt: string }[];
-  /** Why they could not be listed. */
+  /** Why the backups could not be listed. */
   readonly error?: string;
 };
 
-/** What `GET /api/admin/cluster` answers. */
+/** Response of `GET /api/admin/cluster`. */
 export type ClusterStatus = { readonly enabled: false } | {
   readonly enabled: true;
   readonly id: string;
@@ -65,7 +65,7 @@ export type ClusterStatus = { readonly enabled: false } | {
   readonly epoch: number;
   readonly takeovers: number;
   readonly database: { readonly status: "ok" | "away"; readonly forMs: number };
-  /** `null` while the database is away. */
+  /** `null` while the database is unreachable. */
   readonly servers: readonly Member[] | null;
 };
 

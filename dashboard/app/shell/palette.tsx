@@ -1,4 +1,4 @@
-/** The command palette: everything there is to go to and to do, by a few letters. */
+/** The command palette: finds views, tables, functions, users, settings and commands by name. */
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { api } from "../server/api.ts";
@@ -18,7 +18,7 @@ export function Palette({ open, onClose }: { readonly open: boolean; readonly on
       <Dialog.Portal>
         <Dialog.Overlay className="overlay" />
         <Dialog.Content className="dialog palette" aria-describedby={undefined}>
-          <Dialog.Title className="sr-only">Go to or do</Dialog.Title>
+          <Dialog.Title className="sr-only">Command palette</Dialog.Title>
           <Entries done={onClose} />
         </Dialog.Content>
       </Dialog.Portal>
@@ -26,7 +26,7 @@ export function Palette({ open, onClose }: { readonly open: boolean; readonly on
   );
 }
 
-/** What begins a word of the name counts most, then what is in it, then what is said of it. */
+/** Ranks a match at the start of a word above one inside the name, and names above keywords. */
 function scoreOf(value: string, search: string, keywords: readonly string[] = []): number {
   const wanted = search.trim().toLowerCase();
   const name = value.toLowerCase();
@@ -40,23 +40,23 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
 interface Entry {
   readonly icon: IconName;
   readonly text: string;
-  /** Unique, and what is looked for. */
+  /** Unique; the search matches against it. */
   readonly value: string;
   readonly words?: readonly string[];
   readonly run: () => void;
 }
 
-/** Users are looked for on the server, from so many letters on. */
+/** Minimum length of a search for users, which runs on the server. */
 const SEARCHED_FROM = 2;
 const USERS_FOUND = 5;
-/** As long as ids of documents are. */
+/** Matches document IDs. */
 const ID = /^[0-9a-z]{16,64}$/;
 
 function Entries({ done }: { readonly done: () => void }) {
   const [text, setText] = useState("");
   const groups = useEntries(text.trim());
   return (
-    <Command label="Go to or do" filter={scoreOf}>
+    <Command label="Command palette" filter={scoreOf}>
       <Command.Input
         placeholder="Go to a table, a function, a view…"
         autoFocus
@@ -64,7 +64,7 @@ function Entries({ done }: { readonly done: () => void }) {
         onValueChange={setText}
       />
       <Command.List>
-        <Command.Empty>Nothing has this name.</Command.Empty>
+        <Command.Empty>No results.</Command.Empty>
         {groups.map(([heading, entries]) =>
           entries.length > 0 && (
             <Command.Group key={heading} heading={heading}>
@@ -120,7 +120,7 @@ function useEntries(text: string): readonly (readonly [heading: string, entries:
         run: () => go([name]),
       })),
     ],
-    ["Do", actions],
+    ["Commands", actions],
     [
       "Tables",
       tables.map(({ name }) => ({
@@ -179,14 +179,14 @@ const actions: readonly Entry[] = [
   },
   {
     icon: "logs",
-    text: "Errors of the last day",
-    value: "Errors of the last day",
+    text: "Errors in the last 24 hours",
+    value: "Errors in the last 24 hours",
     run: () => go(["logs"], { outcome: "error", from: String(Date.now() - 86_400_000) }),
   },
   {
     icon: "theme",
-    text: "Change between light and dark",
-    value: "Change between light and dark",
+    text: "Switch theme",
+    value: "Switch theme",
     run: toggleTheme,
   },
   { icon: "out", text: "Sign out", value: "Sign out", run: () => void adminSession.signOut() },

@@ -1,4 +1,4 @@
-/** Where in the dashboard a person is: the part of the address behind `#`, so that it can be shared and gone back from. */
+/** Routing: the part of the address after `#`, so that every view can be linked to and works with the back button. */
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 
 export interface Route {
@@ -7,7 +7,7 @@ export interface Route {
   readonly search: URLSearchParams;
 }
 
-/** Where the page is now. */
+/** Returns the current route. */
 export function currentRoute(): Route {
   return parse(location.hash);
 }
@@ -28,7 +28,7 @@ function decode(part: string): string {
   }
 }
 
-/** The address of a place in the dashboard; `undefined` and empty values are left out. */
+/** Returns the address of a view; `undefined` and empty values are omitted. */
 export function href(
   path: readonly string[],
   search: Readonly<Record<string, string | undefined>> = {},
@@ -42,7 +42,7 @@ export function go(...to: Parameters<typeof href>): void {
   location.hash = href(...to);
 }
 
-/** Changes what is looked at without a step in the history. */
+/** Replaces the current history entry. */
 export function replace(...to: Parameters<typeof href>): void {
   history.replaceState(null, "", href(...to));
   dispatchEvent(new HashChangeEvent("hashchange"));
@@ -56,15 +56,15 @@ export function useRoute(): Route {
   return useMemo(() => parse(hash), [hash]);
 }
 
-/** Whether the dialog of a view is open that makes something: an address with `make=true` opens it too, once. */
-export function useOpenedBy(view: string): readonly [open: boolean, setOpen: (open: boolean) => void] {
+/** State of a view's "create" dialog, which an address with `make=true` opens as well. */
+export function useCreateDialog(view: string): readonly [open: boolean, setOpen: (open: boolean) => void] {
   const { search } = useRoute();
   const asked = search.get("make") === "true";
   const [open, setOpen] = useState(asked);
   useEffect(() => {
     if (!asked) return;
     setOpen(true);
-    // An address that is shared, or come back to, asks nobody to make one.
+    // Remove the parameter so that a shared link or the back button does not open the dialog again.
     replace([view]);
   }, [asked, view]);
   return [open, setOpen];

@@ -1,4 +1,4 @@
-/** The frame: navigation, the state of the connection, and the view that the address names. */
+/** The frame: navigation, connection state, and the view that the address names. */
 import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { useConnectionState, useQuery } from "syncline/react";
 import { adminSession } from "../server/admin_session.ts";
@@ -11,10 +11,10 @@ import { toggleTheme } from "./theme.ts";
 import { viewNamed, views } from "./views.ts";
 
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
-const WorkStrip = lazy(async () => {
-  // The view comes first.
+const TaskStrip = lazy(async () => {
+  // Load the view first.
   await new Promise<void>((resolve) => afterFirstView(resolve));
-  return { default: (await import("./work_strip.tsx")).WorkStrip };
+  return { default: (await import("./task_strip.tsx")).TaskStrip };
 });
 
 export function Shell() {
@@ -54,19 +54,19 @@ export function Shell() {
       <Side current={name} open={navOpen} onSearch={() => setPalette(true)} />
       <div className="stage">
         <Connection />
-        <Fault key={name}>
+        <ErrorBoundary key={name}>
           <Suspense fallback={<Loading />}>
             {entry === undefined
               ? (
-                <View title="Nothing here">
-                  <Empty title="There is no such view" />
+                <View title="Not found">
+                  <Empty title="This page does not exist" />
                 </View>
               )
               : <entry.View />}
           </Suspense>
-        </Fault>
+        </ErrorBoundary>
         <Suspense>
-          <WorkStrip />
+          <TaskStrip />
         </Suspense>
       </div>
       <Suspense>{palette && <Palette open onClose={() => setPalette(false)} />}</Suspense>
@@ -75,7 +75,7 @@ export function Shell() {
 }
 
 function afterFirstView(then: () => void): void {
-  // Not every browser tells when it is idle.
+  // Safari has no requestIdleCallback.
   if ("requestIdleCallback" in globalThis) requestIdleCallback(then, { timeout: 2_000 });
   else setTimeout(then, 500);
 }
@@ -109,7 +109,7 @@ function Side(
       </nav>
       <div className="end">
         <Button tone="plain" className="nav-button" onClick={toggleTheme}>
-          <Icon name="theme" /> Light or dark
+          <Icon name="theme" /> Theme
         </Button>
         <Button
           tone="plain"
@@ -124,17 +124,15 @@ function Side(
   );
 }
 
-/** Says so when what is shown may be old. */
+/** Shows a banner while the connection is lost. */
 function Connection() {
   const { isConnected, hasEverConnected } = useConnectionState();
   if (isConnected || !hasEverConnected) return null;
-  return (
-    <p className="banner" role="status">The connection is lost: what you see may be old. Connecting again…</p>
-  );
+  return <p className="banner" role="status">Connection lost. Data may be out of date. Reconnecting…</p>;
 }
 
-/** A view that fails leaves the others usable. */
-class Fault extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
+/** Contains the failure of a view so that the others stay usable. */
+class ErrorBoundary extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
   override state: { readonly error: unknown } = { error: null };
 
   static getDerivedStateFromError(error: unknown): { readonly error: unknown } {
@@ -145,9 +143,9 @@ class Fault extends Component<{ readonly children: ReactNode }, { readonly error
     const { error } = this.state;
     if (error === null) return this.props.children;
     return (
-      <View title="This view has failed">
+      <View title="Something went wrong">
         <Empty title={error instanceof Error ? error.message : String(error)}>
-          <Button onClick={() => isUnloaded(error) ? location.reload() : this.setState({ error: null })}>
+          <Button onClick={() => isLoadFailure(error) ? location.reload() : this.setState({ error: null })}>
             Try again
           </Button>
         </Empty>
@@ -156,7 +154,7 @@ class Fault extends Component<{ readonly children: ReactNode }, { readonly error
   }
 }
 
-/** Whether a part of the page could not be fetched: browsers remember that until the page is loaded anew. */
-function isUnloaded(error: unknown): boolean {
+/** Whether a module failed to load. Browsers cache that failure until the page is reloaded. */
+function isLoadFailure(error: unknown): boolean {
   return error instanceof TypeError && /import|module/i.test(error.message);
 }

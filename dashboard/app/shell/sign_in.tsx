@@ -1,17 +1,17 @@
-/** The door: sign-in, or the setup of the first administrator with the link that the server printed. */
+/** Sign-in page, and the setup of the first administrator with the link printed by the server. */
 import { type FormEvent, useEffect, useState } from "react";
 import { adminSession } from "../server/admin_session.ts";
 import { Button } from "../ui/button.tsx";
 import { TextField } from "../ui/field.tsx";
 
 export function SignIn({ setupToken, ended }: {
-  /** From a setup link. */
+  /** Token of a setup link. */
   readonly setupToken: string | null;
   /** Whether a session has just ended. */
   readonly ended: boolean;
 }) {
   const [needsSetup, setNeedsSetup] = useState(false);
-  /** Whether the server has said so. */
+  /** Whether the server has answered whether setup is needed. */
   const [known, setKnown] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -39,16 +39,18 @@ export function SignIn({ setupToken, ended }: {
   }
 
   return (
-    <main className="door">
-      <form className="door-form" onSubmit={(event) => void submit(event)}>
+    <main className="sign-in">
+      <form className="sign-in-form" onSubmit={(event) => void submit(event)}>
         <img src="./icon.svg" alt="" width="36" height="36" />
         <h1>{setup ? "Create the first administrator" : "Sign in to Syncline"}</h1>
         {setup && (
-          <p className="quiet">This account looks after the server: it sees and changes everything.</p>
+          <p className="quiet">
+            This account manages the server. It can read and change everything.
+          </p>
         )}
         {setupToken !== null && !needsSetup && known && (
           <p className="quiet" role="status">
-            The setup link has been used: there is an administrator already. Sign in.
+            This setup link has already been used. Sign in with the existing administrator account.
           </p>
         )}
         {needsSetup && !setup && (

@@ -1,4 +1,4 @@
-/** Light or dark: as the system says until a person chooses. */
+/** Light or dark theme: the system's unless a choice is stored. */
 const KEY = "syncline.theme";
 
 type Theme = "light" | "dark";

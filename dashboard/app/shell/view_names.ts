@@ -1,12 +1,12 @@
-/** What the views are called, in the order of the navigation. The page's frame is made of it before any script runs. */
+/** Names of the views in navigation order. The build also renders the static frame of the page from them. */
 import type { IconName } from "../ui/icon_paths.ts";
 
 export interface ViewName {
-  /** First part of its address. */
+  /** First part of the view's address. */
   readonly name: string;
   readonly title: string;
   readonly icon: IconName;
-  /** Words people may look for it by. */
+  /** Keywords for the command palette. */
   readonly words: string;
 }
 
@@ -17,7 +17,7 @@ export const viewNames = [
   { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },
   {
     name: "deploying",
-    title: "Deploying",
+    title: "Deployment",
     icon: "deploying",
     words: "deploy keys environment variables env secrets migrations",
   },

@@ -1,10 +1,10 @@
-/** The views. Each is loaded when it is first opened. */
+/** The views. Each is loaded when first opened. */
 import { type ComponentType, createElement, use } from "react";
 import { type ViewName, viewNames } from "./view_names.ts";
 
 export interface ViewEntry extends ViewName {
   readonly View: ComponentType;
-  /** Fetches the view, so that it is there when it is shown. Never rejects: whoever shows it is told when that fails. */
+  /** Preloads the view. Never rejects: rendering the view reports a failed load. */
   readonly fetch: () => Promise<void>;
 }
 
@@ -31,7 +31,7 @@ function view(load: Load): Pick<ViewEntry, "View" | "fetch"> {
   let loading: Promise<void> | null = null;
   let Loaded: ComponentType | null = null;
   const once = () => loading ??= load().then((View) => void (Loaded = View));
-  // One that is there is drawn at once, without a place held for it first.
+  // A loaded view renders without suspending.
   const View = () => {
     if (Loaded === null) use(once());
     return Loaded === null ? null : createElement(Loaded);

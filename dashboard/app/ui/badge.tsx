@@ -1,4 +1,4 @@
-/** A word that stands out: a state, a kind. */
+/** A short label for a state or kind. */
 import type { ReactNode } from "react";
 
 export function Badge(

@@ -1,4 +1,4 @@
-/** A button; `tone` says what pressing it means. */
+/** A button. `tone` marks primary, destructive and unobtrusive actions. */
 import type { ComponentProps } from "react";
 
 export type Tone = "accent" | "bad" | "plain";

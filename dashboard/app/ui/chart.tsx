@@ -1,12 +1,12 @@
 /**
- * A small chart of the last hour: a line for each series, with the values of the minute that is pointed at. Drawn as SVG in
- * the page's own colours: sixty points need no library.
+ * A small line chart of the last hour, which shows the values of the minute under the pointer. It is plain SVG in the theme's
+ * colours, because sixty points do not justify a chart library.
  */
 import { type PointerEvent, useId } from "react";
 
 export interface Series {
   readonly name: string;
-  /** `null` where nothing is known. */
+  /** `null` for unknown values. */
   readonly values: readonly (number | null)[];
   readonly tone?: "accent" | "bad" | "warn" | "quiet";
 }
@@ -17,29 +17,29 @@ export interface ChartProps {
   /** Milliseconds since the epoch, one for each value. */
   readonly times: readonly number[];
   readonly format: (value: number) => string;
-  /** What stands large beside the title; the newest value of the first series unless given. */
+  /** Large value beside the title. Default: the newest value of the first series. */
   readonly now?: string;
-  /** Position that is pointed at in one of the charts; `null`: none. */
-  readonly pointed: number | null;
-  readonly onPoint: (position: number | null) => void;
+  /** Index of the highlighted minute, shared by all charts, or `null`. */
+  readonly highlighted: number | null;
+  readonly onHighlight: (position: number | null) => void;
 }
 
 const WIDTH = 240;
 const HEIGHT = 48;
 
-export function Chart({ title, series, times, format, now, pointed, onPoint }: ChartProps) {
+export function Chart({ title, series, times, format, now, highlighted, onHighlight }: ChartProps) {
   const id = useId();
   const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
   const most = Math.max(...known, 0) || 1;
   const x = (position: number) => times.length < 2 ? WIDTH : position / (times.length - 1) * WIDTH;
   const y = (value: number) => HEIGHT - 2 - value / most * (HEIGHT - 6);
   const newest = series[0]?.values.findLast((value) => value !== null) ?? null;
-  const at = pointed === null ? undefined : times[pointed];
+  const at = highlighted === null ? undefined : times[highlighted];
 
   function point({ clientX, currentTarget }: PointerEvent<SVGSVGElement>): void {
     const { left, width } = currentTarget.getBoundingClientRect();
     const position = Math.round((clientX - left) / width * (times.length - 1));
-    onPoint(Math.max(0, Math.min(times.length - 1, position)));
+    onHighlight(Math.max(0, Math.min(times.length - 1, position)));
   }
 
   return (
@@ -53,10 +53,10 @@ export function Chart({ title, series, times, format, now, pointed, onPoint }: C
         preserveAspectRatio="none"
         role="img"
         aria-label={`${title} over the last hour: ${
-          known.length === 0 ? "nothing is known yet" : `at most ${format(Math.max(...known))}`
+          known.length === 0 ? "no data yet" : `at most ${format(Math.max(...known))}`
         }`}
         onPointerMove={point}
-        onPointerLeave={() => onPoint(null)}
+        onPointerLeave={() => onHighlight(null)}
       >
         <line className="chart-base" x1="0" x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
         {series.map(({ name, values, tone = "accent" }, position) => (
@@ -66,7 +66,9 @@ export function Chart({ title, series, times, format, now, pointed, onPoint }: C
             <path className="chart-dot" d={dots(values, { x, y })} />
           </g>
         ))}
-        {pointed !== null && <line className="chart-at" x1={x(pointed)} x2={x(pointed)} y1="0" y2={HEIGHT} />}
+        {highlighted !== null && (
+          <line className="chart-at" x1={x(highlighted)} x2={x(highlighted)} y1="0" y2={HEIGHT} />
+        )}
       </svg>
       <p className="chart-legend">
         {at === undefined
@@ -75,7 +77,7 @@ export function Chart({ title, series, times, format, now, pointed, onPoint }: C
             <>
               {new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}{" "}
               {series.map(({ name, values, tone = "accent" }) => {
-                const value = values[pointed ?? 0] ?? null;
+                const value = values[highlighted ?? 0] ?? null;
                 return (
                   <span key={name} data-tone={tone}>
                     {series.length > 1 && `${name} `}
@@ -105,7 +107,7 @@ interface Scales {
   readonly y: (value: number) => number;
 }
 
-/** Where nothing is known the line has a gap. */
+/** Path of a line with gaps at unknown values. */
 function line(values: readonly (number | null)[], { x, y }: Scales): string {
   let path = "";
   let open = false;
@@ -120,7 +122,7 @@ function line(values: readonly (number | null)[], { x, y }: Scales): string {
   return path;
 }
 
-/** Values that stand alone, through which no line goes. */
+/** Path of isolated values, which a line would not show. */
 function dots(values: readonly (number | null)[], { x, y }: Scales): string {
   const known = (position: number) => (values[position] ?? null) !== null;
   return values.map((value, position) => {

@@ -1,24 +1,24 @@
-/** Asks before something is done that cannot be taken back. */
+/** Confirmation dialog for actions that cannot be undone. */
 import { useState } from "react";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
-import { attempt } from "./notes.tsx";
+import { attempt } from "./toasts.tsx";
 
-export interface Question {
+export interface Confirmation {
   readonly title: string;
   readonly text: string;
-  /** What the button says. */
+  /** Label of the confirm button. */
   readonly button: string;
   readonly run: () => Promise<unknown>;
-  /** What is told afterwards, unless `run` tells it. */
+  /** Message shown on success. Omit if `run` shows one. */
   readonly done?: string;
 }
 
-/** Gives what shows the question, and what asks it. */
+/** Returns the dialog element and a function that opens it. */
 export function useConfirm() {
-  const [question, setQuestion] = useState<Question | null>(null);
+  const [question, setQuestion] = useState<Confirmation | null>(null);
   const [busy, setBusy] = useState(false);
-  async function run({ run: work, done }: Question): Promise<void> {
+  async function run({ run: work, done }: Confirmation): Promise<void> {
     setBusy(true);
     const succeeded = await attempt(work, done);
     setBusy(false);
@@ -30,7 +30,7 @@ export function useConfirm() {
       title={question.title}
       text={question.text}
       onClose={() => setQuestion(null)}
-      foot={
+      footer={
         <>
           <Button onClick={() => setQuestion(null)}>Cancel</Button>
           <Button tone="bad" disabled={busy} onClick={() => void run(question)}>{question.button}</Button>

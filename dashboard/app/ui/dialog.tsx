@@ -1,4 +1,4 @@
-/** What asks for a decision in front of a view: a dialog in the middle, or a sheet at the side. */
+/** A modal dialog: centered, or a sheet at the side. */
 import { Dialog as Parts } from "radix-ui";
 import type { ReactNode } from "react";
 import { Button } from "./button.tsx";
@@ -6,17 +6,16 @@ import { Icon } from "./icon.tsx";
 
 export interface DialogProps {
   readonly title: string;
-  /** One sentence under the title. */
+  /** One sentence below the title. */
   readonly text?: string;
   readonly open: boolean;
   readonly onClose: () => void;
   readonly children?: ReactNode;
-  /** The buttons. */
-  readonly foot?: ReactNode;
+  readonly footer?: ReactNode;
   readonly form?: "middle" | "large" | "side";
 }
 
-export function Dialog({ title, text, open, onClose, children, foot, form = "middle" }: DialogProps) {
+export function Dialog({ title, text, open, onClose, children, footer, form = "middle" }: DialogProps) {
   const head = (
     <div className="dialog-head row">
       <div className="grow">
@@ -43,14 +42,14 @@ export function Dialog({ title, text, open, onClose, children, foot, form = "mid
         <Parts.Content
           className={form === "side" ? "sheet" : "dialog"}
           data-size={form}
-          // Messages stand in front of dialogs and can be answered from there.
+          // Toasts appear above dialogs and stay usable.
           onInteractOutside={(event) => {
             const { target } = event.detail.originalEvent;
             if (!(target instanceof Element)) return;
-            // One that was closed by being pressed is gone by now.
-            if (!target.isConnected || target.closest(".notes") !== null) event.preventDefault();
+            // A toast that was dismissed by this click is already detached.
+            if (!target.isConnected || target.closest(".toasts") !== null) event.preventDefault();
           }}
-          // Not the button that closes it, unless a field has asked for the focus.
+          // Focus the dialog rather than its close button, unless a field has autofocus.
           onOpenAutoFocus={(event) => {
             const content = event.currentTarget;
             if (!(content instanceof HTMLElement) || content.contains(document.activeElement)) return;
@@ -61,7 +60,7 @@ export function Dialog({ title, text, open, onClose, children, foot, form = "mid
         >
           {head}
           <div className="dialog-body">{children}</div>
-          {foot && <div className="dialog-foot">{foot}</div>}
+          {footer && <div className="dialog-foot">{footer}</div>}
         </Parts.Content>
       </Parts.Portal>
     </Parts.Root>

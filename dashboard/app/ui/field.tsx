@@ -1,4 +1,4 @@
-/** An input with its label, a hint and what is wrong with it. */
+/** Form fields with a label, a hint and an error. */
 import { type ComponentProps, useId } from "react";
 
 interface FieldTexts {
@@ -53,7 +53,6 @@ function More({ id, hint, error }: Omit<FieldTexts, "label"> & { readonly id: st
   );
 }
 
-/** A switch that is on or off. */
 export function CheckField({ label, ...input }: { readonly label: string } & ComponentProps<"input">) {
   return (
     <label className="check">

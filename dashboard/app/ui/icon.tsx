@@ -1,4 +1,4 @@
-/** The icons: strokes on a grid of 16, in the colour of the text around them. */
+/** Stroke icons on a 16 px grid, in the colour of the surrounding text. */
 import { ICON_PATHS, type IconName } from "./icon_paths.ts";
 
 export type { IconName };

@@ -1,4 +1,4 @@
-/** What the icons are drawn with, on a grid of 16. */
+/** SVG path data of the icons, on a 16 px grid. */
 export const ICON_PATHS = {
   overview: "M2 9.5 5.5 6l3 3L14 3.5M2 13.5h12",
   data:

@@ -1,4 +1,4 @@
-/** JSON with colours, mistakes where they are, and completion of the names that a JSON Schema knows. */
+/** JSON editor with syntax colours, inline errors and completion of property names from a JSON Schema. */
 import { autocompletion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
@@ -11,7 +11,7 @@ import { getNonce } from "get-nonce";
 import { useEffect, useRef } from "react";
 import { issuesOf, propertyNames } from "../server/json_schema.ts";
 
-/** From the design system, so that they fit light and dark. */
+/** Uses design tokens, so it adapts to the theme. */
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--accent)" },
   { tag: tags.string, color: "var(--good)" },
@@ -22,20 +22,20 @@ const colours = HighlightStyle.define([
 export interface JsonEditorProps {
   readonly label: string;
   readonly value: string;
-  /** What the value should be; `null` when nothing is known. */
+  /** Schema of the value, or `null`. */
   readonly schema: Readonly<Record<string, unknown>> | null;
   readonly onChange: (text: string) => void;
 }
 
 export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const parent = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const told = useRef(onChange);
-  told.current = onChange;
+  const onChangeRef = useRef(onChange);
+  onChangeRef.current = onChange;
   useEffect(() => {
-    if (place.current === null) return;
+    if (parent.current === null) return;
     const editor = new EditorView({
-      parent: place.current,
+      parent: parent.current,
       state: EditorState.create({
         doc: value,
         extensions: [
@@ -47,29 +47,29 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
           bracketMatching(),
           syntaxHighlighting(colours),
           linter(jsonParseLinter()),
-          linter((view) => unfit(view, schema)),
+          linter((view) => schemaDiagnostics(view, schema)),
           autocompletion({ override: [(context) => names(context, schema)] }),
           keymap.of([...defaultKeymap, ...historyKeymap]),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) told.current(update.state.doc.toString());
+            if (update.docChanged) onChangeRef.current(update.state.doc.toString());
           }),
         ],
       }),
     });
     view.current = editor;
     return () => editor.destroy();
-    // What is typed lives in the editor: it is made anew for another schema only.
+    // The editor owns the text while typing; it is re-created only for another schema or label.
   }, [schema, label]);
   useEffect(() => {
     const editor = view.current;
     if (editor === null || editor.state.doc.toString() === value) return;
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
   }, [value]);
-  return <div ref={place} className="editor" />;
+  return <div ref={parent} className="editor" />;
 }
 
-/** What does not fit the schema, at the first place where its name stands. */
-function unfit({ state: { doc } }: EditorView, schema: JsonEditorProps["schema"]): Diagnostic[] {
+/** Marks schema violations at the first occurrence of the property's name. */
+function schemaDiagnostics({ state: { doc } }: EditorView, schema: JsonEditorProps["schema"]): Diagnostic[] {
   if (schema === null) return [];
   const text = doc.toString();
   let value: unknown;
@@ -82,7 +82,7 @@ function unfit({ state: { doc } }: EditorView, schema: JsonEditorProps["schema"]
     const name = path.findLast((part) => typeof part === "string");
     const at = name === undefined ? -1 : text.indexOf(JSON.stringify(name));
     const [from, to] = at === -1 ? [0, Math.min(1, text.length)] : [at, at + JSON.stringify(name).length];
-    return { from, to, severity: "error", message: `${path.join(".") || "the value"}: ${message}` };
+    return { from, to, severity: "error", message: `${path.join(".") || "value"}: ${message}` };
   });
 }
 

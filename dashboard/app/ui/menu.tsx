@@ -1,4 +1,4 @@
-/** A menu behind a button. */
+/** A dropdown menu. */
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
 import { Button } from "./button.tsx";
@@ -15,7 +15,7 @@ export function Menu(
   { label, items, trigger }: {
     readonly label: string;
     readonly items: readonly MenuItem[];
-    /** What the button shows; three dots unless given. */
+    /** Content of the button. Default: three dots. */
     readonly trigger?: ReactNode;
   },
 ) {

@@ -1,4 +1,4 @@
-/** A form made from a JSON Schema: one field for each of an object's, which together make JSON. */
+/** A form generated from the JSON Schema of an object, with one field per property. */
 import { useState } from "react";
 import {
   choicesOf,
@@ -24,7 +24,7 @@ export interface SchemaFormProps {
 export function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
   const properties = Object.entries(propertiesOf(schema));
   const required = new Set(requiredOf(schema));
-  if (properties.length === 0) return <p className="quiet">It takes no arguments.</p>;
+  if (properties.length === 0) return <p className="quiet">No arguments.</p>;
   return (
     <div className="stack">
       {properties.map(([name, property]) => (
@@ -49,7 +49,7 @@ interface FieldProps {
   readonly schema: Schema;
   readonly required: boolean;
   readonly value: unknown;
-  /** `undefined`: the field is left out. */
+  /** `undefined` omits the field. */
   readonly onChange: (value: unknown) => void;
 }
 
@@ -57,7 +57,7 @@ function SchemaField(field: FieldProps) {
   const { name, schema, required, value, onChange } = field;
   const plain = plainOf(schema);
   const choices = choicesOf(schema);
-  const hint = `${typeText(schema)}${required ? "" : ", may be left out"}`;
+  const hint = `${typeText(schema)}${required ? "" : ", optional"}`;
   if (choices !== null || plain["type"] === "boolean") {
     const all = [...choices ?? [true, false], ...(isNullable(schema) ? [null] : [])];
     return (
@@ -67,7 +67,7 @@ function SchemaField(field: FieldProps) {
         value={value === undefined ? "" : JSON.stringify(value)}
         onChange={(event) => onChange(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
       >
-        {(!required || value === undefined) && <option value="">left out</option>}
+        {(!required || value === undefined) && <option value="">(not set)</option>}
         {all.map((choice) => (
           <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>{String(choice)}</option>
         ))}
@@ -103,7 +103,7 @@ function SchemaField(field: FieldProps) {
   return <JsonField {...field} hint={hint} />;
 }
 
-/** What has no field of its own kind is entered as JSON; what is none is not taken. */
+/** Values without a dedicated field are edited as JSON. Invalid JSON is not passed on. */
 function JsonField(
   { name, schema, value, required, hint, onChange }: FieldProps & { readonly hint: string },
 ) {
@@ -123,7 +123,7 @@ function JsonField(
           onChange(event.target.value === "" && !required ? undefined : JSON.parse(event.target.value));
           setError(null);
         } catch {
-          setError("This is not JSON yet");
+          setError("Invalid JSON");
         }
       }}
     />

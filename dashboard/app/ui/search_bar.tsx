@@ -1,11 +1,11 @@
-/** The line above a list: what is searched for, and choices beside it. */
+/** Search field and filters above a list. */
 import type { ReactNode } from "react";
 
 export interface Choice {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  /** Values with what they are called. */
+  /** Values with their labels. */
   readonly options: readonly (readonly [value: string, text: string])[];
 }
 

@@ -1,8 +1,8 @@
-/** A table: its head, a column for what can be done with each row, and the rows. */
+/** Tables and table cards. */
 import type { ReactNode } from "react";
 import { Card, Empty, Loading } from "./view.tsx";
 
-/** A column by its title. Numbers stand at the right; what can be sorted by is pressed for that. */
+/** A column, given by its title. Number columns are right-aligned and may be sortable. */
 export type Column = string | {
   readonly number: string;
   readonly sort?: { readonly by: boolean; readonly onSort: () => void };
@@ -10,10 +10,9 @@ export type Column = string | {
 
 export interface TableProps {
   readonly head: readonly Column[];
-  /** Whether the last column holds what can be done. */
+  /** Whether the last column contains actions. */
   readonly actions?: boolean;
   readonly className?: string;
-  /** The rows. */
   readonly children: ReactNode;
 }
 
@@ -50,21 +49,21 @@ function NumberHead({ number, sort }: Exclude<Column, string>) {
 
 export interface TableCardProps<Row> extends Omit<TableProps, "children"> {
   readonly title?: ReactNode;
-  /** What stands beside the title. */
-  readonly tools?: ReactNode;
-  /** `undefined` while they are on their way. */
+  /** Content beside the title. */
+  readonly titleActions?: ReactNode;
+  /** `undefined` while loading. */
   readonly rows: readonly Row[] | undefined;
   readonly row: (row: Row) => ReactNode;
-  /** What stands there when there are none. */
-  readonly none: { readonly title: string; readonly text?: ReactNode };
+  /** Shown when there are no rows. */
+  readonly empty: { readonly title: string; readonly text?: ReactNode };
 }
 
-/** A table on a card of its own, with what stands there before it is known and when it has no rows. */
-export function TableCard<Row>({ title, tools, rows, row, none, ...table }: TableCardProps<Row>) {
+/** A table on its own card, with a loading and an empty state. */
+export function TableCard<Row>({ title, titleActions, rows, row, empty, ...table }: TableCardProps<Row>) {
   return (
-    <Card flush title={title} actions={tools}>
+    <Card flush title={title} actions={titleActions}>
       {rows === undefined && <Loading />}
-      {rows?.length === 0 && <Empty title={none.title}>{none.text && <p>{none.text}</p>}</Empty>}
+      {rows?.length === 0 && <Empty title={empty.title}>{empty.text && <p>{empty.text}</p>}</Empty>}
       {rows !== undefined && rows.length > 0 && <Table {...table}>{rows.map(row)}</Table>}
     </Card>
   );

@@ -1,4 +1,4 @@
-/** A long live list, loaded as it is scrolled: rows by `usePaginatedQuery`, and what stands at their end. */
+/** A live list that loads more rows as it is scrolled. */
 import { useEffect, useRef } from "react";
 import { type ListArgs, type PaginatedName, type PaginatedQuery, usePaginatedQuery } from "syncline/react";
 import { Button } from "./button.tsx";
@@ -12,7 +12,7 @@ export function useLiveList<Name extends PaginatedName>(query: Name, args: ListA
   return usePaginatedQuery(query, args as never, { initialNumItems: FIRST });
 }
 
-/** At the end of a list: loads what follows when it comes into view, or when it is pressed. */
+/** Loads the next page when scrolled into view or clicked. */
 export function ListEnd({ list }: { readonly list: Pick<LiveList<unknown>, "status" | "loadMore"> }) {
   const end = useRef<HTMLDivElement>(null);
   const { status, loadMore } = list;
@@ -25,7 +25,7 @@ export function ListEnd({ list }: { readonly list: Pick<LiveList<unknown>, "stat
   if (status === "Exhausted") return null;
   return (
     <div ref={end} className="empty">
-      {status === "CanLoadMore" ? <Button onClick={() => loadMore(MORE)}>More</Button> : "Loading…"}
+      {status === "CanLoadMore" ? <Button onClick={() => loadMore(MORE)}>Load more</Button> : "Loading…"}
     </div>
   );
 }

@@ -1,43 +1,43 @@
-/** What an endpoint of administrators answers, asked for again when it may have changed. */
+/** Fetches from the administrators' endpoints, with optional polling. */
 import { useCallback, useEffect, useState } from "react";
 import { adminSession } from "../server/admin_session.ts";
 
-export interface Requested<Value> {
-  /** `undefined` until the first answer. */
+export interface RequestState<Value> {
+  /** `undefined` until the first response. */
   readonly value: Value | undefined;
   readonly error: string | null;
-  readonly again: () => void;
+  readonly refetch: () => void;
 }
 
-/** What `public/first.js` asked for before there was anything else. */
-interface Early {
-  /** When it was asked for, on the clock of `performance`. */
+/** A request sent by `public/first.js` before any other script has loaded. */
+interface Prefetched {
+  /** Time of the request, by `performance.now()`. */
   readonly at: number;
-  /** `undefined` until it is there. */
+  /** `undefined` until the response has arrived. */
   readonly value: unknown;
-  /** `undefined` where it was not answered. */
-  readonly arrives: Promise<unknown>;
+  /** Resolves with `undefined` if the request failed. */
+  readonly response: Promise<unknown>;
 }
 
-/** An early answer is as good as a new one for so long. */
-const EARLY_MS = 30_000;
+/** Maximum age of a prefetched response. */
+const PREFETCH_AGE_MAX_MS = 30_000;
 
-const early = (globalThis as { synclineEarly?: Map<string, Early> }).synclineEarly ??
-  new Map<string, Early>();
+const prefetched = (globalThis as { synclinePrefetched?: Map<string, Prefetched> }).synclinePrefetched ??
+  new Map<string, Prefetched>();
 
-function earlyAnswer(path: string): Early | undefined {
-  const asked = early.get(path);
-  return asked !== undefined && performance.now() - asked.at < EARLY_MS ? asked : undefined;
+function prefetchedFor(path: string): Prefetched | undefined {
+  const asked = prefetched.get(path);
+  return asked !== undefined && performance.now() - asked.at < PREFETCH_AGE_MAX_MS ? asked : undefined;
 }
 
-/** The early answer is for the first who wants it. */
-async function answerOf(path: string, signal: AbortSignal): Promise<unknown> {
-  const asked = earlyAnswer(path);
-  early.delete(path);
-  return await asked?.arrives ?? await askFor(path, signal);
+/** Uses the prefetched response once. */
+async function load(path: string, signal: AbortSignal): Promise<unknown> {
+  const asked = prefetchedFor(path);
+  prefetched.delete(path);
+  return await asked?.response ?? await request(path, signal);
 }
 
-async function askFor(path: string, signal: AbortSignal): Promise<unknown> {
+async function request(path: string, signal: AbortSignal): Promise<unknown> {
   if (path.startsWith("/")) return await (await adminSession.fetch(path, { signal })).json();
   const response = await adminSession.fetch("/api/action", {
     method: "POST",
@@ -49,18 +49,19 @@ async function askFor(path: string, signal: AbortSignal): Promise<unknown> {
 }
 
 /**
- * `path`: of an endpoint, or the function path of an action without arguments. `everyMs`: asked again after so long, while
- * the page is in view.
+ * Fetches `path`: an endpoint, or the function path of an action without arguments.
+ *
+ * @param everyMs Polling interval while the page is visible; `null` disables polling.
  */
-export function useRequest<Value>(path: string, everyMs: number | null = null): Requested<Value> {
-  const [value, setValue] = useState(() => earlyAnswer(path)?.value as Value | undefined);
+export function useRequest<Value>(path: string, everyMs: number | null = null): RequestState<Value> {
+  const [value, setValue] = useState(() => prefetchedFor(path)?.value as Value | undefined);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   useEffect(() => {
     const ending = new AbortController();
     const ask = async () => {
       try {
-        const value = await answerOf(path, ending.signal) as Value;
+        const value = await load(path, ending.signal) as Value;
         if (ending.signal.aborted) return;
         setValue(value);
         setError(null);
@@ -77,5 +78,5 @@ export function useRequest<Value>(path: string, everyMs: number | null = null): 
       clearInterval(timer);
     };
   }, [path, everyMs, round]);
-  return { value, error, again: useCallback(() => setRound((now) => now + 1), []) };
+  return { value, error, refetch: useCallback(() => setRound((now) => now + 1), []) };
 }

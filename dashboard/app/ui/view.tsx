@@ -1,4 +1,4 @@
-/** The frame of each view: its title, what can be done, and its parts; and what stands there while nothing does. */
+/** Layout of a view: header, cards, and empty and loading states. */
 import type { ReactNode } from "react";
 
 export function View(
@@ -28,7 +28,7 @@ export function Card(
     readonly title?: ReactNode;
     readonly actions?: ReactNode;
     readonly children: ReactNode;
-    /** Whether the content goes to the edges, as tables do. */
+    /** Whether the content extends to the edges of the card, as tables do. */
     readonly flush?: boolean;
   },
 ) {
@@ -41,7 +41,7 @@ export function Card(
         </div>
       )}
       {flush
-        // What scrolls can be reached by keyboard.
+        // Scroll containers must be focusable for keyboard users.
         ? <div className="table-scroll" tabIndex={0}>{children}</div>
         : <div className="card-body">{children}</div>}
     </section>
@@ -57,7 +57,6 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Holds the place of what is being loaded. */
 export function Loading() {
   return <div className="empty" role="status">Loading…</div>;
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { IsolateHost } from "../../functions/host/mod.ts";
 import { type ExportedFolder, ImportError } from "../../ops/tables/import/mod.ts";
-import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
+import { ImportedFileStore, LocalBlobs } from "../../storage/mod.ts";
 
 /** Stores all files and returns a summary line. Throws an `ImportError` for damaged contents. */
 export async function importFiles(
@@ -19,7 +19,7 @@ export async function importFiles(
     mutate: host.mutate.bind(host),
     query: () => Promise.reject(new Error("Queries are not available")),
   };
-  const files = new ImportedFiles({ port, store });
+  const files = new ImportedFileStore({ port, store });
   let done = 0;
   let bytes = 0;
   for await (const file of exported.files()) {

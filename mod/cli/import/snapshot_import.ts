@@ -14,7 +14,7 @@ import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
 import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
-import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
+import { ImportedFileStore, LocalBlobs } from "../../storage/mod.ts";
 
 /** First table number of the app's tables, so that ids can be generated before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;
@@ -65,7 +65,7 @@ async function intoNew(
     mutate: host.mutate.bind(host),
     query: () => Promise.reject(new Error("Queries are not available")),
   };
-  const files = new ImportedFiles({ port, store });
+  const files = new ImportedFileStore({ port, store });
   using snapshot = await ConvexSnapshot.open(path, {
     tableNumbers,
     fileIds: (count) => files.newIds(count),

@@ -1,4 +1,4 @@
-/** What administrators see and change of scheduled functions and crons, at `_admin/schedule:<name>`. */
+/** Administrators' functions on scheduled functions and cron jobs, at `_admin/schedule:<name>`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import { type Id, paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
@@ -11,9 +11,9 @@ import {
   type SchedulerDoc,
   type SchedulerMutationCtx,
 } from "../tables.ts";
-import { leftWaiting } from "./schedule.ts";
+import { onNotPending } from "./schedule.ts";
 
-/** A scheduled function as administrators see it. */
+/** A scheduled function, as administrators see it. */
 export interface JobSummary {
   readonly jobId: Id<"_scheduled_functions">;
   readonly name: string;
@@ -24,7 +24,7 @@ export interface JobSummary {
   readonly state: JobState;
 }
 
-/** Scheduled functions: those that wait or run with the next one first, or all with the newest first. */
+/** Lists scheduled functions: pending or running ones by due time, or all with the newest first. */
 export const jobs = adminQuery({
   args: {
     paginationOpts,
@@ -48,26 +48,26 @@ export const jobs = adminQuery({
   },
 });
 
-/** Rows looked at for one page when most are left out. */
+/** Rows read for one page when a filter drops most of them. */
 const ROWS_READ_MAX = 4_000;
 
-/** A cron as administrators see it. */
+/** A cron job, as administrators see it. */
 export interface CronSummary {
   readonly name: string;
   readonly schedule: CronSchedule;
   readonly function: string;
   readonly kind: JobKind;
   readonly args: Readonly<Record<string, unknown>>;
-  /** Whether it is the service's own. */
+  /** Whether it belongs to the service. */
   readonly ofService: boolean;
-  /** `null` when it never runs again. */
+  /** `null` if it never runs again. */
   readonly nextRun: number | null;
   readonly lastRun: number | null;
-  /** What became of the newest run; `null` when there was none, or it is forgotten. */
+  /** State of the newest run; `null` if there was none or its result was deleted. */
   readonly lastState: JobState | null;
 }
 
-/** All crons, by name. */
+/** Lists all cron jobs by name. */
 export const crons = adminQuery({
   args: {},
   handler: async (ctx): Promise<CronSummary[]> => {
@@ -86,19 +86,19 @@ export const crons = adminQuery({
   },
 });
 
-/** Cancels a scheduled function that waits or runs; an action that runs goes on, its end is not noted. */
+/** Cancels a pending or running scheduled function. A running action continues, but its result is discarded. */
 export const cancelJob = adminMutation({
   args: { jobId: z.string() },
   handler: async (ctx, { jobId }): Promise<null> => {
     const job = await existing(ctx, jobId);
     if (job.state.kind !== "pending" && job.state.kind !== "inProgress") throw ended(job);
-    if (job.state.kind === "pending") leftWaiting(ctx, job);
+    if (job.state.kind === "pending") onNotPending(ctx, job);
     await ctx.db.patch(job._id, { state: { kind: "canceled" }, completedTime: Date.now() });
     return null;
   },
 });
 
-/** Lets a scheduled function that waits run now. */
+/** Runs a pending scheduled function now. */
 export const runJobNow = adminMutation({
   args: { jobId: z.string() },
   handler: async (ctx, { jobId }): Promise<null> => {
@@ -109,15 +109,15 @@ export const runJobNow = adminMutation({
   },
 });
 
-/** Runs a cron now; its next run stays when it is. Throws `cron_running` while a run has not ended. */
+/** Runs a cron job now without changing its next run. Throws `cron_running` if a run has not ended. */
 export const runCronNow = adminMutation({
   args: { name: z.string() },
   handler: async (ctx, { name }): Promise<{ jobId: Id<"_scheduled_functions"> }> => {
     const row = await ctx.db.query("_crons").withIndex("by_name", (q) => q.eq("name", name)).unique();
-    if (row === null) throw new UserError("cron_not_found", "There is no cron with this name");
+    if (row === null) throw new UserError("cron_not_found", "Cron job not found");
     const last = row.lastJob === undefined ? null : await ctx.db.get(row.lastJob);
     if (last?.state.kind === "pending" || last?.state.kind === "inProgress") {
-      throw new UserError("cron_running", "A run of this cron has not ended");
+      throw new UserError("cron_running", "The previous run of this cron job has not ended");
     }
     if (last !== null) await ctx.db.delete(last._id);
     const now = Date.now();
@@ -139,12 +139,12 @@ async function existing(
 ): Promise<SchedulerDoc<"_scheduled_functions">> {
   const id = ctx.db.normalizeId("_scheduled_functions", jobId);
   const job = id === null ? null : await ctx.db.get(id);
-  if (job === null) throw new UserError("job_not_found", "There is no scheduled function with this id");
+  if (job === null) throw new UserError("job_not_found", "Scheduled function not found");
   return job;
 }
 
 function ended({ state }: SchedulerDoc<"_scheduled_functions">): UserError {
-  return new UserError("job_not_waiting", `The scheduled function does not wait: ${state.kind}`);
+  return new UserError("job_not_waiting", `The scheduled function is not pending: ${state.kind}`);
 }
 
 function summaries(

@@ -1,4 +1,4 @@
-/** The rows of crons: made to fit what is declared, and moved on when a run is due. */
+/** Transactions on cron job rows: declaring them, and starting due runs. */
 import { z } from "zod";
 import { isSystemPath } from "../../functions/system_paths.ts";
 import { cronScheduleSchema, sameSchedule } from "../cron_schedule.ts";
@@ -15,24 +15,23 @@ const declaredSchema = z.object({
   function: z.string(),
   functionKind: functionKindSchema,
   args: z.record(z.string(), z.unknown()),
-  /** When it runs first, if it is new or its schedule has changed. */
+  /** First run if the cron job is new or its schedule has changed. */
   firstRun: z.number(),
 });
 
 export type DeclaredCron = z.output<typeof declaredSchema>;
 
-/** A cron's next run. */
 export interface CronTime {
   readonly name: string;
   readonly nextRun: number;
 }
 
-/** The service's crons and the app's are told apart by their names. */
+/** Name prefix that distinguishes the service's cron jobs from the app's. */
 const serviceNamePrefix = "svc-";
 
 /**
- * Makes the rows of the app's crons, or of the service's, what is declared. A cron whose schedule is as it was keeps its
- * next run; one that is not declared any more goes, and with it a run that waits.
+ * Replaces the cron jobs of the app or of the service. A cron job with an unchanged schedule keeps its next run; a removed
+ * one is deleted together with its pending run.
  */
 export const declare = internalMutation({
   args: { of: z.enum(["app", "service"]), crons: z.array(declaredSchema) },
@@ -40,7 +39,7 @@ export const declare = internalMutation({
     for (const { name, function: path } of crons) {
       const ofService = name.startsWith(serviceNamePrefix);
       if (ofService !== (of === "service") || (isSystemPath(path) && !ofService)) {
-        throw new TypeError(`"${name}" cannot be a cron of the ${of}`);
+        throw new TypeError(`Invalid name "${name}" for a cron job of the ${of}`);
       }
     }
     const declared = new Map(crons.map((cron) => [cron.name, cron]));
@@ -79,9 +78,8 @@ async function remove(ctx: SchedulerMutationCtx, { _id, lastJob }: SchedulerDoc<
 }
 
 /**
- * Starts the run that was due at `dueAt`: makes it a job, and takes the job before it away, whose end the row's history
- * is. When that one has not ended, this run is left out: a cron never overlaps with itself. Returns the next run, or
- * `null` when there is no such cron any more.
+ * Starts the run that was due at `dueAt` by inserting a job, and deletes the previous job. If the previous job has not ended,
+ * this run is skipped: a cron job never overlaps with itself. Returns the next run, or `null` if the cron job was removed.
  */
 export const start = internalMutation({
   args: { name: z.string(), dueAt: z.number(), nextRun: z.number() },
@@ -91,7 +89,7 @@ export const start = internalMutation({
     if (row.nextRun !== dueAt) return row.nextRun;
     const last = row.lastJob === undefined ? null : await ctx.db.get(row.lastJob);
     if (last?.state.kind === "pending" || last?.state.kind === "inProgress") {
-      ctx.log.warn("A run of a cron is left out: the one before has not ended", { cron: name });
+      ctx.log.warn("Skipped a cron run because the previous one has not ended", { cron: name });
       await ctx.db.patch(row._id, { nextRun });
       return nextRun;
     }

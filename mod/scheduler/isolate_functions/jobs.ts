@@ -1,4 +1,4 @@
-/** A job's steps, each a transaction: whoever asks twice, or too late, changes nothing. */
+/** Transactions on jobs. Each checks the job's state, so duplicate or late calls have no effect. */
 import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { callError } from "../../functions/isolate/mod.ts";
@@ -12,11 +12,11 @@ import {
   type SchedulerMutationCtx,
   systemMutation,
 } from "../tables.ts";
-import { heldUntil, leftWaiting, lineageOf, putOff } from "./schedule.ts";
+import { deferJob, deferredUntil, lineageOf, onNotPending } from "./schedule.ts";
 
 const jobId = id("_scheduled_functions");
 
-/** A waiting job as main remembers it. Jobs of one kind run in the order of `scheduledTime`, then `creationTime`. */
+/** A pending job in the main process. Jobs of one kind run in the order of `scheduledTime`, then `creationTime`. */
 export interface PendingJob {
   readonly id: Id<"_scheduled_functions">;
   readonly name: string;
@@ -24,7 +24,7 @@ export interface PendingJob {
   readonly creationTime: number;
 }
 
-/** The first waiting jobs of a kind, and whether there may be more. */
+/** Returns the first pending jobs of a kind, and whether there may be more. */
 export const pending = internalQuery({
   args: { functionKind: functionKindSchema },
   handler: async (
@@ -48,32 +48,32 @@ export const pending = internalQuery({
   },
 });
 
-/** How a job went; `null` when it does not wait any more. */
+/** Result of running a mutation; `state` is `null` if the job was no longer pending. */
 export interface RunResult {
   readonly state: JobState | null;
-  /** Where it failed, in the author's files. */
+  /** Stack trace of a failure, in the author's files. */
   readonly stack?: string;
-  /** When it is to run instead, because too many of its kin wait. */
+  /** Time to which the job was deferred instead of being run. */
   readonly putOffTo?: number;
-  /** Time it took, by a clock that does not stand still. */
+  /** Duration by a real clock. */
   readonly ms: number;
 }
 
-/** Taken before app code is loaded, for which the clock stands still. */
+/** Captured before app code is loaded, for which time is frozen. */
 const monotonic = performance.now.bind(performance);
 
 /**
- * Runs a job that is a mutation. Its writes and its end are one commit; those of a mutation that throws are undone, and
- * that it failed is what remains.
+ * Runs a job that is a mutation. Its writes and its result are one commit. If it throws, its writes are rolled back and only
+ * the failure is recorded.
  */
 export const runMutation = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<RunResult> => {
     const job = await ctx.db.get(id);
     if (job?.state.kind !== "pending") return { state: null, ms: 0 };
-    const putOffTo = heldUntil(job);
+    const putOffTo = deferredUntil(job);
     if (putOffTo !== null) {
-      await putOff(ctx, job, putOffTo);
+      await deferJob(ctx, job, putOffTo);
       return { state: null, putOffTo, ms: 0 };
     }
     let state: JobState = { kind: "success" };
@@ -84,41 +84,41 @@ export const runMutation = systemMutation({
       await ctx.runMutation(job.name, job.args);
     } catch (error) {
       const thrown = callError(error);
-      ctx.log.error(`The scheduled function "${job.name}" failed`, { error: thrown.message });
+      ctx.log.error(`Scheduled function "${job.name}" failed`, { error: thrown.message });
       state = failure(thrown.message);
       stack = thrown.stack;
     }
-    leftWaiting(ctx, job);
+    onNotPending(ctx, job);
     await end(ctx, id, state);
     return { state, ...(stack !== undefined && { stack }), ms: monotonic() - startedAt };
   },
 });
 
-/** What an action is called with. */
+/** Call of an action. */
 export interface BegunAction {
   readonly name: string;
   readonly args: Record<string, unknown>;
   readonly lineage: Lineage;
 }
 
-/** Marks an action as running before it is started; `null` when it does not wait any more, a time when it is put off. */
+/** Marks an action as running before it starts. Returns `null` if it is no longer pending, or the time it was deferred to. */
 export const begin = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<BegunAction | number | null> => {
     const job = await ctx.db.get(id);
     if (job?.state.kind !== "pending") return null;
-    const putOffTo = heldUntil(job);
+    const putOffTo = deferredUntil(job);
     if (putOffTo !== null) {
-      await putOff(ctx, job, putOffTo);
+      await deferJob(ctx, job, putOffTo);
       return putOffTo;
     }
     await ctx.db.patch(id, { state: { kind: "inProgress" } });
-    leftWaiting(ctx, job);
+    onNotPending(ctx, job);
     return { name: job.name, args: job.args, lineage: lineageOf(job) };
   },
 });
 
-/** Puts back an action that was never started. */
+/** Makes an action that was never started pending again. */
 export const putBack = internalMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<void> => {
@@ -127,7 +127,7 @@ export const putBack = internalMutation({
   },
 });
 
-/** Notes how an action ended, unless it was canceled meanwhile. */
+/** Records the result of an action, unless it was canceled. */
 export const finish = internalMutation({
   args: { id: jobId, error: z.string().nullable() },
   handler: async (ctx, { id, error }): Promise<void> => {
@@ -137,7 +137,7 @@ export const finish = internalMutation({
   },
 });
 
-/** Notes that a job failed in a way that undid all of it: over its time, or with its isolate. */
+/** Records a failure that rolled back the whole mutation: a timeout or a lost isolate. */
 export const fail = internalMutation({
   args: { id: jobId, error: z.string() },
   handler: async (ctx, { id, error }): Promise<void> => {
@@ -147,9 +147,9 @@ export const fail = internalMutation({
 });
 
 const INTERRUPTED =
-  "Interrupted: the server ended while the action was running. It is not run again, because nobody knows how far it came";
+  "Interrupted: the server stopped while the action was running. It is not retried, because it may have had side effects";
 
-/** After a start: marks some actions that were running when the server ended as failed. Returns whether there are more. */
+/** Marks actions that were running when the server stopped as failed, in batches. Returns whether there are more. */
 export const interrupt = internalMutation({
   args: {},
   handler: async (ctx): Promise<boolean> => {
@@ -161,7 +161,7 @@ export const interrupt = internalMutation({
   },
 });
 
-/** Deletes some of the jobs that ended before a time. Returns whether there are more. */
+/** Deletes a batch of jobs that ended before a time. Returns whether there are more. */
 export const clean = internalMutation({
   args: { before: z.number() },
   handler: async (ctx, { before }): Promise<boolean> => {

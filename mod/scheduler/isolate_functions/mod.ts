@@ -1,4 +1,4 @@
-/** What the scheduler brings into the isolates. */
+/** The scheduler's modules that isolates load. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
 import { cancelJob, crons, jobs, runCronNow, runJobNow } from "./admin.ts";
@@ -12,7 +12,7 @@ export const jobFunctions = { begin, clean, fail, finish, interrupt, pending, pu
 /** Called by the server only, at `_system/crons:<name>`. */
 export const cronFunctions = { declare, start };
 
-/** What administrators call, at `_admin/schedule:<name>`. */
+/** Called by administrators, at `_admin/schedule:<name>`. */
 export const scheduleFunctions = { cancelJob, crons, jobs, runCronNow, runJobNow };
 
 export const schedulerModules: readonly SystemModule[] = [

@@ -1,4 +1,4 @@
-/** What `ctx.scheduler` calls, in the caller's transaction or, from actions, in one of its own. */
+/** Functions behind `ctx.scheduler`, run in the caller's transaction, or in their own for actions. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import type { Lineage, LineageKeeper } from "../../functions/api/service.ts";
@@ -11,26 +11,28 @@ import {
   type SchedulerMutationCtx,
   systemMutation,
 } from "../tables.ts";
-import { Growth } from "./growth.ts";
+import { ChainLimiter } from "./chain_limiter.ts";
 
-const growth = new Growth();
+const chainLimiter = new ChainLimiter();
 
-/** To be told when a job does not wait any more, by the mutation that changes it. */
-export function leftWaiting(
+/** Call in the mutation that makes a job no longer pending. */
+export function onNotPending(
   { lineage }: { readonly lineage: LineageKeeper },
   { chain }: SchedulerDoc<"_scheduled_functions">,
 ): void {
   if (chain === undefined || chain.generation < 2) return;
-  lineage.onUndone(growth.left(chain.root, chain.putOff ?? false));
+  lineage.onUndone(chainLimiter.onNotPending(chain.root, chain.putOff ?? false));
 }
 
-/** When a job that is due has to wait, because too many of its chain do, to when; `null` when it may run. */
-export function heldUntil({ chain }: SchedulerDoc<"_scheduled_functions">): number | null {
-  return chain === undefined || chain.putOff === true ? null : growth.putOff(chain.root, Date.now());
+/** Time to which a due job must be deferred because its chain is over the limit, or `null`. */
+export function deferredUntil({ chain }: SchedulerDoc<"_scheduled_functions">): number | null {
+  return chain === undefined || chain.putOff === true
+    ? null
+    : chainLimiter.deferUntil(chain.root, Date.now());
 }
 
-/** Puts a job off. */
-export async function putOff(
+/** Defers a job. */
+export async function deferJob(
   ctx: SchedulerMutationCtx,
   { _id, chain }: SchedulerDoc<"_scheduled_functions">,
   scheduledTime: number,
@@ -38,12 +40,12 @@ export async function putOff(
   if (chain !== undefined) await ctx.db.patch(_id, { scheduledTime, chain: { ...chain, putOff: true } });
 }
 
-/** What is called by a job goes back to the same one as the job, or to the job. */
+/** Lineage of functions called by a job: the root of its chain, or the job itself. */
 export function lineageOf({ _id, chain }: SchedulerDoc<"_scheduled_functions">): Lineage {
   return { root: chain?.root ?? _id, generation: chain?.generation ?? 0 };
 }
 
-/** Writes down a job. Functions of the service cannot be scheduled by whoever reaches this one. */
+/** Inserts a job. Rejects system functions. */
 export const schedule = systemMutation({
   args: {
     name: z.string().max(functionLimits.udfPathCharsMax),
@@ -52,9 +54,9 @@ export const schedule = systemMutation({
     functionKind: functionKindSchema,
   },
   handler: async (ctx, job): Promise<Id<"_scheduled_functions">> => {
-    if (isSystemPath(job.name)) throw new TypeError(`There is no function "${job.name}" to schedule`);
+    if (isSystemPath(job.name)) throw new TypeError(`Cannot schedule "${job.name}": function not found`);
     if (job.scheduledTime - Date.now() > schedulerLimits.aheadMsMax + 60_000) {
-      throw new RangeError("A function cannot be scheduled more than five years ahead");
+      throw new RangeError("Cannot schedule a function more than five years ahead");
     }
     const { current } = ctx.lineage;
     if (current === null) {
@@ -63,8 +65,8 @@ export const schedule = systemMutation({
     const generation = current.generation + 1;
     let { scheduledTime } = job;
     if (generation > 1) {
-      scheduledTime = growth.scheduled(current.root, scheduledTime, Date.now());
-      ctx.lineage.onUndone(() => void growth.left(current.root, false));
+      scheduledTime = chainLimiter.onScheduled(current.root, scheduledTime, Date.now());
+      ctx.lineage.onUndone(() => void chainLimiter.onNotPending(current.root, false));
     }
     const putOff = scheduledTime > job.scheduledTime;
     const chain = { root: current.root, generation, ...(putOff && { putOff }) };
@@ -77,15 +79,15 @@ export const schedule = systemMutation({
   },
 });
 
-/** Cancels a job that waits or runs; what has ended, or is not there any more, stays as it is. */
+/** Cancels a pending or running job; does nothing if it has ended or was deleted. */
 export const cancel = systemMutation({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<void> => {
     const jobId = ctx.db.normalizeId("_scheduled_functions", id);
-    if (jobId === null) throw new TypeError(`cancel() needs the id of a scheduled function, not "${id}"`);
+    if (jobId === null) throw new TypeError(`cancel() expects the ID of a scheduled function, got "${id}"`);
     const job = await ctx.db.get(jobId);
     if (job === null || (job.state.kind !== "pending" && job.state.kind !== "inProgress")) return;
-    if (job.state.kind === "pending") leftWaiting(ctx, job);
+    if (job.state.kind === "pending") onNotPending(ctx, job);
     await ctx.db.patch(jobId, { state: { kind: "canceled" }, completedTime: Date.now() });
   },
 });

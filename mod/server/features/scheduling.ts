@@ -1,5 +1,5 @@
 /** Scheduled functions and crons of this server. */
-import { cleaningActions, cleaningCron, Scheduler } from "../../scheduler/mod.ts";
+import { cleanupActions, cleanupCron, Scheduler } from "../../scheduler/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -24,7 +24,7 @@ export function startScheduling(
   let scheduler: Scheduler | undefined;
   return {
     leads: true,
-    actions: cleaningActions({ port }),
+    actions: cleanupActions({ port }),
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),
     async start() {
@@ -33,7 +33,7 @@ export function startScheduling(
       scheduler = new Scheduler({
         port,
         appCrons: () => host.crons,
-        serviceCrons: [cleaningCron, ...features.crons ?? []],
+        serviceCrons: [cleanupCron, ...features.crons ?? []],
         // The next leader may run the same again at once.
         ...(cluster !== null && {
           actions: { mayBegin: () => cluster.leadsSurely, end: () => host.endApart() },

@@ -8,7 +8,7 @@ import {
   storageFeature,
   type StorageService,
   type StorageSettings,
-  triedBlobs,
+  testBlobStore,
 } from "../../storage/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
@@ -45,7 +45,7 @@ export async function startStorage(
     : (await import("../../kit/bucket.ts")).bucketReason;
   return {
     place: () =>
-      isFollower(config) ? null : triedBlobs(store, {
+      isFollower(config) ? null : testBlobStore(store, {
         place: placeOfFiles(config),
         ...(bucketReason !== undefined && { explained: (error) => new Error(bucketReason(error)) }),
       }),

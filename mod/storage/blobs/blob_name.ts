@@ -1,4 +1,3 @@
-/** Names of blobs. */
 import { z } from "zod";
 
 /** 128 random bits, in hexadecimal. */

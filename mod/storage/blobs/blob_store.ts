@@ -1,17 +1,17 @@
-/** Where the contents of files lie: the port that the local folder and S3 implement, with one suite of tests for both. */
+/** Port of the blob stores (folder, S3). Both implementations pass one contract test suite. */
 import type { ByteRange } from "../../kit/byte_range.ts";
 
-/** A blob on its way into a store. One of `commit` and `abort` ends it. */
+/** Writes one blob. End it with `commit` or `abort`. */
 export interface BlobWriter {
-  /** Takes the next bytes; resolves when there is room for more. The chunk is the writer's until then. One call at a time. */
+  /** Writes the next bytes; resolves when more can be accepted. Do not modify the chunk until then. One call at a time. */
   write(chunk: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Makes the blob appear under its name, whole and durable. */
+  /** Makes the blob readable under its name, complete and durable. */
   commit(): Promise<void>;
-  /** Leaves nothing behind. Never rejects. */
+  /** Discards the blob. Never rejects. */
   abort(): Promise<void>;
 }
 
-/** A blob as a listing tells of it. */
+/** A blob in a listing. */
 export interface ListedBlob {
   readonly name: string;
   /** Milliseconds since the epoch. */
@@ -19,22 +19,22 @@ export interface ListedBlob {
 }
 
 /**
- * Blobs by name: 32 hexadecimal digits. Small files made of a blob (thumbnails) are its derivatives: they go when it goes,
- * may be lost at any time, and can be made again.
+ * Stores blobs by name (32 hexadecimal digits). Derivatives are small files made from a blob, such as thumbnails. They are
+ * removed with the blob, may be lost at any time, and can be re-created.
  */
 export interface BlobStore extends AsyncDisposable {
-  /** Begins a new blob. Nothing of it can be read before it is committed. */
+  /** Starts a new blob. It is not readable until committed. */
   create(name: string): Promise<BlobWriter>;
   /**
-   * Makes a blob of a file on this machine whose contents are on disk; the file is gone then. A file that is gone already
-   * was adopted before.
+   * Moves a local file, whose contents are synced, into the store. Succeeds if the file was already adopted by an earlier
+   * call.
    */
   adopt(name: string, path: string): Promise<void>;
-  /** The bytes of a blob, or of a part that lies inside it; `null` when there is no such blob. */
+  /** Returns the contents of a blob or of a range inside it; `null` if the blob does not exist. */
   read(name: string, part: ByteRange | null): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
-  /** Removes a blob with its derivatives; there may be none. */
+  /** Removes a blob, if it exists, and its derivatives. */
   remove(name: string): Promise<void>;
-  /** Names of all blobs, and of those of which only derivatives are left. */
+  /** Lists all blobs, including names that only have derivatives left. */
   list(): AsyncIterable<ListedBlob>;
   readDerivative(name: string, derivative: string): Promise<Uint8Array<ArrayBuffer> | null>;
   writeDerivative(name: string, derivative: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;

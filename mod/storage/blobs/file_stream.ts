@@ -1,8 +1,7 @@
-/** Part of an open file as a stream that reads when it is asked to. */
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { storageLimits } from "../limits.ts";
 
-/** The bytes from `start` to `end`, both included. Closes the file at its end, when it is cancelled, and when reading fails. */
+/** Streams the bytes `start` to `end`, both inclusive. Closes the file at the end, on cancel and on errors. */
 export function fileStream(
   file: Deno.FsFile,
   { start, end }: ByteRange,

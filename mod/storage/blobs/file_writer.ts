@@ -1,22 +1,22 @@
-/** A blob on its way into a folder: written under a temporary name, brought to disk, renamed. */
+/** Writes a blob into a folder: to a temporary file, which is synced and renamed. */
 import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobWriter } from "./blob_store.ts";
 
 export interface FileWriterOptions {
   readonly temporary: string;
-  /** Where the blob will lie, in a folder that is on disk. */
+  /** The final path, in a folder that is synced. */
   readonly target: () => Promise<{ readonly folder: string; readonly path: string }>;
 }
 
 export class FileWriter implements BlobWriter {
   readonly #file: Deno.FsFile;
   readonly #options: FileWriterOptions;
-  /** Bytes written since the disk was last told to begin. */
+  /** Bytes written since the last early sync. */
   #unsynced = 0;
-  /** Syncs what is there while more is written. Opened again for that: calls on one open file wait for one another. */
+  /** The early sync in flight. It uses a file handle of its own, because operations on one handle are serialized. */
   #syncing: Promise<void> | null = null;
-  /** What an early sync failed with. */
+  /** Error of an early sync, thrown by `commit`. */
   #failure: unknown = null;
 
   private constructor(file: Deno.FsFile, options: FileWriterOptions) {
@@ -54,7 +54,7 @@ export class FileWriter implements BlobWriter {
     } catch {
       // Closed by a commit that failed afterwards.
     }
-    // What cannot be removed now is removed when the folder is opened again.
+    // Leftovers are removed when the folder is opened again.
     await removeIfThere(this.#options.temporary).catch(() => {});
   }
 

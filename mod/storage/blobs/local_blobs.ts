@@ -1,6 +1,6 @@
 /**
- * Blobs in a folder: `<two digits>/<name>`, derivatives in `derived/<two digits>/<name>/`, and `tmp/` for what is being
- * written. A blob is written there, brought to disk and renamed, so under its name it is always whole.
+ * Blob store in a folder: `<two digits>/<name>`, derivatives in `derived/<two digits>/<name>/`, temporary files in `tmp/`.
+ * Blobs are written to `tmp/`, synced and renamed, so a blob under its name is always complete.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const SHARD = /^[0-9a-f]{2}$/;
 
 export class LocalBlobs implements BlobStore {
   readonly #folder: string;
-  /** Folders known to exist on disk; grows with the shards used, 256 at most. */
+  /** Shard folders known to exist, at most 256. */
   readonly #shards = new Set<string>();
 
   private constructor(folder: string) {
@@ -22,8 +22,8 @@ export class LocalBlobs implements BlobStore {
   }
 
   /**
-   * Opens a folder, made when missing. What was half written when a server ended is removed, unless another one may still be
-   * writing there (`shared`).
+   * Opens a folder, creating it if missing. Removes leftovers in `tmp/`, unless another server may still be writing there
+   * (`shared`).
    */
   static async open(
     folder: string,
@@ -100,7 +100,7 @@ export class LocalBlobs implements BlobStore {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     const temporary = this.#temporary();
     try {
-      // Not brought to disk: renaming makes it whole for readers, and a crash may lose it.
+      // Not synced: the rename makes it complete for readers, and a crash may lose it.
       await Deno.writeFile(temporary, bytes, { createNew: true, mode: 0o600 });
       await Deno.rename(temporary, join(folder, derivative));
     } catch (error) {
@@ -125,7 +125,7 @@ export class LocalBlobs implements BlobStore {
     return join(this.#folder, "tmp", randomBytes(16).toString("hex"));
   }
 
-  /** Where a blob will lie, in a folder that is on disk. */
+  /** Returns the path of a blob in a synced folder. */
   async #place(name: string): Promise<{ readonly folder: string; readonly path: string }> {
     const shard = name.slice(0, 2);
     const folder = join(this.#folder, shard);

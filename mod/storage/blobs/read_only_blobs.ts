@@ -1,8 +1,8 @@
-/** The blobs of another server, which alone writes and removes them: this one reads, and keeps no thumbnails. */
+/** Blob store owned by another server: reads only, and does not store thumbnails. */
 import { ServiceError } from "../../errors.ts";
 import type { BlobStore } from "./blob_store.ts";
 
-/** Closes the store with itself. */
+/** Disposing of it disposes of `store`. */
 export function readOnlyBlobs(store: BlobStore): BlobStore {
   const refuse = () => Promise.reject(new ServiceError("read_only"));
   return {
@@ -12,7 +12,7 @@ export function readOnlyBlobs(store: BlobStore): BlobStore {
     remove: () => Promise.resolve(),
     async *list() {},
     readDerivative: (name, derivative) => store.readDerivative(name, derivative),
-    // It is made again for whoever asks next.
+    // Thumbnails are made again for the next request.
     writeDerivative: () => Promise.resolve(),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   };

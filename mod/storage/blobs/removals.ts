@@ -1,6 +1,6 @@
 /**
- * Removes the contents of deleted files. A deletion commits a row that names the blob; the row is forgotten once the blob
- * is gone, so whatever is interrupted goes on where it stood.
+ * Removes the contents of deleted files. The deleting transaction inserts a row with the blob's name, which is deleted after
+ * the blob, so an interrupted removal is resumed.
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
@@ -11,7 +11,7 @@ import { system } from "../system_calls.ts";
 export interface RemovalsOptions {
   readonly calls: SystemCalls;
   readonly store: BlobStore;
-  /** How long the contents of deleted files are kept. */
+  /** How long the contents of deleted files are retained. */
   readonly keepMs: number;
   readonly now: () => number;
   readonly log: Log;
@@ -19,9 +19,9 @@ export interface RemovalsOptions {
 
 export class Removals {
   readonly #options: RemovalsOptions;
-  /** The run under way. */
+  /** The run in progress. */
   #running: Promise<void> | null = null;
-  /** Set when a run is asked for during one. */
+  /** Whether another run was requested during the current one. */
   #again = false;
   #closed = false;
 
@@ -29,9 +29,9 @@ export class Removals {
     this.#options = options;
   }
 
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Call with each group of commits, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
-    // What is to be kept for some time is left to the runs at intervals.
+    // With a retention time, blobs are removed by the periodic runs.
     if (this.#options.keepMs > 0) return;
     const deleted = entries.some(({ changes }) =>
       changes.some(({ table, doc }) => table === "_deleted_blobs" && doc !== null)
@@ -39,13 +39,13 @@ export class Removals {
     if (deleted) void this.run();
   }
 
-  /** Removes what is due. Never rejects: what failed is tried again with the next run. */
+  /** Removes all due blobs. Never rejects: failures are retried by the next run. */
   run(): Promise<void> {
     this.#again = this.#running !== null;
     return this.#running ??= this.#runAll().finally(() => this.#running = null);
   }
 
-  /** Waits for the run under way; none begins afterwards. */
+  /** Waits for the run in progress and prevents further ones. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
@@ -59,11 +59,11 @@ export class Removals {
         while (!this.#closed && await this.#removeSome());
       } while (this.#again && !this.#closed);
     } catch (error) {
-      if (!this.#closed) log("warn", "Contents of deleted files could not be removed", { error });
+      if (!this.#closed) log("warn", "Cannot remove contents of deleted files", { error });
     }
   }
 
-  /** Returns whether there may be more. */
+  /** Returns whether there may be more to remove. */
   async #removeSome(): Promise<boolean> {
     const { calls, store, keepMs, now } = this.#options;
     const due = await calls.query(system.deletedBlobs, { before: now() - keepMs });

@@ -1,4 +1,4 @@
-/** Blobs in an S3 bucket: `blobs/<name>`, derivatives as `derived/<name>/<derivative>`, all below a prefix. */
+/** Blob store in an S3 bucket: `blobs/<name>`, and derivatives as `derived/<name>/<derivative>`, below a prefix. */
 import { Bucket, type BucketLocation } from "../../kit/bucket.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
@@ -12,15 +12,15 @@ export class S3Blobs implements BlobStore {
     this.#bucket = bucket;
   }
 
-  /** Connects to a bucket, and ends the uploads a server before this one left unfinished. Throws when it cannot be used. */
+  /** Connects to a bucket and aborts multipart uploads left by an earlier server. Throws if the bucket is not usable. */
   static async open(
     place: BucketLocation,
     { readOnly = false, shared = false, later, now = Date.now }: {
-      /** Whether another server writes here: uploads that have not ended are its own. */
+      /** Whether another server writes to the bucket and owns its unfinished uploads. */
       readonly readOnly?: boolean;
-      /** Whether others have written here a moment ago, and may be at it still: only what is old is ended. */
+      /** Whether another server may still be uploading: only old unfinished uploads are aborted. */
       readonly shared?: boolean;
-      /** Given where the bucket was used before: it need not be there at once, and this is told why it was not. */
+      /** If set, the bucket may be unreachable at first; called with the error. */
       readonly later?: ((error: unknown) => void) | undefined;
       readonly now?: () => number;
     } = {},

@@ -1,4 +1,4 @@
-/** What administrators see and change of files, at `_admin/files:<name>`. What goes through all documents stands in `admin_actions.ts`. */
+/** Administrators' functions on files, at `_admin/files:<name>`. Full scans are in `admin_actions.ts`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import { paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
@@ -7,12 +7,12 @@ import { storageLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type StorageDoc } from "../tables.ts";
 import type { FileMetadata } from "./ctx.ts";
 
-/** Files, newest first; `contentType` keeps those whose type begins with it, such as `image/`. */
+/** Lists files, newest first. `contentType` filters by prefix, such as `image/`. */
 export const list = adminQuery({
   args: {
     paginationOpts,
     contentType: z.string().max(storageLimits.contentTypeCharsMax).optional(),
-    /** Part of the file's name, whatever its case. */
+    /** Substring of the file name, ignoring case. */
     name: z.string().max(storageLimits.nameCharsMax).optional(),
     createdBy: z.string().optional(),
   },
@@ -33,7 +33,7 @@ export const list = adminQuery({
   },
 });
 
-/** One file; `null` when there is none. */
+/** Returns one file, or `null`. */
 export const get = adminQuery({
   args: { fileId: z.string() },
   handler: async (ctx, { fileId }): Promise<FileMetadata | null> => {
@@ -43,28 +43,28 @@ export const get = adminQuery({
   },
 });
 
-/** A signed URL for the preview of a file, which private storage asks for; `null` when there is no such file. */
+/** Returns a signed preview URL, which private storage requires; `null` if the file does not exist. */
 export const url = adminQuery({
   args: { fileId: z.string(), ttlSeconds: z.number().positive().max(fileApiLimits.signedUrlSecondsMax) },
   handler: async (ctx, { fileId, ttlSeconds }): Promise<string | null> =>
     await ctx.runQuery("_ctx/storage:signedUrl" as never, { id: fileId, ttlSeconds } as never),
 });
 
-/** A URL that takes one upload within the hour, in the administrator's name. */
+/** Returns a URL for one upload within the hour, attributed to the administrator. */
 export const uploadUrl = adminMutation({
   args: {},
   handler: async (ctx): Promise<string> =>
     await ctx.runMutation("_ctx/storage:generateUploadUrl" as never, {} as never),
 });
 
-/** Deletes files, all or none. Their contents are removed after the commit. */
+/** Deletes files atomically. Their contents are removed after the commit. */
 export const remove = adminMutation({
   args: { fileIds: z.array(z.string()).min(1).max(storageLimits.removedAtOnceMax) },
   handler: async (ctx, { fileIds }): Promise<{ deleted: number }> => {
     for (const fileId of new Set(fileIds)) {
       const id = ctx.db.normalizeId("_storage", fileId);
       if (id === null || await ctx.db.get(id) === null) {
-        throw new UserError("file_not_found", `There is no file with the id ${fileId}`, { fileId });
+        throw new UserError("file_not_found", `File not found: ${fileId}`, { fileId });
       }
       await ctx.runMutation("_ctx/storage:deleteFile" as never, { id } as never);
     }

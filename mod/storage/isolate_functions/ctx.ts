@@ -1,4 +1,4 @@
-/** What stands behind `ctx.storage` in queries and mutations; actions call it too. */
+/** Implements `ctx.storage` of queries and mutations; actions call these functions too. */
 import { z } from "zod";
 import { fileApiLimits } from "../../functions/limits.ts";
 import {
@@ -10,7 +10,7 @@ import {
 } from "../tables.ts";
 import { storageUrls } from "./settings.ts";
 
-/** Facts of a file that app code is told. */
+/** File metadata as app code sees it. */
 export interface FileMetadata {
   readonly _id: string;
   /** Milliseconds since the epoch. */
@@ -21,7 +21,7 @@ export interface FileMetadata {
   readonly sha256: string;
   /** Bytes. */
   readonly size: number;
-  /** Id of the user or administrator who generated the upload URL; `null` for nobody. */
+  /** ID of the user or administrator who generated the upload URL; `null` if signed out. */
   readonly createdBy: string | null;
 }
 
@@ -30,7 +30,7 @@ async function findDoc(ctx: StorageQueryCtx, id: string): Promise<StorageDoc<"_s
   return own === null ? null : await ctx.db.get(own);
 }
 
-/** A URL that takes one upload within the hour. */
+/** Returns a URL for one upload within the hour. */
 export const generateUploadUrl = internalMutation({
   args: {},
   handler: (ctx: StorageMutationCtx): string => {
@@ -41,7 +41,7 @@ export const generateUploadUrl = internalMutation({
   },
 });
 
-/** The URL of a file, which never changes; `null` when there is no such file. */
+/** Returns the permanent URL of a file, or `null` if it does not exist. */
 export const url = internalQuery({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<string | null> => {
@@ -50,7 +50,7 @@ export const url = internalQuery({
   },
 });
 
-/** A URL of a file that can be used for `ttlSeconds`; `null` when there is no such file. */
+/** Returns a URL valid for `ttlSeconds`, or `null` if the file does not exist. */
 export const signedUrl = internalQuery({
   args: { id: z.string(), ttlSeconds: z.number().positive().max(fileApiLimits.signedUrlSecondsMax) },
   handler: async (ctx, { id, ttlSeconds }): Promise<string | null> => {
@@ -62,7 +62,7 @@ export const signedUrl = internalQuery({
   },
 });
 
-/** Facts of a file; `null` when there is no such file. */
+/** Returns the metadata of a file, or `null` if it does not exist. */
 export const metadata = internalQuery({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<FileMetadata | null> => {
@@ -86,7 +86,7 @@ export const deleteFile = internalMutation({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<void> => {
     const doc = await findDoc(ctx, id);
-    if (doc === null) throw new TypeError(`There is no file "${id}" to delete`);
+    if (doc === null) throw new TypeError(`Cannot delete file "${id}": not found`);
     await ctx.db.delete(doc._id);
     await ctx.db.insert("_deleted_blobs", { blob: doc.blob, deletedAt: Date.now() });
   },

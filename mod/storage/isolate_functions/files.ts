@@ -1,10 +1,10 @@
-/** Files as main sees them: facts of one, and what is to be removed. */
+/** System functions that the main process calls: file metadata and cleanup. */
 import { z } from "zod";
 import { storageLimits } from "../limits.ts";
 import { type StoredFile, storedFile } from "../stored_file.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 
-/** The file with this id; `null` for texts that are not the id of one. */
+/** Returns the file with this ID, or `null` (also for strings that are not an ID). */
 export const findFile = internalQuery({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<StoredFile | null> => {
@@ -14,7 +14,7 @@ export const findFile = internalQuery({
   },
 });
 
-/** Blobs of files deleted until `before`, the longest deleted first. */
+/** Returns blobs of files deleted before `before`, oldest deletion first. */
 export const deletedBlobs = internalQuery({
   args: { before: z.number() },
   handler: async (ctx, { before }): Promise<{ id: string; blob: string }[]> => {
@@ -24,7 +24,7 @@ export const deletedBlobs = internalQuery({
   },
 });
 
-/** Forgets deleted blobs that were removed. */
+/** Deletes rows of removed blobs. */
 export const forgetDeletedBlobs = internalMutation({
   args: { ids: z.array(z.string()) },
   handler: async (ctx, { ids }): Promise<void> => {
@@ -35,7 +35,7 @@ export const forgetDeletedBlobs = internalMutation({
   },
 });
 
-/** Those of the blobs that no file has and that no deletion names. */
+/** Returns those of the blobs that neither a file nor a pending deletion references. */
 export const orphansAmong = internalQuery({
   args: { blobs: z.array(z.string()) },
   handler: async (ctx, { blobs }): Promise<string[]> => {
@@ -51,7 +51,7 @@ export const orphansAmong = internalQuery({
   },
 });
 
-/** Forgets upload URLs used until `before`. Returns whether there may be more. */
+/** Deletes rows of upload URLs used before `before`. Returns whether there may be more. */
 export const forgetUsedUploads = internalMutation({
   args: { before: z.number() },
   handler: async (ctx, { before }): Promise<boolean> => {

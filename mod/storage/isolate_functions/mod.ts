@@ -1,9 +1,9 @@
-/** The system functions of files: what runs in the isolates, by the paths under which it is called. */
+/** System functions of file storage, by the paths under which they are called. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { get, list, remove, uploadUrl, url as adminUrl } from "./admin.ts";
 import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
 import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
-import { filesAmong, referencesAmong } from "./references.ts";
+import { filesBatch, referencesBatch } from "./references.ts";
 import { configureStorage } from "./settings.ts";
 import { commitFile, importFiles, isUploadUsed, newFileIds, uploadedFile } from "./uploads.ts";
 import { storageFeature } from "../settings_name.ts";
@@ -19,21 +19,21 @@ export const systemFunctions = {
   forgetDeletedBlobs,
   forgetUsedUploads,
   isUploadUsed,
-  filesAmong,
+  filesBatch,
   orphansAmong,
-  referencesAmong,
+  referencesBatch,
   uploadedFile,
 };
 
 export { storageFeature };
 
-/** Behind `ctx.storage`, at `_ctx/storage:<name>`. */
+/** Implement `ctx.storage`, at `_ctx/storage:<name>`. */
 export const ctxFunctions = { deleteFile, generateUploadUrl, metadata, signedUrl, url };
 
-/** What administrators call, at `_admin/files:<name>`. */
+/** Called by administrators, at `_admin/files:<name>`. */
 export const fileFunctions = { get, list, remove, uploadUrl, url: adminUrl };
 
-/** What files bring into the isolates. */
+/** Modules of file storage that isolates load. */
 export const storageModules: readonly SystemModule[] = [
   {
     path: "_system/storage",

@@ -1,36 +1,36 @@
-/** Which documents name which files: found by going through the documents of all tables, a bounded number at a time. */
+/** Finds references from documents to files by scanning all tables in bounded batches. */
 import { z } from "zod";
 import { storageLimits } from "../limits.ts";
 import { systemQuery } from "../tables.ts";
 
-/** A document that names a file. */
+/** A reference from a document to a file. */
 export interface FileReference {
   readonly fileId: string;
   readonly table: string;
   readonly id: string;
-  /** Where in the document, such as `attachments[0].file`. */
+  /** Path in the document, such as `attachments[0].file`. */
   readonly field: string;
 }
 
-/** Where a walk through all documents goes on. */
-export interface WalkPlace {
+/** Position at which a scan continues. */
+export interface ScanPosition {
   readonly table: string;
   readonly after: string | null;
 }
 
-/** A part of a walk; `next` is `null` when nothing is left. */
-export interface WalkPart<Found> {
+/** One batch of a scan; `next` is `null` at the end. */
+export interface ScanBatch<Found> {
   readonly found: readonly Found[];
   readonly read: number;
-  readonly next: WalkPlace | null;
+  readonly next: ScanPosition | null;
 }
 
 const placeArgs = { place: z.strictObject({ table: z.string(), after: z.string().nullable() }).nullable() };
 
-/** The references in some of the documents; to one file, or to any. */
-export const referencesAmong = systemQuery({
+/** Returns the references in a batch of documents, to one file or to any. */
+export const referencesBatch = systemQuery({
   args: { ...placeArgs, fileId: z.string().nullable() },
-  handler: (ctx, { place, fileId }): WalkPart<FileReference> => {
+  handler: (ctx, { place, fileId }): ScanBatch<FileReference> => {
     const tables = ctx.inspector.tables().filter(({ ofService }) => !ofService).map(({ name }) => name);
     const table = place?.table ?? tables[0];
     if (table === undefined || !tables.includes(table)) return { found: [], read: 0, next: null };
@@ -52,8 +52,8 @@ export const referencesAmong = systemQuery({
   },
 });
 
-/** Some of the files, by creation: those that came until `before`. */
-export const filesAmong = systemQuery({
+/** Returns a page of files created before `before`, by creation time. */
+export const filesBatch = systemQuery({
   args: { cursor: z.string().nullable(), before: z.number() },
   handler: async (ctx, { cursor, before }): Promise<{ ids: string[]; cursor: string | null }> => {
     const { page, isDone, continueCursor } = await ctx.db.query("_storage")
@@ -63,7 +63,7 @@ export const filesAmong = systemQuery({
   },
 });
 
-/** The texts in a value, with their places. */
+/** Yields all strings in a value with their paths. */
 function* texts(value: unknown, field: string): Generator<{ readonly text: string; readonly field: string }> {
   if (typeof value === "string") yield { text: value, field };
   else if (Array.isArray(value)) {

@@ -1,12 +1,12 @@
-/** What the functions behind `ctx.storage` have to know of the server they run for. */
+/** Server settings required by the functions behind `ctx.storage`. */
 import { z } from "zod";
 import { UrlSigner } from "../url_signer.ts";
 
-/** Handed to each isolate when it starts. */
+/** Passed to each isolate when it starts. */
 export const storageSettings = z.strictObject({
   /** Key of URL signatures, base64url. */
   urlKey: z.string(),
-  /** What URLs begin with, without a slash at its end; empty for URLs relative to the server. */
+  /** Prefix of URLs without a trailing slash; empty for URLs relative to the server. */
   baseUrl: z.string(),
 });
 
@@ -25,8 +25,8 @@ export function configureStorage(settings: unknown): void {
   urls = { signer: new UrlSigner(Uint8Array.fromBase64(urlKey, { alphabet: "base64url" })), baseUrl };
 }
 
-/** Throws in an isolate that was told of no server. */
+/** Throws if the isolate has no storage settings. */
 export function storageUrls(): Urls {
-  if (urls === null) throw new Error("This server stores no files");
+  if (urls === null) throw new Error("File storage is not available on this server");
   return urls;
 }

@@ -1,4 +1,4 @@
-/** Uploads as transactions: a URL is used once, and a file exists from the commit that uses it. */
+/** Transactions of uploads: an upload URL is used once, and a file exists from the commit that uses it. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { ImportApi } from "../../functions/isolate/mod.ts";
@@ -11,7 +11,7 @@ export const isUploadUsed = internalQuery({
     await ctx.db.query("_uploads").withIndex("by_token", (q) => q.eq("token", token)).first() !== null,
 });
 
-/** The file that the upload with this URL has become; `null` when there is none, or none any more. */
+/** Returns the file uploaded with this URL; `null` if there is none or it was deleted. */
 export const uploadedFile = internalQuery({
   args: { token: z.string() },
   handler: async (ctx, { token }): Promise<{ id: string; size: number } | null> => {
@@ -21,8 +21,10 @@ export const uploadedFile = internalQuery({
   },
 });
 
-/** Stores a file's document and marks its upload URL as used; `token` is `null` for files that actions store. The same blob with the same URL once more is the same file: who did not
- * hear the answer may ask again. */
+/**
+ * Inserts a file's document and marks its upload URL as used; `token` is `null` for files stored by actions. Repeating the
+ * call with the same blob and URL returns the same file, so callers can retry after a lost response.
+ */
 export const commitFile = internalMutation({
   args: { token: z.string().nullable(), file: z.strictObject(newFileShape), now: z.number() },
   handler: async (ctx, { token, file, now }): Promise<string> => {
@@ -40,7 +42,7 @@ export const commitFile = internalMutation({
   },
 });
 
-/** Ids that files may be given which come from elsewhere; nothing is stored. */
+/** Reserves IDs for imported files without storing anything. */
 export const newFileIds = internalMutation({
   args: { count: z.int().min(0) },
   handler: async (ctx, { count }): Promise<string[]> => {
@@ -53,7 +55,7 @@ export const newFileIds = internalMutation({
   },
 });
 
-/** Stores the documents of files that come from elsewhere; their blobs are there. */
+/** Inserts the documents of imported files, whose blobs are already stored. */
 export const importFiles = internalMutation({
   args: {
     files: z.array(z.strictObject({ ...newFileShape, _id: z.string(), _creationTime: z.number() })),
@@ -63,7 +65,7 @@ export const importFiles = internalMutation({
   },
 });
 
-/** Functions of the service have one, which the type of `ctx` that authors know does not say. */
+/** System functions have an import API that the public `ctx` type does not declare. */
 function importerOf(ctx: object): ImportApi {
   return (ctx as { readonly importer: ImportApi }).importer;
 }

@@ -1,19 +1,19 @@
-/** What every answer about a file says of it (FR1, FR8). */
+/** Headers of responses about files (FR1, FR8). */
 import { defaultContentType, essenceOf, isShownInline } from "../content_type.ts";
 import { contentDisposition } from "../file_name.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
 import type { StoredFile } from "../stored_file.ts";
 
-/** What an answer says whatever part of the file it sends. */
-export interface Described {
-  /** All but those about what is sent: type, length, range. */
+/** Headers that do not depend on the requested range. */
+export interface DescribedFile {
+  /** All headers except type, length and range. */
   readonly headers: Headers;
   readonly contentType: string;
 }
 
 export interface DescribeOptions {
   readonly etag: string;
-  /** Seconds for which the answer may be kept. */
+  /** Cache lifetime in seconds. */
   readonly maxAge: number;
   readonly download: boolean;
   readonly extraHeaders: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface DescribeOptions {
 export function describe(
   { contentType, name }: StoredFile,
   { etag, maxAge, download, extraHeaders }: DescribeOptions,
-): Described {
+): DescribedFile {
   const inline = !download && isShownInline(contentType);
   const headers = new Headers({
     ...extraHeaders,
@@ -30,14 +30,14 @@ export function describe(
     "Accept-Ranges": "bytes",
     "Content-Disposition": contentDisposition(inline ? "inline" : "attachment", name),
   });
-  // Browsers show PDF with a viewer of their own, which the policy would keep from working.
+  // Browsers show PDF in a built-in viewer, which the policy would break.
   if (!inline || essenceOf(contentType) !== "application/pdf") {
     headers.set("Content-Security-Policy", contentSecurityPolicy);
   }
   return { headers, contentType: contentType ?? defaultContentType };
 }
 
-/** What an answer with a thumbnail says, whether it is sent or not. */
+/** Headers of thumbnail responses, including 304. */
 export function describeThumbnail({ etag, maxAge, download, extraHeaders }: DescribeOptions): Headers {
   return new Headers({
     ...extraHeaders,
@@ -48,12 +48,12 @@ export function describeThumbnail({ etag, maxAge, download, extraHeaders }: Desc
   });
 }
 
-/** Entity tag of a file's thumbnail. */
+/** Entity tag of a thumbnail. */
 export function thumbnailEtag({ sha256 }: StoredFile, variant: string): string {
   return `"${sha256}.t1.${variant}"`;
 }
 
-/** What files and thumbnails have in common. */
+/** Headers shared by files and thumbnails. */
 function commonHeaders({ etag, maxAge }: { readonly etag: string; readonly maxAge: number }) {
   return {
     "ETag": etag,

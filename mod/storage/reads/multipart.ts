@@ -1,21 +1,21 @@
-/** Answers with several parts of a file: `multipart/byteranges` (RFC 9110, section 14.6). */
+/** Responses with several ranges of a file: `multipart/byteranges` (RFC 9110, section 14.6). */
 import type { ByteRange } from "../../kit/byte_range.ts";
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
-/** Pieces up to the first part: its head and itself. */
+/** Number of pieces up to and including the first part. */
 const FIRST_PART = 2;
 
-/** One thing after the other: text of our own, or bytes of the file. */
+/** A piece of the body: generated text, or bytes of the file. */
 export type Piece = { readonly text: Uint8Array<ArrayBuffer> } | { readonly part: ByteRange };
 
 export interface Multipart {
   readonly pieces: readonly Piece[];
-  /** Bytes of all pieces together. */
+  /** Total length in bytes. */
   readonly length: number;
 }
 
-/** The layout of an answer. */
+/** Returns the layout of a response body. */
 export function multipart(
   parts: readonly ByteRange[],
   { boundary, contentType, size }: {
@@ -46,8 +46,8 @@ export function multipart(
 }
 
 /**
- * The bytes of an answer, read as they are asked for. `first` are the bytes of the first part, `open` gives those of the
- * others; what was opened is cancelled with the stream.
+ * Streams the body, reading on demand. `first` is the stream of the first part; `open` opens the others. Canceling the stream
+ * cancels the open part.
  */
 export function multipartStream(
   pieces: readonly Piece[],
@@ -57,7 +57,7 @@ export function multipartStream(
   },
 ): ReadableStream<Chunk> {
   let next = 0;
-  /** The part that is being read, or is the next to be read. */
+  /** The current part, or the next one to open. */
   let reader = first.getReader();
   let isNext = true;
   return new ReadableStream<Chunk>({
@@ -73,7 +73,7 @@ export function multipartStream(
         if ("text" in piece) return controller.enqueue(piece.text);
         if (next > FIRST_PART) {
           const stream = await open(piece.part);
-          if (stream === null) throw new Error("The file is gone");
+          if (stream === null) throw new Error("The file was deleted");
           reader = stream.getReader();
         }
         isNext = false;

@@ -1,46 +1,46 @@
 /**
- * Answers the plainest reads at once: a small file or a thumbnail that is in memory, asked for by its plain URL, whole and
- * without a condition. The way through the router and all checks costs more than the answer itself.
+ * Fast path for the most frequent reads: a cached small file or thumbnail, requested by its plain URL, in full and without
+ * conditions. The router and all checks would cost more than the response itself.
  */
 import { requestPath, requestSearch } from "../../kit/request_path.ts";
 import { storageLimits } from "../limits.ts";
-import type { FileFacts } from "../file_facts.ts";
+import type { FileMetadataCache } from "../file_metadata_cache.ts";
 import { describe, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
 import type { FileTraffic } from "../file_traffic.ts";
-import type { SmallBlobs } from "../blobs/small_blobs.ts";
+import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
 import { imageTypeOf } from "../thumbnails/image_type.ts";
 import { parseSize, variantOf } from "../thumbnails/spec.ts";
 
 export interface QuickReadsOptions {
-  readonly facts: FileFacts;
-  readonly small: SmallBlobs;
+  readonly facts: FileMetadataCache;
+  readonly small: SmallBlobCache;
   readonly traffic: FileTraffic;
-  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  /** Allowed thumbnail sizes, as `WxH`; `null` allows any. */
   readonly thumbnailSizes: readonly string[] | null;
-  /** Sent with every answer. */
+  /** Sent with every response. */
   readonly extraHeaders: Readonly<Record<string, string>>;
 }
 
 const PREFIX = "/api/storage/";
-/** What is behind an id that asks for a thumbnail as pages do. */
+/** Query string of a thumbnail as pages request it. */
 const THUMBNAIL = /^\?thumb=(\d{1,4}(?:x\d{1,4})?)(?:&fit=(contain|cover))?$/;
 
-/** What is sent, and the answer that says of it what there is to say. */
-interface Quick {
+/** Contents and the response to send. */
+interface QuickResponse {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly answer: () => Response;
 }
 
 export class QuickReads {
   readonly #options: QuickReadsOptions;
-  /** By contents, with which they go: to clone an answer costs a quarter of making one. */
+  /** Responses by contents, so that they are collected together. Cloning one costs a quarter of creating it. */
   readonly #answers = new WeakMap<Uint8Array<ArrayBuffer>, Response>();
 
   constructor(options: QuickReadsOptions) {
     this.#options = options;
   }
 
-  /** The same answer that {@linkcode Reads} gives; `null` for every request that is not of this kind. */
+  /** Returns the same response as {@linkcode Reads}, or `null` if the request does not qualify. */
   respond(request: Request): Response | null {
     if (request.method !== "GET") return null;
     const path = requestPath(request);
@@ -58,10 +58,10 @@ export class QuickReads {
     return answer.clone();
   }
 
-  #file(id: string): Quick | null {
+  #file(id: string): QuickResponse | null {
     const { facts, small, extraHeaders } = this.#options;
-    const file = facts.known(id);
-    const bytes = file === undefined ? null : small.kept(file);
+    const file = facts.cached(id);
+    const bytes = file === undefined ? null : small.cached(file);
     if (file === undefined || bytes === null) return null;
     const answer = () => {
       const { headers, contentType } = describe(file, {
@@ -73,16 +73,16 @@ export class QuickReads {
     return { bytes, answer };
   }
 
-  /** One that may not be asked for was never kept, unless the sizes that are allowed have changed since. */
-  #thumbnail(id: string, query: string): Quick | null {
+  /** Disallowed sizes are never cached, unless the allowed sizes have changed. */
+  #thumbnail(id: string, query: string): QuickResponse | null {
     const { facts, small, thumbnailSizes, extraHeaders } = this.#options;
     const [, sizeText = "", fit = "contain"] = THUMBNAIL.exec(query) ?? [];
     const size = parseSize(sizeText);
-    const file = facts.known(id);
+    const file = facts.cached(id);
     if (size === null || file === undefined) return null;
     if (thumbnailSizes !== null && !thumbnailSizes.includes(`${size.width}x${size.height}`)) return null;
     const variant = variantOf({ ...size, fit: fit === "cover" ? "cover" : "contain" });
-    const bytes = small.keptVariant(file, variant);
+    const bytes = small.cachedVariant(file, variant);
     const contentType = bytes === null ? null : imageTypeOf(bytes);
     if (bytes === null || contentType === null) return null;
     const answer = () => {

@@ -1,18 +1,18 @@
-/** The `Range` header of a request for several parts of a file (RFC 9110, section 14; FR11 to FR18). */
+/** Parses the `Range` header (RFC 9110, section 14; FR11 to FR18). */
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { storageLimits } from "../limits.ts";
 
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * The parts of a file of `size` bytes that a header asks for: in ascending order, those that overlap or touch joined, those
- * outside the file left out. `null` means the whole file: no header, a malformed one, another unit, or more ranges than
- * the limit. An empty list means that no part lies inside the file.
+ * Returns the ranges of a file of `size` bytes that a header requests, in ascending order, with overlapping or adjacent ones
+ * merged and those outside the file dropped. `null` means the whole file: no header, a malformed one, another unit, or too
+ * many ranges. An empty list means that no range is satisfiable.
  */
 export function parseRanges(header: string | null, size: number): ByteRange[] | null {
   const list = header?.match(/^bytes=(.*)$/i)?.[1];
   if (list === undefined) return null;
-  // Empty elements of a list do not count (RFC 9110, section 5.6.1).
+  // Empty list elements are ignored (RFC 9110, section 5.6.1).
   const specs = list.split(",").map((spec) => spec.replace(/^[ \t]+|[ \t]+$/g, "")).filter((spec) =>
     spec !== ""
   );
@@ -34,7 +34,7 @@ function parseSpec(spec: string, size: number): ByteRange | "malformed" | "outsi
     const length = Math.min(Number(suffix), size);
     return length === 0 ? "outside" : { start: size - length, end: size - 1 };
   }
-  // Numbers of any length are compared exactly.
+  // Compares numbers of any length exactly.
   if (last !== "" && BigInt(last) < BigInt(first)) return "malformed";
   const start = Number(first);
   if (start >= size) return "outside";

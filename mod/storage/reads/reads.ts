@@ -1,4 +1,4 @@
-/** Reads of stored files (FR). */
+/** Serves stored files (FR). */
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";
@@ -6,18 +6,18 @@ import type { ByteRange } from "../../kit/byte_range.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
-import type { FileFacts } from "../file_facts.ts";
-import { describe, type Described, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
+import type { FileMetadataCache } from "../file_metadata_cache.ts";
+import { describe, type DescribedFile, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
 import { multipart, multipartStream } from "./multipart.ts";
 import { parseRanges } from "./ranges.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
-import type { SmallBlobs } from "../blobs/small_blobs.ts";
+import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
 import type { StoredFile } from "../stored_file.ts";
 import { parseThumbnail, type ThumbnailSpec, variantOf } from "../thumbnails/spec.ts";
 import type { Thumbnails } from "../thumbnails/thumbnails.ts";
 import type { UrlSigner } from "../url_signer.ts";
 
-/** A request to read, as it came. */
+/** Parameters of a read request. */
 export interface ReadRequest {
   readonly id: string;
   readonly head: boolean;
@@ -33,15 +33,15 @@ export interface ReadRequest {
 
 export interface ReadsOptions {
   readonly signer: UrlSigner;
-  readonly facts: FileFacts;
+  readonly facts: FileMetadataCache;
   readonly store: BlobStore;
-  readonly small: SmallBlobs;
-  /** Whether signed URLs are the only read path. */
+  readonly small: SmallBlobCache;
+  /** Whether files can be read through signed URLs only. */
   readonly private: boolean;
   readonly thumbnails: Thumbnails;
-  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  /** Allowed thumbnail sizes, as `WxH`; `null` allows any. */
   readonly thumbnailSizes: readonly string[] | null;
-  /** Sent with every answer. */
+  /** Sent with every response. */
   readonly extraHeaders: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -70,7 +70,7 @@ export class Reads {
     this.#options = options;
   }
 
-  /** Answers a request. Throws the errors of the contract's table, in its order. */
+  /** Responds to a request. Throws the errors of the contract's table, in its order. */
   async respond(request: ReadRequest): Promise<Response> {
     const maxAge = this.#maxAge(request);
     const found = this.#options.facts.find(request.id);
@@ -82,7 +82,7 @@ export class Reads {
     return await this.#respondWithThumbnail(file, request, { maxAge, spec });
   }
 
-  /** Checks the signature; gives the seconds for which an answer may be kept. */
+  /** Checks the signature and returns the cache lifetime in seconds. */
   #maxAge({ id, exp, sig }: ReadRequest): number {
     const { signer, now } = this.#options;
     if (exp === undefined && sig === undefined) {
@@ -117,7 +117,7 @@ export class Reads {
     return await this.#several(file, { ...described, parts: [first, ...others] });
   }
 
-  /** Ranges are ignored: thumbnails are small. */
+  /** Ignores ranges, because thumbnails are small. */
   async #respondWithThumbnail(
     file: StoredFile,
     request: ReadRequest,
@@ -142,7 +142,7 @@ export class Reads {
     headers.set("Content-Length", String(file.size));
     if (head) return new Response(null, { headers });
     const { small } = this.#options;
-    const contents = small.kept(file) ?? await small.open(file);
+    const contents = small.cached(file) ?? await small.open(file);
     if (contents === null) throw new ServiceError("not_found");
     return new Response(contents, { headers });
   }
@@ -158,13 +158,13 @@ export class Reads {
 
   async #several(
     file: StoredFile,
-    { headers, contentType, parts }: Described & { readonly parts: readonly [ByteRange, ...ByteRange[]] },
+    { headers, contentType, parts }: DescribedFile & { readonly parts: readonly [ByteRange, ...ByteRange[]] },
   ): Promise<Response> {
     const boundary = randomBytes(16).toString("hex");
     const { pieces, length } = multipart(parts, { boundary, contentType, size: file.size });
     headers.set("Content-Type", `multipart/byteranges; boundary=${boundary}`);
     headers.set("Content-Length", String(length));
-    // Opened before the answer begins: afterwards a file that is gone could no longer be told.
+    // Opened before the response starts, when a missing file can still be reported.
     const first = await this.#open(file, parts[0]);
     const body = multipartStream(pieces, {
       first,
@@ -175,13 +175,13 @@ export class Reads {
 
   async #open(file: StoredFile, part: ByteRange | null): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
     const stream = await this.#options.store.read(file.blob, part);
-    // A database without its blobs, as after restoring one without the other.
+    // The blob is missing, for example after the database was restored without its files.
     if (stream === null) throw new ServiceError("not_found");
     return stream;
   }
 }
 
-/** Whether an `If-None-Match` header names the tag; weak and strong tags are alike here (RFC 9110, section 13.1.2). */
+/** Whether an `If-None-Match` header contains the tag, using weak comparison (RFC 9110, section 13.1.2). */
 function matches(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === "*") return true;

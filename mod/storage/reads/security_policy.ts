@@ -1,2 +1,2 @@
-/** What a browser may do with an answer of the storage endpoints: show it, run nothing. */
+/** Policy of storage responses: may be displayed, cannot run scripts. */
 export const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";

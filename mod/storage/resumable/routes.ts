@@ -1,4 +1,4 @@
-/** The tus protocol over HTTP: below the path this is mounted at, `/<token of the upload URL>` is an upload. */
+/** HTTP routes of the tus protocol: `/<token of the upload URL>` below the mount path is an upload. */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { contentSecurityPolicy } from "../reads/security_policy.ts";
@@ -7,15 +7,15 @@ import type { ResumableUploads, TusRequest, UploadState } from "./uploads.ts";
 
 export interface ResumableRoutesOptions {
   readonly uploads: ResumableUploads;
-  /** Largest file, in bytes. */
+  /** Maximum file size in bytes. */
   readonly bytesMax: number;
-  /** What URLs begin with, without a slash at its end; empty for URLs relative to the server. */
+  /** Prefix of URLs without a trailing slash; empty for URLs relative to the server. */
   readonly baseUrl: string;
-  /** Address of the client that sent a request. */
+  /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
 }
 
-/** Header that names the file an upload has become. */
+/** Response header with the ID of the finished file. */
 export const storageIdHeader = "Syncline-Storage-Id";
 
 const extensions = "creation,creation-with-upload,expiration,checksum,termination";
@@ -46,7 +46,7 @@ const responseHeaders = [
   "Upload-Offset",
 ];
 
-/** The sub-app; its answers need no further headers. Errors leave as `ServiceError`, for who mounts it. */
+/** Creates the routes. Responses have all headers. Errors are thrown as `ServiceError` for the parent app. */
 export function resumableRoutes({ uploads, bytesMax, baseUrl, clientOf }: ResumableRoutesOptions): Hono {
   const app = new Hono();
   const about = {
@@ -78,7 +78,7 @@ export function resumableRoutes({ uploads, bytesMax, baseUrl, clientOf }: Resuma
     const location = `${baseUrl}${c.req.path.replace(/\/$/, "")}/${request.token}`;
     return c.body(null, 201, { ...stateHeaders(state), Location: location });
   });
-  // HEAD comes here too.
+  // Includes HEAD.
   app.all("/:token", async (c) => {
     const request = tusRequest(c, { token: c.req.param("token"), clientOf });
     switch (methodOf(c)) {
@@ -87,7 +87,7 @@ export function resumableRoutes({ uploads, bytesMax, baseUrl, clientOf }: Resuma
         return c.body(null, 200, { ...stateHeaders(state), "Upload-Length": String(state.length) });
       }
       case "PATCH":
-        return c.body(null, 204, stateHeaders(await uploads.take(request)));
+        return c.body(null, 204, stateHeaders(await uploads.append(request)));
       case "DELETE":
         await uploads.remove(request);
         return c.body(null, 204);
@@ -101,7 +101,7 @@ export function resumableRoutes({ uploads, bytesMax, baseUrl, clientOf }: Resuma
   return app;
 }
 
-/** On every answer. Any origin may upload: the token is the credential. */
+/** Headers of every response. Uploads are allowed from any origin, because the token is the credential. */
 const commonHeaders = {
   "Tus-Resumable": tusVersion,
   "Cache-Control": "no-store",
@@ -121,7 +121,7 @@ function stateHeaders({ offset, metadata, expiresAt, storageId }: UploadState): 
   };
 }
 
-/** Clients that can send nothing but POST say in a header what they mean. */
+/** Applies `X-HTTP-Method-Override`, for clients limited to POST. */
 function methodOf(c: Context): string {
   const { method } = c.req;
   return method === "POST" ? c.req.header("x-http-method-override")?.toUpperCase() ?? method : method;

@@ -1,6 +1,6 @@
 /**
- * Where unfinished uploads lie until they are files: for each, its bytes so far and a record of what is known of it. The
- * record says how many of the bytes are certain to be on disk; a server that starts cuts off whatever lies behind them.
+ * Folder of unfinished uploads: for each, its bytes so far and a record. The record contains the number of durable bytes;
+ * bytes after them are truncated when the server starts.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -10,29 +10,29 @@ import { blobName } from "../blobs/blob_name.ts";
 const RECORD = ".json";
 const BYTES = ".part";
 
-/** The random part of an upload URL's token; files are named after it. */
+/** Random part of an upload URL's token, used as file name. */
 const tokenName = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
 const recordShape = z.strictObject({
   token: tokenName,
-  /** Name of the blob that the bytes will be. */
+  /** Name of the blob that will be stored. */
   blob: blobName,
-  /** Bytes of the whole file, as announced. */
+  /** Announced size of the file in bytes. */
   length: z.int().min(0),
-  /** Bytes that are on disk for certain. */
+  /** Number of durable bytes. */
   offset: z.int().min(0),
-  /** The `Upload-Metadata` header, as it came. */
+  /** The `Upload-Metadata` header as received. */
   metadata: z.string().nullable(),
   contentType: z.string().nullable(),
   name: z.string().nullable(),
   createdBy: z.string().nullable(),
   /** Milliseconds since the epoch. */
   beganAt: z.number(),
-  /** Of the contents, in hexadecimal; known once all bytes are there. From then on the bytes may lie in the blob store. */
+  /** SHA-256 of the contents, set once complete. From then on the bytes may be in the blob store. */
   sha256: z.string().nullable(),
 });
 
-/** What is known of an unfinished upload. */
+/** Record of an unfinished upload. */
 export type UploadRecord = Readonly<z.infer<typeof recordShape>>;
 
 export class Spool {
@@ -42,14 +42,14 @@ export class Spool {
     this.#folder = folder;
   }
 
-  /** Opens a folder, made when missing. */
+  /** Opens a folder, creating it if missing. */
   static async open(folder: string): Promise<Spool> {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     await syncFolder(join(folder, ".."));
     return new Spool(folder);
   }
 
-  /** The uploads that a server before this one left unfinished. What belongs to none of them is removed. */
+  /** Returns the uploads left unfinished by an earlier server, and removes unrelated files. */
   async load(): Promise<UploadRecord[]> {
     const names: string[] = [];
     for await (const { name } of Deno.readDir(this.#folder)) names.push(name);
@@ -63,7 +63,7 @@ export class Spool {
     return records;
   }
 
-  /** Begins an upload of no bytes. */
+  /** Creates an empty upload. */
   async create(record: UploadRecord): Promise<void> {
     try {
       await Deno.writeFile(this.path(record), new Uint8Array(), { mode: 0o600 });
@@ -74,12 +74,12 @@ export class Spool {
     }
   }
 
-  /** Brings a record to disk. The bytes it counts have to be there already. */
+  /** Saves a record durably. The bytes it counts must be durable already. */
   async save(record: UploadRecord): Promise<void> {
     await writeDurably(join(this.#folder, record.token + RECORD), JSON.stringify(record));
   }
 
-  /** The bytes of an upload, opened behind those that are certain. */
+  /** Opens the file positioned after the durable bytes, truncating the rest. */
   async append(record: UploadRecord): Promise<Deno.FsFile> {
     const file = await Deno.open(this.path(record), { write: true });
     try {
@@ -91,19 +91,19 @@ export class Spool {
     }
   }
 
-  /** Forgets an upload. */
+  /** Removes an upload. */
   async remove(record: UploadRecord): Promise<void> {
-    // The record first: bytes without one are removed at the next start.
+    // Remove the record first: bytes without a record are removed at the next start.
     await removeIfThere(join(this.#folder, record.token + RECORD));
     await removeIfThere(this.path(record));
   }
 
-  /** Where the bytes of an upload lie. */
+  /** Path of an upload's bytes. */
   path({ token }: UploadRecord): string {
     return join(this.#folder, token + BYTES);
   }
 
-  /** `null` for a record that is damaged, or whose bytes are not all there. */
+  /** Returns `null` if the record is damaged or bytes are missing. */
   async #read(name: string): Promise<UploadRecord | null> {
     const text = await Deno.readTextFile(join(this.#folder, name));
     const parsed = recordShape.safeParse(jsonOrNull(text));

@@ -1,14 +1,14 @@
-/** One unfinished upload: who may go on with it, and how its bytes come to disk. */
+/** One unfinished upload: exclusive access, and durable progress. */
 import { createHash, type Hash, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import { writeAll } from "../../kit/durable_files.ts";
 import { resumableLimits } from "../limits.ts";
 import { requestChunks } from "../uploads/request_chunks.ts";
 import type { Checksum } from "./headers.ts";
-import type { Space } from "./space.ts";
+import type { UploadQuota } from "./upload_quota.ts";
 import type { Spool, UploadRecord } from "./spool.ts";
 
-/** Bytes that go on with an upload, as they came. */
+/** Bytes to append, as received. */
 export interface UploadPiece {
   readonly offset: number;
   readonly contentLength: number | null;
@@ -18,13 +18,13 @@ export interface UploadPiece {
 
 export interface ResumableUploadOptions {
   readonly spool: Spool;
-  readonly space: Space;
+  readonly quota: UploadQuota;
   readonly stallMs?: number;
 }
 
-/** A request that has the upload for itself. */
-interface Turn {
-  /** Aborted when another request wants the upload. */
+/** A request with exclusive access to the upload. */
+interface ExclusiveAccess {
+  /** Aborted when another request needs the upload. */
   readonly wanted: AbortController;
   readonly over: Promise<void>;
 }
@@ -32,20 +32,20 @@ interface Turn {
 export class ResumableUpload {
   readonly #options: ResumableUploadOptions;
   #record: UploadRecord;
-  /** Of the bytes the record counts; `null` when a server before this one took some of them. */
+  /** Hash of the bytes counted by the record; `null` if an earlier server received some of them. */
   #hash: Hash | null;
-  #turn: Turn | null = null;
+  #current: ExclusiveAccess | null = null;
   #waiting = 0;
 
-  /** Counts the bytes the record says are there. */
+  /** Reserves quota for the bytes counted by the record. */
   constructor(record: UploadRecord, options: ResumableUploadOptions) {
     this.#options = options;
     this.#record = record;
     this.#hash = record.offset === 0 ? createHash("sha256") : null;
-    options.space.found(record.offset);
+    options.quota.addExisting(record.offset);
   }
 
-  /** Replaced with each note on disk. */
+  /** Replaced on every save. */
   get record(): UploadRecord {
     return this.#record;
   }
@@ -55,54 +55,54 @@ export class ResumableUpload {
   }
 
   /**
-   * Runs `work` when nothing else runs on this upload. A request before it that is still receiving is ended: whoever asks
-   * anew has most likely lost that connection, which this end may notice much later. Throws `upload_in_progress` when too
-   * many wait.
+   * Runs `work` with exclusive access. An earlier request that is still receiving is aborted, because a client that sends a
+   * new request has most likely lost that connection, which the server may notice much later. Throws `upload_in_progress` if
+   * too many requests are waiting.
    */
-  async alone<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.#waiting >= resumableLimits.waitingMax) throw new ServiceError("upload_in_progress");
     this.#waiting++;
     try {
-      while (this.#turn !== null) {
-        this.#turn.wanted.abort(
-          new ServiceError("upload_in_progress", "Another request goes on with this upload"),
+      while (this.#current !== null) {
+        this.#current.wanted.abort(
+          new ServiceError("upload_in_progress", "Another request is using this upload"),
         );
-        await this.#turn.over;
+        await this.#current.over;
       }
     } finally {
       this.#waiting--;
     }
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const wanted = new AbortController();
-    this.#turn = { wanted, over };
+    this.#current = { wanted, over };
     try {
       return await work(wanted.signal);
     } finally {
-      this.#turn = null;
+      this.#current = null;
       resolve();
     }
   }
 
-  /** Ends the request that is receiving, if there is one, because the server stops; waits for it. */
+  /** Aborts the receiving request, if any, and waits for it. Used at server shutdown. */
   async interrupt(): Promise<void> {
-    this.#turn?.wanted.abort(new ServiceError("unavailable"));
-    await this.#turn?.over;
+    this.#current?.wanted.abort(new ServiceError("unavailable"));
+    await this.#current?.over;
   }
 
   /**
-   * Takes bytes; they are on disk when this resolves. What arrived before a failure is kept, unless it came with a checksum
-   * and is not whole. Throws `wrong_upload_offset`, `file_too_large`, `checksum_mismatch`, `overloaded`, `upload_failed`
-   * when the body breaks off, and `upload_in_progress` when another request took over.
+   * Appends bytes; resolves when they are durable. Bytes received before a failure are kept, unless they came with a checksum.
+   * Throws `wrong_upload_offset`, `file_too_large`, `checksum_mismatch`, `overloaded`, `upload_failed` if the body breaks off,
+   * and `upload_in_progress` if another request took over.
    */
-  async take({ offset, contentLength, checksum, body }: UploadPiece, signal: AbortSignal): Promise<void> {
+  async append({ offset, contentLength, checksum, body }: UploadPiece, signal: AbortSignal): Promise<void> {
     const { length } = this.#record;
     if (offset !== this.#record.offset) {
-      throw new ServiceError("wrong_upload_offset", `The upload goes on at byte ${this.#record.offset}`);
+      throw new ServiceError("wrong_upload_offset", `The upload continues at byte ${this.#record.offset}`);
     }
     if (offset + (contentLength ?? 0) > length) throw tooLong(length);
-    // Nothing can be missing but the end of it.
+    // Only the end of the body can be missing.
     if (this.complete) return;
-    const { spool, space, stallMs } = this.#options;
+    const { spool, quota, stallMs } = this.#options;
     using file = await spool.append(this.#record);
     const hash = this.#hash?.copy() ?? null;
     const check = checksum === null ? null : createHash(checksum.algorithm);
@@ -111,30 +111,30 @@ export class ResumableUpload {
       const options = { contentLength, signal, ...(stallMs !== undefined && { stallMs }) };
       for await (const chunk of requestChunks(body, options)) {
         if (at + chunk.length > length) throw tooLong(length);
-        space.take(chunk.length);
+        quota.reserve(chunk.length);
         at += chunk.length;
         await writeAll(file, chunk);
         hash?.update(chunk);
         check?.update(chunk);
         const unsaved = at - this.#record.offset;
         if (check === null && unsaved >= resumableLimits.checkpointBytes) {
-          await this.#keep(at, { file, hash });
+          await this.#saveProgress(at, { file, hash });
         }
       }
       if (checksum !== null && check !== null) verify(check.digest(), checksum);
-      await this.#keep(at, { file, hash });
+      await this.#saveProgress(at, { file, hash });
     } catch (error) {
       const expected = error instanceof ServiceError;
-      // A file that could not be written is left at the last note; a body that broke off is kept as far as it came.
-      if (expected && checksum === null) await this.#keep(at, { file, hash });
+      // After a write error the upload falls back to the last save; a broken body is kept as far as it was received.
+      if (expected && checksum === null) await this.#saveProgress(at, { file, hash });
       throw error;
     } finally {
-      if (at !== this.#record.offset) await this.#cutOff(at - this.#record.offset, file);
+      if (at !== this.#record.offset) await this.#truncate(at - this.#record.offset, file);
     }
   }
 
-  /** Notes the hash of the whole file, reading it once more if a server before this one took a part of it. */
-  async seal(): Promise<string> {
+  /** Saves the hash of the whole file. Rereads the file if an earlier server received a part of it. */
+  async saveHash(): Promise<string> {
     const { spool } = this.#options;
     if (this.#record.sha256 !== null) return this.#record.sha256;
     const hash = this.#hash?.copy() ?? await hashOf(spool.path(this.#record));
@@ -143,13 +143,13 @@ export class ResumableUpload {
     return sha256;
   }
 
-  /** Forgets the bytes and the record, on disk too. */
+  /** Removes the bytes and the record, also on disk. */
   async discard(): Promise<void> {
     await this.#options.spool.remove(this.#record);
-    this.#options.space.giveBack(this.#record.offset);
+    this.#options.quota.release(this.#record.offset);
   }
 
-  async #keep(
+  async #saveProgress(
     at: number,
     { file, hash }: { readonly file: Deno.FsFile; readonly hash: Hash | null },
   ): Promise<void> {
@@ -159,9 +159,9 @@ export class ResumableUpload {
     this.#hash = hash?.copy() ?? null;
   }
 
-  /** Gives back the disk that bytes behind the note take. */
-  async #cutOff(bytes: number, file: Deno.FsFile): Promise<void> {
-    this.#options.space.giveBack(bytes);
+  /** Truncates bytes after the last save and releases their quota. */
+  async #truncate(bytes: number, file: Deno.FsFile): Promise<void> {
+    this.#options.quota.release(bytes);
     await file.truncate(this.#record.offset);
   }
 
@@ -177,9 +177,9 @@ function verify(digest: Uint8Array, { digest: expected }: Checksum): void {
   }
 }
 
-/** For bytes beyond the announced length. */
+/** Error for bytes beyond the announced length. */
 export function tooLong(length: number): ServiceError {
-  return new ServiceError("file_too_large", `The upload has more than the ${length} bytes it announced`);
+  return new ServiceError("file_too_large", `The upload exceeds its announced length of ${length} bytes`);
 }
 
 async function hashOf(path: string): Promise<Hash> {

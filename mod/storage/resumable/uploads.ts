@@ -1,4 +1,4 @@
-/** All uploads in pieces: begun with an upload URL, gone on with across broken connections and restarts, and made files. */
+/** Resumable uploads: created with an upload URL, resumed across lost connections and restarts, and stored as files. */
 import { randomBytes } from "node:crypto";
 import { RateLimitedError, ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
@@ -14,41 +14,41 @@ import { system } from "../system_calls.ts";
 import type { UploadUrls } from "../uploads/upload_urls.ts";
 import type { UploadToken } from "../url_signer.ts";
 import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./headers.ts";
-import { Space } from "./space.ts";
+import { UploadQuota } from "./upload_quota.ts";
 import { Spool, type UploadRecord } from "./spool.ts";
 import { ResumableUpload, tooLong, type UploadPiece } from "./upload.ts";
 
-/** A request of the protocol, as it came. */
+/** A request of the protocol. */
 export interface TusRequest {
   /** Address of the client. */
   readonly client: string;
-  /** The upload URL's token, which names the upload too. */
+  /** Token of the upload URL, which also identifies the upload. */
   readonly token: string | null;
   readonly header: (name: string) => string | null;
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** How far an upload is. */
+/** Progress of an upload. */
 export interface UploadState {
-  /** Bytes that are there. */
+  /** Bytes received. */
   readonly offset: number;
-  /** Bytes of the whole file. */
+  /** Size of the whole file in bytes. */
   readonly length: number;
-  /** The `Upload-Metadata` header it began with, while it is unfinished. */
+  /** The `Upload-Metadata` header it was created with, while unfinished. */
   readonly metadata: string | null;
-  /** Until when it can be gone on with, milliseconds since the epoch; `null` once it is a file. */
+  /** Expiry in milliseconds since the epoch; `null` once it is a file. */
   readonly expiresAt: number | null;
-  /** Id of the file it has become. */
+  /** ID of the stored file. */
   readonly storageId: string | null;
 }
 
 export interface ResumableUploadsOptions {
-  /** Where unfinished uploads lie. */
+  /** Folder of unfinished uploads. */
   readonly folder: string;
   readonly urls: UploadUrls;
   readonly calls: SystemCalls;
   readonly store: BlobStore;
-  /** Largest file, in bytes. */
+  /** Maximum file size in bytes. */
   readonly bytesMax: number;
   readonly traffic: FileTraffic;
   readonly stallMs?: number;
@@ -57,33 +57,33 @@ export interface ResumableUploadsOptions {
 
 interface Unfinished {
   readonly upload: ResumableUpload;
-  /** Keeps other uploads from its URL. */
-  readonly held: Disposable;
+  /** Reservation of the upload URL. */
+  readonly reservation: Disposable;
 }
 
 export class ResumableUploads implements AsyncDisposable {
   readonly #options: ResumableUploadsOptions;
   readonly #spool: Spool;
-  readonly #space: Space;
+  readonly #quota: UploadQuota;
   readonly #perClient: RateLimiter;
-  /** By the random part of their token. */
+  /** By the random part of the token. */
   readonly #unfinished = new Map<string, Unfinished>();
-  /** Blobs that unfinished uploads will be, or are already. */
+  /** Blob names of unfinished uploads. */
   readonly #blobs = new Set<string>();
-  /** Uploads being written down for the first time. */
+  /** Uploads being created. */
   #beginning = 0;
-  /** Requests whose bytes are being taken. */
+  /** Requests being received. */
   #receiving = 0;
-  /** Settles when it is known what there is; all requests wait for that. */
+  /** Resolves when unfinished uploads are loaded. Requests wait for it. */
   readonly #loaded = Promise.withResolvers<void>();
-  /** Those that wait for it. */
+  /** Number of requests waiting for it. */
   #waiting = 0;
 
   private constructor(options: ResumableUploadsOptions, spool: Spool) {
     this.#options = options;
     this.#spool = spool;
     this.#loaded.promise.catch(() => {});
-    this.#space = new Space(options.bytesMax * resumableLimits.spaceInLargestFiles);
+    this.#quota = new UploadQuota(options.bytesMax * resumableLimits.spaceInLargestFiles);
     this.#perClient = new RateLimiter({
       ...resumableLimits.requestsPerClient,
       keysMax: storageLimits.rateLimitKeysMax,
@@ -91,15 +91,15 @@ export class ResumableUploads implements AsyncDisposable {
     });
   }
 
-  /** To be loaded before anything else is answered. */
+  /** Call `load` before requests can be answered. */
   static async open(options: ResumableUploadsOptions): Promise<ResumableUploads> {
     return new ResumableUploads(options, await Spool.open(options.folder));
   }
 
-  /** Finds what a server before this one left unfinished, when that one is gone. */
+  /** Loads unfinished uploads of an earlier server, once that has stopped. */
   async load(): Promise<void> {
     try {
-      for (const record of await this.#spool.load()) this.#add(record, this.#options.urls.hold(record));
+      for (const record of await this.#spool.load()) this.#add(record, this.#options.urls.reserve(record));
       this.#loaded.resolve();
     } catch (error) {
       this.#loaded.reject(error);
@@ -107,14 +107,14 @@ export class ResumableUploads implements AsyncDisposable {
     }
   }
 
-  /** Whether a blob is that of an upload which has not ended. */
+  /** Whether a blob belongs to an unfinished upload. */
   isPending(blob: string): boolean {
     return this.#blobs.has(blob);
   }
 
   /**
-   * Begins an upload, and takes its first bytes when they come along. Asked for the same upload again, because the answer
-   * was lost, it tells how far that is. Throws the errors of single uploads, and those of {@linkcode take}.
+   * Creates an upload and receives its first bytes, if any. Returns the progress if the upload already exists, since the client
+   * may have missed the response. Throws the errors of single uploads and of {@linkcode append}.
    */
   async create(request: TusRequest): Promise<UploadState> {
     const { urls } = this.#options;
@@ -122,21 +122,21 @@ export class ResumableUploads implements AsyncDisposable {
     const token = urls.read(request.token);
     await this.#untilLoaded();
     const piece = await this.#begin(token, request);
-    const state = await this.#alone(token, async (upload, signal) => {
+    const state = await this.#exclusively(token, async (upload, signal) => {
       if (piece !== null) await this.#take(upload, { piece, signal });
       return await this.#stateOf(upload);
     });
     return state ?? await this.#finished(token);
   }
 
-  /** How far an upload is. One whose last bytes arrived without an answer becomes a file now. */
+  /** Returns the progress. Finishes an upload whose last response was lost. */
   async status(request: TusRequest): Promise<UploadState> {
     const token = await this.#admit(request);
-    return await this.#alone(token, (upload) => this.#stateOf(upload)) ?? await this.#finished(token);
+    return await this.#exclusively(token, (upload) => this.#stateOf(upload)) ?? await this.#finished(token);
   }
 
-  /** Takes bytes that go on with an upload; they are on disk when this resolves. See {@linkcode ResumableUpload.take}. */
-  async take(request: TusRequest): Promise<UploadState> {
+  /** Appends bytes; resolves when they are durable. See {@linkcode ResumableUpload.append}. */
+  async append(request: TusRequest): Promise<UploadState> {
     const token = await this.#admit(request);
     if (request.header("content-type") !== chunkContentType) {
       throw new ServiceError("unsupported_media_type", `The content type must be ${chunkContentType}`);
@@ -144,7 +144,7 @@ export class ResumableUploads implements AsyncDisposable {
     const offset = byteCount("Upload-Offset", request.header("upload-offset"));
     if (offset === null) throw new ServiceError("bad_request", "Upload-Offset is missing");
     const piece = pieceOf({ ...request, offset });
-    const state = await this.#alone(token, async (upload, signal) => {
+    const state = await this.#exclusively(token, async (upload, signal) => {
       await this.#take(upload, { piece, signal });
       return await this.#stateOf(upload);
     });
@@ -154,10 +154,10 @@ export class ResumableUploads implements AsyncDisposable {
     return finished;
   }
 
-  /** Gives an unfinished upload up: its URL can be used again. Throws `upload_url_used` when it has become a file. */
+  /** Deletes an unfinished upload; its URL can be used again. Throws `upload_url_used` if it is already a file. */
   async remove(request: TusRequest): Promise<void> {
     const token = await this.#admit(request);
-    const removed = await this.#alone(token, async (upload) => {
+    const removed = await this.#exclusively(token, async (upload) => {
       await this.#end(upload);
       return true;
     });
@@ -166,17 +166,17 @@ export class ResumableUploads implements AsyncDisposable {
     throw new ServiceError("upload_url_used");
   }
 
-  /** Removes what can no longer be gone on with. */
+  /** Removes expired uploads. */
   async removeExpired(): Promise<void> {
     for (const { upload } of [...this.#unfinished.values()]) {
       if (!this.#isExpired(upload)) continue;
-      await upload.alone(async () => {
+      await upload.exclusively(async () => {
         if (this.#isKnown(upload)) await this.#end(upload);
       });
     }
   }
 
-  /** Ends the requests under way; what they have brought is kept. */
+  /** Aborts running requests; received bytes are kept. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#loaded.reject(new ServiceError("unavailable"));
     await Promise.all([...this.#unfinished.values()].map(({ upload }) => upload.interrupt()));
@@ -200,13 +200,13 @@ export class ResumableUploads implements AsyncDisposable {
     return read;
   }
 
-  /** Returns the bytes that came along; `null` without any, and when there is such an upload already. */
+  /** Creates an upload and returns its first bytes; `null` without bytes or if the upload already exists. */
   async #begin(token: UploadToken, request: TusRequest): Promise<UploadPiece | null> {
     const { urls } = this.#options;
     const known = this.#unfinished.get(token.token)?.upload.record;
     const [length, metadata] = [request.header("upload-length"), request.header("upload-metadata")];
     if (known !== undefined && String(known.length) === length && known.metadata === metadata) return null;
-    const held = urls.hold(token);
+    const held = urls.reserve(token);
     this.#beginning++;
     try {
       await urls.checkUsable(token);
@@ -257,15 +257,15 @@ export class ResumableUploads implements AsyncDisposable {
     const { stallMs } = this.#options;
     const upload = new ResumableUpload(record, {
       spool: this.#spool,
-      space: this.#space,
+      quota: this.#quota,
       ...(stallMs !== undefined && { stallMs }),
     });
-    this.#unfinished.set(record.token, { upload, held });
+    this.#unfinished.set(record.token, { upload, reservation: held });
     this.#blobs.add(record.blob);
   }
 
-  /** Runs work on an unfinished upload when nothing else does; `null` when there is none. Throws `upload_expired`. */
-  async #alone<T>(
+  /** Runs `work` with exclusive access to an unfinished upload; `null` if there is none. Throws `upload_expired`. */
+  async #exclusively<T>(
     { token }: UploadToken,
     work: (upload: ResumableUpload, signal: AbortSignal) => Promise<T>,
   ): Promise<T | null> {
@@ -273,7 +273,7 @@ export class ResumableUploads implements AsyncDisposable {
       const upload = this.#unfinished.get(token)?.upload;
       if (upload === undefined) return null;
       if (this.#isExpired(upload)) throw new ServiceError("upload_expired");
-      const done = await upload.alone(async (signal) =>
+      const done = await upload.exclusively(async (signal) =>
         this.#isKnown(upload) ? { value: await work(upload, signal) } : null
       );
       if (done !== null) return done.value;
@@ -287,7 +287,7 @@ export class ResumableUploads implements AsyncDisposable {
     if (this.#receiving >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
     this.#receiving++;
     try {
-      await upload.take(piece, signal);
+      await upload.append(piece, signal);
     } finally {
       this.#receiving--;
     }
@@ -302,16 +302,16 @@ export class ResumableUploads implements AsyncDisposable {
     return { offset, length, metadata, expiresAt: null, storageId };
   }
 
-  /** Makes a file of an upload. Whatever interrupts this, it can be done again. */
+  /** Stores an upload as a file. Can be repeated after any interruption. */
   async #finish(upload: ResumableUpload): Promise<string> {
     const { calls, store, traffic, now } = this.#options;
-    const sha256 = await upload.seal();
+    const sha256 = await upload.saveHash();
     const { token, blob, length: size, contentType, name, createdBy } = upload.record;
     try {
       await store.adopt(blob, this.#spool.path(upload.record));
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
-      // The contents are gone: with a file that was deleted before anybody heard of it, or lost.
+      // The contents are missing: the file was deleted before the client received its ID, or they were lost.
       await this.#end(upload);
       const used = await calls.query(system.isUploadUsed, { token });
       throw new ServiceError(used ? "upload_url_used" : "not_found");
@@ -337,7 +337,7 @@ export class ResumableUploads implements AsyncDisposable {
     }
   }
 
-  /** The file that an upload has become. Throws `upload_expired` or `not_found` when there is none. */
+  /** Returns the file made from an upload. Throws `upload_expired` or `not_found` if there is none. */
   async #finished({ token, createdAt }: UploadToken): Promise<UploadState> {
     const { calls, now } = this.#options;
     const file = await calls.query(system.uploadedFile, { token });
@@ -352,7 +352,7 @@ export class ResumableUploads implements AsyncDisposable {
   async #end(upload: ResumableUpload): Promise<void> {
     const { token, blob } = upload.record;
     await upload.discard();
-    this.#unfinished.get(token)?.held[Symbol.dispose]();
+    this.#unfinished.get(token)?.reservation[Symbol.dispose]();
     this.#unfinished.delete(token);
     this.#blobs.delete(blob);
   }

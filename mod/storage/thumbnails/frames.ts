@@ -1,15 +1,15 @@
 /**
- * Messages between main and the process that makes thumbnails, over its standard input and output: two 32-bit big-endian
- * lengths, then that much JSON and that many bytes.
+ * Frames between the main process and the image process, over standard input and output: two 32-bit big-endian lengths,
+ * followed by JSON and bytes.
  */
 import type { ThumbnailSpec } from "./spec.ts";
 
-/** Main asks for a thumbnail of the image in the bytes. */
+/** Request for a thumbnail of the image in the frame's bytes. */
 export interface MakeThumbnail extends ThumbnailSpec {
   readonly job: number;
 }
 
-/** The answer; a thumbnail's bytes are the frame's. */
+/** Response; the frame's bytes are the thumbnail. */
 export type MadeThumbnail =
   | { readonly job: number; readonly ok: true }
   | { readonly job: number; readonly ok: false; readonly error: "image_too_large" | "invalid_image" };
@@ -31,7 +31,7 @@ export function encodeFrame(message: unknown, bytes: Uint8Array): Uint8Array<Arr
   return [head, new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length)];
 }
 
-/** Frames of a stream, until it ends. Throws `RangeError` for one longer than `bytesMax`. */
+/** Reads frames until the stream ends. Throws `RangeError` for a frame longer than `bytesMax`. */
 export async function* readFrames<Message>(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   bytesMax: number,
@@ -47,7 +47,7 @@ export async function* readFrames<Message>(
       const view = new DataView(bytes.buffer, bytes.byteOffset);
       const jsonEnd = HEADER_BYTES + view.getUint32(0);
       const end = jsonEnd + view.getUint32(4);
-      if (end > bytesMax) throw new RangeError(`A frame of ${end} bytes is longer than ${bytesMax}`);
+      if (end > bytesMax) throw new RangeError(`Frame of ${end} bytes exceeds the limit of ${bytesMax}`);
       if (length < end) {
         waiting = [bytes];
         wanted = end;

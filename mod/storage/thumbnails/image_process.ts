@@ -1,4 +1,4 @@
-/** One process that makes thumbnails, as main sees it. */
+/** Handle of one image process in the main process. */
 import { HelperProcess } from "../../kit/processes/helper_process.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 import { storageLimits } from "../limits.ts";
@@ -10,13 +10,13 @@ import {
   readFrames,
 } from "./frames.ts";
 
-/** Longest answer: a thumbnail of the largest size is far below it. */
+/** Maximum response size, far above a thumbnail of the maximum size. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Queries and mutations go first. */
+/** Queries and mutations take precedence. */
 const NICENESS = 19;
 
-/** What loading sharp takes: its native libraries, wherever the packages lie, and a look at the C library's kind. */
+/** Permissions for loading sharp: its native libraries in the package folder, and detecting the C library. */
 function permissions(): string[] {
   const packages = packagesFolder();
   return [
@@ -26,7 +26,7 @@ function permissions(): string[] {
   ];
 }
 
-/** Where the runtime keeps npm packages. */
+/** The runtime's folder of npm packages. */
 function packagesFolder(): string {
   const home = Deno.env.get("HOME") ?? "/";
   const caches = Deno.build.os === "darwin" ? `${home}/Library/Caches` : `${home}/.cache`;
@@ -36,9 +36,9 @@ function packagesFolder(): string {
 
 export class ImageProcess {
   readonly #child: HelperProcess;
-  /** Resolves once the process has ended and everything it said was taken. */
+  /** Resolves after the process has exited and all its output was handled. */
   readonly ended: Promise<void>;
-  /** Writes follow one another. */
+  /** Serializes writes. */
   #written: Promise<void> = Promise.resolve();
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
@@ -52,7 +52,7 @@ export class ImageProcess {
     this.ended = this.#read(onAnswer);
   }
 
-  /** Hands over an image; a process that has ended answers nothing. */
+  /** Sends an image. A process that has exited never responds. */
   send(message: MakeThumbnail, bytes: Uint8Array): void {
     for (const part of encodeFrame(message, bytes)) {
       this.#written = this.#written.then(() => this.#child.input.write(part)).catch(() => {});
@@ -69,7 +69,7 @@ export class ImageProcess {
         onAnswer(frame);
       }
     } catch {
-      // What it says makes no sense: it goes, as one that crashed.
+      // Invalid output is handled like a crash.
     }
     this.kill();
     await this.#child.status;

@@ -1,6 +1,6 @@
-/** Which kind of image some bytes begin, as far as thumbnails are made of it. */
+/** Detects image types from their first bytes. */
 
-/** Content types that thumbnails are made of. */
+/** Content types that thumbnails can be made of. */
 export const thumbnailTypes: ReadonlySet<string> = new Set([
   "image/jpeg",
   "image/png",
@@ -17,7 +17,7 @@ const signatures: readonly (readonly [type: string, pattern: RegExp])[] = [
 
 const SIGNATURE_BYTES = 12;
 
-/** The content type of one of the four, told by the first bytes; `null` for anything else. */
+/** Returns the content type of a supported image, or `null`. */
 export function imageTypeOf(bytes: Uint8Array): string | null {
   const head = String.fromCharCode(...bytes.subarray(0, SIGNATURE_BYTES));
   return signatures.find(([, pattern]) => pattern.test(head))?.[0] ?? null;

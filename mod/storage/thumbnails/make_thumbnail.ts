@@ -5,7 +5,7 @@ import { storageLimits } from "../limits.ts";
 import { imageTypeOf } from "./image_type.ts";
 import type { ThumbnailSpec } from "./spec.ts";
 
-/** The image is over the limit of pixels, by its header. */
+/** The image exceeds the pixel limit, according to its header. */
 export class ImageTooLargeError extends Error {
   override readonly name = "ImageTooLargeError";
 }
@@ -13,7 +13,7 @@ export class ImageTooLargeError extends Error {
 const ALPHA_MAX = 255;
 const JPEG_QUALITY = 82;
 
-/** PNG when the image has transparency, JPEG otherwise. Throws {@linkcode ImageTooLargeError}, or what sharp throws. */
+/** Returns PNG if the image has transparency, otherwise JPEG. Throws {@linkcode ImageTooLargeError} or sharp's errors. */
 export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Promise<Buffer> {
   if (pngPixels(bytes) > storageLimits.thumbnailSourcePixelsMax) throw new ImageTooLargeError();
   const { autoOrient: upright, hasAlpha } = await sharp(bytes, { limitInputPixels: false }).metadata();
@@ -26,17 +26,17 @@ export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Pro
   return await image.flatten().jpeg({ quality: JPEG_QUALITY }).toBuffer();
 }
 
-/** Where a PNG's header says its width and its height. */
+/** Offset of width and height in a PNG header. */
 const PNG_SIZE_AT = 16;
 
-/** Pixels by a PNG's header, 0 for other images: sizes that no decoder takes are too large too, not damaged. */
+/** Pixels according to a PNG header, or 0. Sizes beyond any decoder are reported as too large, not as damaged. */
 function pngPixels(bytes: Uint8Array): number {
   if (imageTypeOf(bytes) !== "image/png" || bytes.length < PNG_SIZE_AT + 8) return 0;
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   return view.getUint32(PNG_SIZE_AT) * view.getUint32(PNG_SIZE_AT + 4);
 }
 
-/** The first frame only; a file that is damaged is none. */
+/** Decodes the first frame only and rejects damaged files. */
 const options: SharpOptions = {
   pages: 1,
   failOn: "error",
@@ -49,7 +49,7 @@ interface Size {
   readonly height: number;
 }
 
-/** `upright` is the size a viewer sees. That of a contained thumbnail is computed here: sharp's own is off by a pixel. */
+/** `upright` is the size after rotation. The contained size is computed here, because sharp's is off by a pixel. */
 function resized(image: Sharp, { spec, upright }: { spec: ThumbnailSpec; upright: Size }): Sharp {
   const { width, height, fit } = spec;
   if (fit === "cover") return image.resize(width, height, { fit: "cover", position: "centre" });
@@ -58,7 +58,7 @@ function resized(image: Sharp, { spec, upright }: { spec: ThumbnailSpec; upright
   return image.resize(scaled(upright.width), scaled(upright.height), { fit: "fill" });
 }
 
-/** Whether any pixel is not opaque; alpha is the last channel. */
+/** Whether any pixel is transparent; alpha is the last channel. */
 function hasClear(data: Uint8Array, channels: number): boolean {
   for (let at = channels - 1; at < data.length; at += channels) {
     if (data[at] !== ALPHA_MAX) return true;
@@ -66,7 +66,7 @@ function hasClear(data: Uint8Array, channels: number): boolean {
   return false;
 }
 
-/** A few clear pixels may be lost when an image is made smaller; it has transparency all the same. */
+/** Transparency of the source, since downscaling may lose a few transparent pixels. */
 async function sourceHasClear(bytes: Uint8Array): Promise<boolean> {
   const alpha = await sharp(bytes, options).extractChannel("alpha").raw({ depth: "uchar" }).toBuffer();
   return hasClear(alpha, 1);

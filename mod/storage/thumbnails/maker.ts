@@ -1,6 +1,6 @@
 /**
- * Has thumbnails made in a process of their own, started when the first is asked for and ended when it has nothing to do. An
- * image over which the process ends, or which takes too long, costs that process and nothing else.
+ * Makes thumbnails in a child process, which is started on demand and exits when idle. An image that crashes or blocks the
+ * process affects no other request.
  */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
@@ -8,11 +8,11 @@ import type { ImageFrame, MadeThumbnail } from "./frames.ts";
 import { ImageProcess } from "./image_process.ts";
 import type { ThumbnailSpec } from "./spec.ts";
 
-/** Makes thumbnails; the tests of what stands in front of it give one of their own. */
+/** Makes thumbnails. Tests provide their own. */
 export interface ThumbnailMaker extends AsyncDisposable {
   /**
-   * The thumbnail of an image, which `load` gives when its turn has come. Throws `image_too_large`, `invalid_image`,
-   * `overloaded`, `unavailable` when `load` takes too long, and what `load` throws.
+   * Returns the thumbnail of an image. `load` is called when its slot is free. Throws `image_too_large`, `invalid_image`,
+   * `overloaded`, `unavailable` if `load` takes too long, and errors of `load`.
    */
   make(
     load: () => Promise<Uint8Array<ArrayBuffer>>,
@@ -26,7 +26,7 @@ interface Job {
   readonly spec: ThumbnailSpec;
   readonly resolve: (thumbnail: Uint8Array<ArrayBuffer>) => void;
   readonly reject: (error: unknown) => void;
-  /** It was under way when a process ended: next time it runs alone, so that only the guilty one is blamed. */
+  /** Whether a process crashed while it was running. It then runs alone, to identify the image that causes crashes. */
   suspect: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
@@ -40,7 +40,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
   #closed = false;
   readonly #loadMs: number;
 
-  /** `loadMs`: time `load` has; an image in a bucket that never comes holds the place of others no longer. */
+  /** `loadMs`: timeout of `load`, so that a stalled download does not occupy a slot. */
   constructor({ loadMs = storageLimits.thumbnailMs }: { readonly loadMs?: number } = {}) {
     this.#loadMs = loadMs;
   }
@@ -78,7 +78,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
     clearTimeout(this.#idleTimer);
     for (;;) {
       const [next] = this.#waiting;
-      if (next === undefined || !this.#mayBegin(next)) break;
+      if (next === undefined || !this.#mayStart(next)) break;
       this.#waiting.shift();
       void this.#begin(next);
     }
@@ -88,7 +88,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
     }
   }
 
-  #mayBegin(job: Job): boolean {
+  #mayStart(job: Job): boolean {
     if (job.suspect) return this.#running.size === 0;
     const besideSuspect = this.#running.values().some(({ suspect }) => suspect);
     return !besideSuspect && this.#running.size < storageLimits.thumbnailsAtOnceMax;
@@ -131,7 +131,7 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
 
   #onEnded(process: ImageProcess): void {
     if (this.#process === process) this.#process = null;
-    // Those still loading begin with the next process.
+    // Jobs that are still loading start with the next process.
     for (const job of [...this.#running.values()].filter(({ timer }) => timer !== undefined).reverse()) {
       if (this.#closed) this.#end(job, () => job.reject(new ServiceError("unavailable")));
       else if (job.suspect) this.#end(job, () => job.reject(new ServiceError("invalid_image")));

@@ -1,14 +1,13 @@
 /**
- * The process that makes thumbnails: images come on its standard input, thumbnails leave on its standard output. It holds
- * no permission but what loading sharp took, gives that up before the first image, and ends when its input does. Whatever a
- * hostile image does to the decoder stays in here.
+ * The image process: reads images from standard input and writes thumbnails to standard output. It drops its permissions
+ * after loading sharp and before the first image, and exits when its input ends, so exploits of the decoder are contained.
  */
 import sharp from "sharp";
 import { storageLimits } from "../limits.ts";
 import { encodeFrame, type MadeThumbnail, type MakeThumbnail, readFrames } from "./frames.ts";
 import { ImageTooLargeError, makeThumbnail } from "./make_thumbnail.ts";
 
-/** Room for the message around an image. */
+/** Maximum size of the message accompanying an image. */
 const ENVELOPE_BYTES = 4_096;
 
 async function answer(
@@ -25,7 +24,7 @@ async function answer(
 
 /** Makes thumbnails until standard input ends. */
 async function makeThumbnails(): Promise<void> {
-  // Images do not repeat, and as many are made at once as there is room for.
+  // Images do not repeat, so caching is off; concurrency is set by the number of slots.
   sharp.cache(false);
   sharp.concurrency(1);
   for (const name of ["ffi", "read", "env"] as const) await Deno.permissions.revoke({ name });
@@ -36,7 +35,7 @@ async function makeThumbnails(): Promise<void> {
     storageLimits.thumbnailSourceBytesMax + ENVELOPE_BYTES,
   );
   for await (const frame of frames) {
-    // Main bounds how many are here at once.
+    // The main process limits the number of jobs in flight.
     answer(frame).then((parts) => {
       for (const part of parts) written = written.then(() => output.write(part));
       return written;

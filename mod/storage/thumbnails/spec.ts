@@ -1,10 +1,10 @@
-/** What a thumbnail request asks for (TH). */
+/** Parameters of a thumbnail request (TH). */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 
 export type Fit = "contain" | "cover";
 
-/** Pixels of the box, and how the image lies in it. */
+/** Box in pixels, and how the image fits into it. */
 export interface ThumbnailSpec {
   readonly width: number;
   readonly height: number;
@@ -13,7 +13,7 @@ export interface ThumbnailSpec {
 
 const SIZE = /^([1-9]\d{0,3})(?:x([1-9]\d{0,3}))?$/;
 
-/** `WxH`, or `N` for a square; `null` for anything else and for edges over the limit. */
+/** Parses `WxH`, or `N` for a square; `null` for anything else and for edges above the limit. */
 export function parseSize(text: string): { readonly width: number; readonly height: number } | null {
   const match = SIZE.exec(text);
   if (match === null) return null;
@@ -22,7 +22,7 @@ export function parseSize(text: string): { readonly width: number; readonly heig
   return Math.max(width, height) > storageLimits.thumbnailEdgeMax ? null : { width, height };
 }
 
-/** Throws `invalid_thumbnail`. `sizes`: those allowed, as `WxH`; `null` for any. */
+/** Throws `invalid_thumbnail`. `sizes`: allowed sizes as `WxH`; `null` allows any. */
 export function parseThumbnail(
   { thumb, fit }: { readonly thumb: string; readonly fit: string | undefined },
   sizes: readonly string[] | null,
@@ -34,16 +34,16 @@ export function parseThumbnail(
   if (size === null || (sizes !== null && !sizes.includes(`${size.width}x${size.height}`))) {
     throw new ServiceError(
       "invalid_thumbnail",
-      `The thumbnail's size is not valid: it is WxH or N; allowed sizes are ${allowed}`,
+      `Invalid thumbnail size: expected WxH or N; allowed sizes are ${allowed}`,
     );
   }
   if (fit !== undefined && fit !== "contain" && fit !== "cover") {
-    throw new ServiceError("invalid_thumbnail", "The thumbnail's fit is not valid: it is contain or cover");
+    throw new ServiceError("invalid_thumbnail", "Invalid thumbnail fit: expected contain or cover");
   }
   return { ...size, fit: fit ?? "contain" };
 }
 
-/** Name of the variant: in entity tags, and among a blob's derivatives. */
+/** Name of the variant, used in entity tags and as derivative name. */
 export function variantOf({ width, height, fit }: ThumbnailSpec): string {
   return `${width}x${height}.${fit}`;
 }

@@ -1,11 +1,11 @@
-/** Thumbnails of stored images: made once, kept beside the image, gone with it. */
+/** Thumbnails of stored images: made once, stored beside the image, removed with it. */
 import { isDiskFull } from "../../kit/durable_files.ts";
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
-import type { SmallBlobs } from "../blobs/small_blobs.ts";
+import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
 import { essenceOf } from "../content_type.ts";
-import type { FileFacts } from "../file_facts.ts";
+import type { FileMetadataCache } from "../file_metadata_cache.ts";
 import type { StoredFile } from "../stored_file.ts";
 import { imageTypeOf, thumbnailTypes } from "./image_type.ts";
 import type { ThumbnailMaker } from "./maker.ts";
@@ -18,15 +18,15 @@ export interface Thumbnail {
 
 export interface ThumbnailsOptions {
   readonly store: BlobStore;
-  readonly small: SmallBlobs;
-  readonly facts: FileFacts;
+  readonly small: SmallBlobCache;
+  readonly facts: FileMetadataCache;
   readonly maker: ThumbnailMaker;
-  /** Whether contents of deleted files stay for some time, with what was made of them. */
+  /** Whether contents of deleted files are retained for some time. */
   readonly keepsDeleted: boolean;
 }
 
-/** What an image itself is to blame for; asking again would end the same way. */
-const lasting: ReadonlySet<ServiceErrorCode> = new Set([
+/** Permanent errors caused by the image itself. */
+const permanentErrors: ReadonlySet<ServiceErrorCode> = new Set([
   "unsupported_image",
   "image_too_large",
   "invalid_image",
@@ -34,59 +34,61 @@ const lasting: ReadonlySet<ServiceErrorCode> = new Set([
 
 export class Thumbnails {
   readonly #options: ThumbnailsOptions;
-  /** Under way, by blob and variant: those who ask for the same wait for the same. */
-  readonly #getting = new Map<string, Promise<Thumbnail>>();
-  /** Blobs no thumbnail can be made of, with the reason, in order of last use. */
-  readonly #hopeless = new Map<string, ServiceErrorCode>();
+  /** Thumbnails in progress by blob and variant, shared by concurrent requests. */
+  readonly #inFlight = new Map<string, Promise<Thumbnail>>();
+  /** Blobs that no thumbnail can be made of, with the reason, in LRU order. */
+  readonly #failed = new Map<string, ServiceErrorCode>();
 
   constructor(options: ThumbnailsOptions) {
     this.#options = options;
   }
 
-  /** Throws `unsupported_image` and `image_too_large` for what the file's document tells already. */
+  /** Throws `unsupported_image` and `image_too_large` if the metadata shows it. */
   check({ contentType, size }: StoredFile): void {
     if (!thumbnailTypes.has(essenceOf(contentType))) throw new ServiceError("unsupported_image");
     if (size > storageLimits.thumbnailSourceBytesMax) throw new ServiceError("image_too_large");
   }
 
-  /** The thumbnail of a file that passed `check`. Throws the errors of the contract, and `not_found` for one without contents. */
+  /** Returns the thumbnail of a checked file. Throws the contract's errors, and `not_found` if the contents are missing. */
   get(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
     const key = `${file.blob}.${variantOf(spec)}`;
-    const running = this.#getting.get(key);
+    const running = this.#inFlight.get(key);
     if (running !== undefined) return running;
-    const getting = this.#find(file, spec).finally(() => this.#getting.delete(key));
-    this.#getting.set(key, getting);
+    const getting = this.#find(file, spec).finally(() => this.#inFlight.delete(key));
+    this.#inFlight.set(key, getting);
     return getting;
   }
 
   async #find(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
     const { store, small } = this.#options;
     const variant = variantOf(spec);
-    const bytes = small.keptVariant(file, variant) ?? await store.readDerivative(file.blob, variant);
-    // One that was cut short by a crash is made again.
+    const bytes = small.cachedVariant(file, variant) ?? await store.readDerivative(file.blob, variant);
+    // A thumbnail truncated by a crash is made again.
     const contentType = bytes === null ? null : imageTypeOf(bytes);
     if (bytes === null || contentType === null) return await this.#make(file, spec);
-    small.keepVariant(file, variant, bytes);
+    small.cacheVariant(file, variant, bytes);
     return { contentType, bytes };
   }
 
   async #make(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
     const { store, facts, maker, keepsDeleted } = this.#options;
-    const reason = this.#hopeless.get(file.blob);
+    const reason = this.#failed.get(file.blob);
     if (reason !== undefined) throw new ServiceError(reason);
     try {
       const bytes = await maker.make(() => this.#load(file), spec);
       const contentType = imageTypeOf(bytes);
       if (contentType === null) throw new ServiceError("invalid_image");
       await store.writeDerivative(file.blob, variantOf(spec), bytes).catch((error) => {
-        // Reading goes on without room: it is made again next time.
+        // Serve it anyway on a full disk. It is made again for the next request.
         if (!isDiskFull(error)) throw error;
       });
-      // Deleted meanwhile: then what was just written has nobody else who removes it.
+      // The file was deleted in the meantime, so nothing else would remove the new thumbnail.
       if (!keepsDeleted && await facts.find(file.id) === null) await store.remove(file.blob);
       return { contentType, bytes };
     } catch (error) {
-      if (error instanceof ServiceError && lasting.has(error.code)) this.#giveUp(file.blob, error.code);
+      if (error instanceof ServiceError && permanentErrors.has(error.code)) {
+        this.#rememberFailure(file.blob, error.code);
+      }
       throw error;
     }
   }
@@ -99,10 +101,10 @@ export class Thumbnails {
     return bytes;
   }
 
-  #giveUp(blob: string, code: ServiceErrorCode): void {
-    this.#hopeless.set(blob, code);
-    if (this.#hopeless.size <= storageLimits.hopelessImagesMax) return;
-    const [oldest] = this.#hopeless.keys();
-    if (oldest !== undefined) this.#hopeless.delete(oldest);
+  #rememberFailure(blob: string, code: ServiceErrorCode): void {
+    this.#failed.set(blob, code);
+    if (this.#failed.size <= storageLimits.hopelessImagesMax) return;
+    const [oldest] = this.#failed.keys();
+    if (oldest !== undefined) this.#failed.delete(oldest);
   }
 }

@@ -1,10 +1,10 @@
-/** Takes bytes into a new blob, counting and hashing on the way. Nothing of a file is ever held in memory whole. */
+/** Streams bytes into a new blob while counting and hashing. */
 import { createHash, type Hash, randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import type { BlobStore, BlobWriter } from "../blobs/blob_store.ts";
 import { chunksHeldMax } from "./body_reader.ts";
 
-/** A blob that is stored. */
+/** A stored blob. */
 export interface StoredBlob {
   readonly blob: string;
   /** Of the contents, in hexadecimal. */
@@ -15,21 +15,21 @@ export interface StoredBlob {
 
 export interface BlobIntakesOptions {
   readonly store: BlobStore;
-  /** Largest file, in bytes. */
+  /** Maximum file size in bytes. */
   readonly bytesMax: number;
 }
 
-/** Begins blobs, and knows which of them no document can name yet. */
+/** Creates blobs and tracks those that no document references yet. */
 export class BlobIntakes {
   readonly #options: BlobIntakesOptions;
-  /** Blobs between their beginning and the end of their upload: the sweep of orphans leaves them alone. */
+  /** Blobs of uploads in progress, which the orphan sweep must skip. */
   readonly #pending = new Set<string>();
 
   constructor(options: BlobIntakesOptions) {
     this.#options = options;
   }
 
-  /** Begins a blob; disposing of it ends it, and throws away what was not finished. */
+  /** Starts a blob. Disposing of it discards an unfinished one. */
   async begin(): Promise<BlobIntake> {
     const { store, bytesMax } = this.#options;
     const blob = randomBytes(16).toString("hex");
@@ -54,7 +54,7 @@ export class BlobIntake implements AsyncDisposable {
   readonly #bytesMax: number;
   readonly #onEnd: () => void;
   readonly #hash: Hash = createHash("sha256");
-  /** Writes that were not waited for yet, oldest first: they go on while the next bytes are read and hashed. */
+  /** Writes in flight, oldest first, while the next bytes are read and hashed. */
   readonly #writing: Promise<void>[] = [];
   #size = 0;
   #finished = false;
@@ -76,8 +76,8 @@ export class BlobIntake implements AsyncDisposable {
   }
 
   /**
-   * Takes the next bytes; resolves when all but the newest `chunksHeldMax` chunks are written and given back. Throws
-   * `file_too_large` as soon as there are too many bytes.
+   * Appends bytes; resolves when all but the newest `chunksHeldMax` chunks are written and can be reused. Throws
+   * `file_too_large` as soon as the limit is exceeded.
    */
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
@@ -86,11 +86,11 @@ export class BlobIntake implements AsyncDisposable {
     if (this.#writing.length === chunksHeldMax) await this.#writing.shift();
     const write = this.#writeAfter(this.#writing.at(-1), chunk);
     this.#writing.push(write);
-    // Whoever writes next or finishes is told.
+    // A failure is thrown by the next write or by finish.
     write.catch(() => {});
   }
 
-  /** Makes the blob durable. A document may name it from now on. */
+  /** Makes the blob durable. A document may reference it from now on. */
   async finish(): Promise<StoredBlob> {
     await this.#writing.at(-1);
     await this.#writer.commit();
@@ -111,5 +111,5 @@ export class BlobIntake implements AsyncDisposable {
 }
 
 export function fileTooLarge(bytesMax: number): ServiceError {
-  return new ServiceError("file_too_large", `The file is larger than the limit of ${bytesMax} bytes`);
+  return new ServiceError("file_too_large", `The file exceeds the limit of ${bytesMax} bytes`);
 }

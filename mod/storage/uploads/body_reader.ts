@@ -1,28 +1,28 @@
 /**
- * Reads a body into buffers that are used over and over. Reads into a large buffer take fewer turns, and far less copying in
- * the runtime, than those that let it allocate; garbage of this size costs more than the reads do.
+ * Reads a body into a fixed set of reused buffers. Large reads need fewer event loop ticks and copies, and reuse avoids
+ * garbage that costs more than the reads themselves.
  */
 import { storageLimits } from "../limits.ts";
 
-/** Chunks a caller may still be using when it asks for the next: their buffers are not used again yet. */
+/** Chunks that a caller may still be using when it requests the next one. */
 export const chunksHeldMax = 2;
 
 const BUFFERS = chunksHeldMax + 1;
 
-/** Bodies read at this moment, whoever reads them: what they hold in memory is bounded for all of them together. */
+/** Number of bodies being read, which determines the buffer size. */
 let readers = 0;
 
 export interface BodyReader extends Disposable {
   /**
-   * The next bytes; `null` at the end. They are the caller's until it has got `chunksHeldMax` more. Rejects when the body
-   * breaks off.
+   * Returns the next bytes, or `null` at the end. They are valid until the caller has received `chunksHeldMax` more chunks.
+   * Rejects if the body breaks off.
    */
   read(): Promise<Uint8Array<ArrayBuffer> | null>;
-  /** Gives the rest of the body up: a read under way gets `null`. Never rejects; a body that is over stays so. */
+  /** Cancels the rest of the body; a read in progress returns `null`. Never rejects. */
   cancel(): Promise<void>;
 }
 
-/** Reads a body to which nobody else holds a reader. `length`: the bytes it is said to have; `null` when unknown. */
+/** Reads a body that is not locked. `length`: announced length in bytes, or `null`. */
 export function readBody(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   { length }: { readonly length: number | null },
@@ -50,7 +50,7 @@ function rotatingReader(reader: ReadableStreamBYOBReader, { bytes }: { readonly 
   };
 }
 
-/** For bodies that lie in memory already, as short ones do. */
+/** For bodies that are already in memory, as short ones are. */
 function takingReader(reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>): Reading {
   return {
     async read() {
@@ -61,7 +61,7 @@ function takingReader(reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer
   };
 }
 
-/** A reader that fills buffers given to it; `null` for streams that make their own. */
+/** Returns a BYOB reader, or `null` if the stream does not support one. */
 function fillingReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): ReadableStreamBYOBReader | null {
   try {
     return body.getReader({ mode: "byob" });
@@ -71,7 +71,7 @@ function fillingReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): ReadableS
   }
 }
 
-/** Large ones while few bodies are read; small ones for short bodies and for crowds. */
+/** Buffer size: large for few bodies, small for short ones or many. */
 function bufferBytes(length: number | null): number {
   const { uploadBufferBytesMin, uploadBufferBytesMax, uploadBuffersBytes } = storageLimits;
   const share = Math.max(uploadBuffersBytes / BUFFERS / (readers + 1), uploadBufferBytesMin);

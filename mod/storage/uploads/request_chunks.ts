@@ -1,20 +1,20 @@
-/** The body of an upload, chunk by chunk, with every way in which it can break off as `upload_failed`. */
+/** Reads the body of an upload in chunks and maps all failures to `upload_failed`. */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import { readBody } from "./body_reader.ts";
 
 export interface RequestChunksOptions {
-  /** Length the client announced; `null` when it did not. */
+  /** Announced length, or `null`. */
   readonly contentLength: number | null;
-  /** Time without a byte after which the body counts as broken off. */
+  /** Time without bytes after which the upload fails. */
   readonly stallMs?: number;
-  /** Ends the body early: its reason is thrown. */
+  /** Aborts the body; its reason is thrown. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * The chunks of a body. Each is the caller's until it has got `chunksHeldMax` more; its memory is used again then. Leaving
- * the loop early cancels the body. Throws `upload_failed` when it breaks off, stalls, or is not as long as announced.
+ * Yields the chunks of a body. Each is valid until the caller has received `chunksHeldMax` more. Leaving the loop cancels the
+ * body. Throws `upload_failed` if it breaks off, stalls, or does not have the announced length.
  */
 export async function* requestChunks(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -25,7 +25,7 @@ export async function* requestChunks(
     using reader = readBody(body, { length: contentLength });
     const stop = () => void reader.cancel();
     signal?.addEventListener("abort", stop);
-    // Time the disk takes between two reads is not the client's.
+    // The time spent writing between two reads does not count as stalling.
     let reading = false;
     let moved = true;
     let stalled = false;
@@ -45,7 +45,7 @@ export async function* requestChunks(
         });
         reading = false;
         signal?.throwIfAborted();
-        if (stalled) throw new ServiceError("upload_failed", "The upload stood still for too long");
+        if (stalled) throw new ServiceError("upload_failed", "The upload stalled");
         if (chunk === null) break;
         received += chunk.length;
         yield chunk;

@@ -1,4 +1,4 @@
-/** What every way to upload asks of an upload URL: whose it is, whether it still works, and who may use it now. */
+/** Validation, rate limit and exclusive use of upload URLs, for all kinds of uploads. */
 import { RateLimitedError, ServiceError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { addressKey } from "../../kit/client_address.ts";
@@ -16,8 +16,8 @@ export interface UploadUrlsOptions {
 export class UploadUrls {
   readonly #options: UploadUrlsOptions;
   readonly #perClient: RateLimiter;
-  /** URLs with an upload that has begun and not ended. */
-  readonly #held = new Set<string>();
+  /** URLs with an upload in progress. */
+  readonly #reserved = new Set<string>();
 
   constructor(options: UploadUrlsOptions) {
     this.#options = options;
@@ -25,7 +25,7 @@ export class UploadUrls {
     this.#perClient = new RateLimiter({ ...uploadsPerClient, keysMax: rateLimitKeysMax, now: options.now });
   }
 
-  /** Counts an upload of a client, by its address. Throws `rate_limited`. */
+  /** Counts an upload against the client's rate limit. Throws `rate_limited`. */
   count(client: string): void {
     const waitMs = this.#perClient.take(addressKey(client));
     if (waitMs > 0) throw new RateLimitedError(waitMs);
@@ -38,11 +38,11 @@ export class UploadUrls {
     return token;
   }
 
-  /** Keeps other uploads from this URL until it is given back. Throws `upload_in_progress`. */
-  hold({ token }: Pick<UploadToken, "token">): Disposable {
-    if (this.#held.has(token)) throw new ServiceError("upload_in_progress");
-    this.#held.add(token);
-    return { [Symbol.dispose]: () => void this.#held.delete(token) };
+  /** Reserves the URL until disposed. Throws `upload_in_progress`. */
+  reserve({ token }: Pick<UploadToken, "token">): Disposable {
+    if (this.#reserved.has(token)) throw new ServiceError("upload_in_progress");
+    this.#reserved.add(token);
+    return { [Symbol.dispose]: () => void this.#reserved.delete(token) };
   }
 
   /** Throws `upload_url_used` or `upload_url_expired`. */

@@ -12,7 +12,7 @@ import { system } from "../system_calls.ts";
 import type { UploadUrls } from "./upload_urls.ts";
 import type { UploadToken } from "../url_signer.ts";
 
-/** A request to upload, as it came. */
+/** An upload request. */
 export interface UploadRequest {
   /** Address of the client. */
   readonly client: string;
@@ -23,7 +23,7 @@ export interface UploadRequest {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** What is said of a file in its document. */
+/** Fields of a new file's document. */
 interface NewFile extends StoredBlob {
   readonly contentType?: string;
   readonly name?: string;
@@ -35,7 +35,7 @@ export interface UploadsOptions {
   readonly calls: SystemCalls;
   readonly store: BlobStore;
   readonly intakes: BlobIntakes;
-  /** Largest file, in bytes. */
+  /** Maximum file size in bytes. */
   readonly bytesMax: number;
   readonly traffic: FileTraffic;
   readonly stallMs?: number;
@@ -44,28 +44,28 @@ export interface UploadsOptions {
 
 export class Uploads {
   readonly #options: UploadsOptions;
-  #underWay = 0;
+  #running = 0;
 
   constructor(options: UploadsOptions) {
     this.#options = options;
   }
 
   /**
-   * Stores a file; resolves to its id once its contents are on disk and its document is committed. Throws the errors of
-   * the contract's table; the URL can be used again then.
+   * Stores a file; resolves to its ID once its contents are durable and its document is committed. Throws the errors of the
+   * contract's table, after which the URL can be used again.
    */
   async upload(request: UploadRequest): Promise<string> {
     const { urls } = this.#options;
     urls.count(request.client);
     const token = urls.read(request.token);
-    using _held = urls.hold(token);
-    if (this.#underWay >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
-    this.#underWay++;
+    using _held = urls.reserve(token);
+    if (this.#running >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
+    this.#running++;
     try {
       await urls.checkUsable(token);
       return await this.#store(token, request);
     } finally {
-      this.#underWay--;
+      this.#running--;
     }
   }
 
@@ -96,7 +96,7 @@ export class Uploads {
       traffic.uploaded(file.size);
       return id;
     } catch (error) {
-      // Whether another failure came before or after the commit is unknown: the sweep of orphans finds out.
+      // Unknown whether the commit happened: keep the blob and leave it to the orphan sweep.
       if (!(error instanceof UserError)) throw error;
       await store.remove(file.blob);
       throw new ServiceError("upload_url_used");

@@ -64,7 +64,7 @@ Deno.test({
       await page.waitForURL(/\/#svc_access_token=.*&svc_refresh_token=.*&svc_expires_in=900&svc_user_id=/);
 
       await open(`${server.url}/_/account.html`);
-      await message("opened by a link from a mail");
+      await message("Open this page from a link in a mail");
     } finally {
       await browser.close();
     }

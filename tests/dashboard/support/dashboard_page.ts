@@ -1,4 +1,4 @@
-/** A whole server and a browser with the dashboard in it, for all paths of a test file. */
+/** A server and a browser with the dashboard, shared by the steps of a test file. */
 import assert from "node:assert/strict";
 import type { BrowserContext, Locator, Page } from "playwright-core";
 import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -11,26 +11,26 @@ export interface DashboardPage {
   readonly server: TestServer;
   readonly context: BrowserContext;
   readonly page: Page;
-  /** Opens a view by its address behind `#/`. */
+  /** Opens a view by its address after `#/`. */
   go(view: string): Promise<void>;
-  /** Waits for a text, or for a part of one. */
+  /** Waits until a text is shown. */
   told(text: string | RegExp): Promise<void>;
   button(name: string | RegExp): Locator;
   /** Chooses an item of a menu. */
   choose(menu: string | RegExp, item: string | RegExp): Promise<void>;
   /** Presses keys, one after the other. */
   keys(...keys: string[]): Promise<void>;
-  /** The value of a call in nobody's name. */
+  /** Result of a signed-out call. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   call(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
-  /** A call in the administrator's name. */
+  /** Result of a call as the administrator. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   asAdmin(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
-  /** What axe finds in the page as it is, a line each. */
+  /** Accessibility violations found by axe, one per line. */
   violations(): Promise<string[]>;
 }
 
-/** Registers a test whose steps are paths. The administrator is signed in unless `signedIn` is false. */
+/** Registers a test on a server and a browser. The administrator is signed in unless `signedIn` is false. */
 export function testDashboard(
   name: string,
   { signedIn = true, ...options }: StartOptions & { readonly signedIn?: boolean },
@@ -38,7 +38,7 @@ export function testDashboard(
 ): void {
   Deno.test({
     ...needs(chromium, name),
-    // The browser's driver keeps timers and pipes of its own.
+    // Playwright keeps timers and pipes of its own.
     sanitizeOps: false,
     sanitizeResources: false,
     async fn(t) {
@@ -56,7 +56,7 @@ export function testDashboard(
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
         page.on("response", async (response) => {
-          // The browser's own message does not say what was asked for, nor what was answered.
+          // The browser's own message lacks the URL and the response.
           if (response.status() < 500) return;
           const fault = `${response.status()}: ${response.url()}`;
           const at = faults.push(fault) - 1;
@@ -66,7 +66,7 @@ export function testDashboard(
         const dashboard = dashboardPage({ server, context, page });
         if (signedIn) await setUp(dashboard);
         await paths(dashboard, t);
-        // The browser tells of refused requests as errors; the page itself must have made none.
+        // The browser logs rejected requests as errors; the page itself must log none.
         const own = faults.filter((fault) => !/status of 4\d\d|ERR_|WebSocket connection/.test(fault));
         assert.deepEqual(own, []);
       } finally {
@@ -137,7 +137,7 @@ async function violations(page: Page): Promise<string[]> {
         >;
       };
     };
-    // All rules, but nothing is put together of what is well.
+    // Collects violations only.
     const { violations } = await axe.run({ resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) =>
       `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(" | ")}`
@@ -146,7 +146,7 @@ async function violations(page: Page): Promise<string[]> {
   });
 }
 
-/** Looks at views in light, in dark and on a phone, with axe. */
+/** Checks views with axe in light and dark theme and on a phone. */
 export async function checkLooks(
   { page, go, violations }: DashboardPage,
   views: readonly string[],
@@ -164,7 +164,7 @@ export async function checkLooks(
       await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
       assert.deepEqual(await violations(), [], `${view}, ${name}`);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.equal(wide, 0, `${view}, ${name}: the page can be scrolled sideways`);
+      assert.equal(wide, 0, `${view}, ${name}: the page scrolls horizontally`);
     }
   }
   await page.emulateMedia({ colorScheme: "light" });

@@ -7,7 +7,7 @@ import type { BackupTarget } from "../../../mod/ops/backups/scheduled/backup_tar
 import type { Clock } from "../../../mod/kit/clock.ts";
 import { ScheduledBackups } from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { serviceCron } from "../../../mod/scheduler/mod.ts";
-import { World } from "../../scheduler/support/world.ts";
+import { World } from "../../scheduler/support/test_scheduler.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;

@@ -1,8 +1,8 @@
-/** Administrators of this server, and one's own password. */
+/** Administrators of this server, and the password of the signed-in one. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { go, useOpenedBy } from "../../shell/route.ts";
+import { go, useCreateDialog } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
@@ -10,9 +10,9 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/table.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { View } from "../../ui/view.tsx";
 
 export function Administrators() {
@@ -20,12 +20,12 @@ export function Administrators() {
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
   const { ask, dialog } = useConfirm();
-  const [creating, setCreating] = useOpenedBy("administrators");
+  const [creating, setCreating] = useCreateDialog("administrators");
   const [changing, setChanging] = useState(false);
   return (
     <View
       title="Administrators"
-      text="Who may see and change everything here."
+      text="Administrators can read and change everything."
       actions={
         <>
           <Button onClick={() => setChanging(true)}>Change my password</Button>
@@ -36,8 +36,8 @@ export function Administrators() {
       }
     >
       <TableCard
-        none={{ title: "There is no administrator" }}
-        head={["Address", { number: "Sessions" }, "Created"]}
+        empty={{ title: "No administrators" }}
+        head={["Email", { number: "Sessions" }, "Created"]}
         actions
         rows={list}
         row={({ adminId, email, createdAt, sessions, you }) => (
@@ -55,18 +55,18 @@ export function Administrators() {
                 items={[
                   {
                     text: you ? "End my other sessions" : "End sessions",
-                    run: () => void attempt(() => endSessions({ adminId }), "The sessions have ended."),
+                    run: () => void attempt(() => endSessions({ adminId }), "Sessions ended."),
                   },
-                  { text: "What they did", run: () => go(["audit"], { admin: adminId }) },
+                  { text: "Change history", run: () => go(["audit"], { admin: adminId }) },
                   {
                     text: "Remove",
                     tone: "bad",
                     run: () =>
                       ask({
                         title: `Remove ${email}?`,
-                        text: "Their sessions end at once.",
+                        text: "Ends all sessions of the administrator.",
                         button: "Remove administrator",
-                        done: "The administrator is removed.",
+                        done: "Administrator removed.",
                         run: () => remove({ adminId }),
                       }),
                   },
@@ -89,14 +89,14 @@ function Create({ onClose }: { readonly onClose: () => void }) {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const account = { email: String(form.get("email")), password: String(form.get("password")) };
-    if (await attempt(() => create(account), "The administrator can sign in now.")) onClose();
+    if (await attempt(() => create(account), "Administrator created.")) onClose();
   }
   return (
     <Dialog
       open
       title="New administrator"
       onClose={onClose}
-      foot={<Button type="submit" form="new-admin" tone="accent">Create administrator</Button>}
+      footer={<Button type="submit" form="new-admin" tone="accent">Create administrator</Button>}
     >
       <form id="new-admin" className="stack" onSubmit={(event) => void submit(event)}>
         <TextField label="Email address" name="email" type="email" required autoFocus />
@@ -108,7 +108,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
           minLength={8}
           maxLength={256}
           required
-          hint="Tell it to them; they can change it here."
+          hint="Share it with the new administrator, who can change it here."
         />
       </form>
     </Dialog>
@@ -124,19 +124,19 @@ function ChangePassword({ onClose }: { readonly onClose: () => void }) {
       currentPassword: String(form.get("current")),
       newPassword: String(form.get("new")),
     };
-    if (await attempt(() => change(passwords), "Your password is changed.")) onClose();
+    if (await attempt(() => change(passwords), "Password changed.")) onClose();
   }
   return (
     <Dialog
       open
       title="Change my password"
-      text="Your other sessions end."
+      text="Ends your other sessions."
       onClose={onClose}
-      foot={<Button type="submit" form="own-password" tone="accent">Change password</Button>}
+      footer={<Button type="submit" form="own-password" tone="accent">Change password</Button>}
     >
       <form id="own-password" className="stack" onSubmit={(event) => void submit(event)}>
         <TextField
-          label="Present password"
+          label="Current password"
           name="current"
           type="password"
           autoComplete="current-password"

@@ -1,4 +1,4 @@
-/** What administrators did, the newest first: by whom, from where, with what, and how it ended. */
+/** Audit log: administrators' actions, newest first. */
 import { Fragment } from "react";
 import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -6,11 +6,11 @@ import { replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { ChoiceField } from "../../ui/search_bar.tsx";
 import { Table } from "../../ui/table.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 
-/** What an entry's action begins with, and how that is called. */
+/** Prefixes of an entry's action, with their labels. */
 const SUBJECTS = [
   ["_admin/settings:", "Settings"],
   ["_admin/users:", "Users"],
@@ -45,7 +45,7 @@ export function Audit() {
   return (
     <View
       title="Audit log"
-      text="What administrators changed. It is kept for 400 days, without what documents hold."
+      text="Actions of administrators. Entries are kept for 400 days and contain no document data."
     >
       <div className="row">
         <ChoiceField
@@ -61,13 +61,13 @@ export function Audit() {
           label="Subject"
           value={action}
           onChange={(action) => here({ action })}
-          options={[["", "Everything"], ...SUBJECTS]}
+          options={[["", "All subjects"], ...SUBJECTS]}
         />
       </div>
       <Card flush>
-        {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is noted" />}
+        {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No entries" />}
         {list.results.length > 0 && (
-          <Table head={["When", "Who", "What", "With", "Outcome"]}>
+          <Table head={["Time", "Administrator", "Action", "Details", "Outcome"]}>
             {list.results.map((row) => (
               <tr key={row._id}>
                 <td>

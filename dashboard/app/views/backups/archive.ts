@@ -1,36 +1,36 @@
-/** What is done with one archive, wherever it lies. */
+/** Actions on a backup archive at any location. */
 import { adminSession } from "../../server/admin_session.ts";
-import { longWork } from "../../ui/long_work.ts";
-import { note } from "../../ui/notes.tsx";
+import { runPageTask } from "../../ui/page_tasks.ts";
+import { showToast } from "../../ui/toasts.tsx";
 import { saveFile } from "../../ui/save_file.ts";
-import { count } from "../../ui/texts.tsx";
+import { count } from "../../ui/format.tsx";
 
-/** Where an archive that was made here is asked for. */
+/** Endpoint of a manual backup. */
 export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;
 
-/** The same for one of the schedule. */
+/** Endpoint of a scheduled backup. */
 export const scheduledPath = (name: string): string =>
   `/api/admin/scheduled-backups/${encodeURIComponent(name)}`;
 
-/** The token goes in a header, never in an address, so the archive is fetched and then saved. */
+/** Downloads an archive. It is fetched with an Authorization header so that the token never appears in an address. */
 export async function download(path: string): Promise<void> {
   const name = decodeURIComponent(path.split("/").at(-1) ?? "");
-  await longWork(
-    { view: "backups", text: `${name} is downloaded…`, cancelable: true },
+  await runPageTask(
+    { view: "backups", text: `Downloading ${name}…`, cancelable: true },
     async ({ signal }) => {
       saveFile(name, await (await adminSession.fetch(path, { signal })).blob());
     },
   );
 }
 
-/** Has it unpacked and checked as for a restore, and tells what it holds. */
+/** Unpacks and verifies an archive on the server, and shows what it contains. */
 export async function verify(path: string): Promise<void> {
   const response = await adminSession.fetch(`${path}/verify`, { method: "POST" });
   const { holds } = await response.json() as {
     readonly holds: { readonly ts: number; readonly tables: number; readonly documents: number };
   };
-  note(
-    `The archive is whole: ${count(holds.documents)} documents in ${
+  showToast(
+    `The archive is intact: ${count(holds.documents)} documents in ${
       count(holds.tables)
     } tables, up to commit ${count(holds.ts)}.`,
   );

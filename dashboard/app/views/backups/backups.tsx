@@ -1,18 +1,18 @@
-/** Backups: made, kept, downloaded, checked and staged for the next start; and replication with its past. */
+/** Backups: create, download, verify and restore; and replication with point-in-time restore. */
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
-import { href, useOpenedBy } from "../../shell/route.ts";
+import { href, useCreateDialog } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { longWork, useIsBusy } from "../../ui/long_work.ts";
+import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, size, Time } from "../../ui/texts.tsx";
+import { count, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { backupPath, download, verify } from "./archive.ts";
@@ -22,16 +22,16 @@ import { Scheduled } from "./scheduled.tsx";
 const ASKED_EVERY_MS = 15_000;
 
 export function Backups() {
-  const { value, error, again } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
+  const { value, error, refetch } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
   const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
-  const [making, setMaking] = useOpenedBy("backups");
+  const [making, setMaking] = useCreateDialog("backups");
   const busy = useIsBusy("backups");
   const file = useRef<HTMLInputElement>(null);
 
   async function run(what: string, work: () => Promise<unknown>, done?: string): Promise<void> {
-    await longWork({ view: "backups", text: what, ...(done !== undefined && { done }) }, work);
-    again();
+    await runPageTask({ view: "backups", text: what, ...(done !== undefined && { done }) }, work);
+    refetch();
   }
 
   function upload({ target }: ChangeEvent<HTMLInputElement>): void {
@@ -40,16 +40,16 @@ export function Backups() {
     if (archive === undefined) return;
     const path = `/api/admin/restore?name=${encodeURIComponent(archive.name)}`;
     void run(
-      "The archive is sent and checked…",
+      "Uploading and verifying the archive…",
       () => adminSession.fetch(path, { method: "POST", body: archive }),
-      "The restore is staged: it is applied at the next start.",
+      "Restore prepared. It will be applied at the next start.",
     );
   }
 
   return (
     <View
       title="Backups"
-      text="Archives of everything: documents, users, and files when asked."
+      text="Archives of documents, users and, optionally, files."
       actions={
         <>
           <input ref={file} type="file" hidden accept=".zst" onChange={upload} />
@@ -69,29 +69,29 @@ export function Backups() {
             void run(
               "Cancelling…",
               () => adminSession.fetch("/api/admin/restore", { method: "DELETE" }),
-              "Nothing is staged any more.",
+              "Restore cancelled.",
             )}
           onRestart={() =>
             ask({
               title: "Restart the server?",
-              text: "Open connections close and come back. The staged restore is applied.",
+              text: "Clients are disconnected and reconnect. The prepared restore is applied.",
               button: "Restart",
-              done: "The server restarts.",
+              done: "The server is restarting.",
               run: () => adminSession.fetch("/api/admin/restore/restart", { method: "POST" }),
             })}
         />
       )}
-      <Card flush title="Made here">
+      <Card flush title="Manual">
         {value === undefined && error === null && <Loading />}
         {value?.backups.length === 0 && (
-          <Empty title="There is no backup yet">
+          <Empty title="No backups yet">
             <p>
-              Make one now, or let the server make them: <a href={href(["settings"])}>Settings</a>.
+              Create one now, or schedule backups in <a href={href(["settings"])}>Settings</a>.
             </p>
           </Empty>
         )}
         {value !== undefined && value.backups.length > 0 && (
-          <Table head={["Name", "Made", { number: "Commit" }, { number: "Size" }, "Holds"]} actions>
+          <Table head={["Name", "Created", { number: "Commit" }, { number: "Size" }, "Contents"]} actions>
             {value.backups.map((backup) => (
               <tr key={backup.name}>
                 <td className="mono">{backup.name}</td>
@@ -116,7 +116,7 @@ export function Backups() {
                       {
                         text: "Verify",
                         run: () =>
-                          void run(`${backup.name} is checked…`, () =>
+                          void run(`Verifying ${backup.name}…`, () =>
                             verify(backupPath(backup.name))),
                       },
                       {
@@ -125,14 +125,14 @@ export function Backups() {
                           ask({
                             title: "Restore this backup?",
                             text:
-                              "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
-                            button: "Check and stage",
-                            done: "The restore is staged: it is applied at the next start.",
+                              "The backup is verified now and applied at the next start. Everything written since then will be lost, including administrators and sessions.",
+                            button: "Verify and prepare restore",
+                            done: "Restore prepared. It will be applied at the next start.",
                             run: async () => {
                               await adminSession.fetch(`${backupPath(backup.name)}/restore`, {
                                 method: "POST",
                               });
-                              again();
+                              refetch();
                             },
                           }),
                       },
@@ -144,10 +144,10 @@ export function Backups() {
                             title: "Delete this backup?",
                             text: backup.name,
                             button: "Delete backup",
-                            done: "The backup is deleted.",
+                            done: "Backup deleted.",
                             run: async () => {
                               await adminSession.fetch(backupPath(backup.name), { method: "DELETE" });
-                              again();
+                              refetch();
                             },
                           }),
                       },
@@ -160,7 +160,7 @@ export function Backups() {
         )}
       </Card>
       <Scheduled onRun={run} busy={busy} onAsk={ask} />
-      <Replication onStaged={again} />
+      <Replication onStaged={refetch} />
       {making && (
         <MakeBackup
           onClose={() => setMaking(false)}
@@ -172,9 +172,9 @@ export function Backups() {
               body: JSON.stringify(parts),
             };
             void run(
-              "The backup is being made…",
+              "Creating a backup…",
               () => adminSession.fetch("/api/admin/backups", init),
-              "The backup is made.",
+              "Backup created.",
             );
           }}
         />
@@ -194,7 +194,7 @@ function partsText(parts: Backup["parts"]): string {
 
 function StagedRestore({ staged, restart, onCancel, onRestart }: {
   readonly staged: Staged;
-  /** Whether somebody would start the server again; `null` while that is not known. */
+  /** Whether a supervisor would restart the server; `null` while unknown. */
   readonly restart: boolean | null;
   readonly onCancel: () => void;
   readonly onRestart: () => void;
@@ -203,7 +203,7 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
     <Card
       title={
         <>
-          A restore is staged <Badge tone="warn">applied at the next start</Badge>
+          Restore prepared <Badge tone="warn">pending restart</Badge>
         </>
       }
       actions={
@@ -214,7 +214,7 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
       }
     >
       <dl className="facts">
-        <dt>State of</dt>
+        <dt>Time</dt>
         <dd>
           <Time at={Date.parse(staged.createdAt)} />
         </dd>
@@ -222,13 +222,13 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
         <dd>{count(staged.ts)}</dd>
         <dt>Documents</dt>
         <dd>{count(staged.documents)} in {count(staged.tables)} tables</dd>
-        <dt>From</dt>
+        <dt>Source</dt>
         <dd className="mono">{staged.source}</dd>
       </dl>
       {restart === false && (
         <p className="quiet">
-          This server was started such that nobody would start it again: stop it and start it on its machine,
-          or run it under a supervisor with <code>--restart-exit-code</code>.
+          This server runs without a supervisor. Stop and start it manually, or run it under one with
+          <code>--restart-exit-code</code>.
         </p>
       )}
     </Card>
@@ -245,9 +245,9 @@ function MakeBackup({ onClose, onMake }: {
     <Dialog
       open
       title="Back up now"
-      text="One consistent state; nobody has to wait for it."
+      text="A consistent snapshot. The server stays fully available."
       onClose={onClose}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button tone="accent" onClick={() => onMake({ includeFiles, includeAux })}>Back up</Button>
@@ -255,12 +255,12 @@ function MakeBackup({ onClose, onMake }: {
       }
     >
       <CheckField
-        label="With the contents of stored files"
+        label="Include stored files"
         checked={includeFiles}
         onChange={(event) => setFiles(event.target.checked)}
       />
       <CheckField
-        label="With the execution log"
+        label="Include the execution log"
         checked={includeAux}
         onChange={(event) => setAux(event.target.checked)}
       />

@@ -1,10 +1,10 @@
-/** Chooses a second of the past on a line of what can be restored, and has its state staged. */
+/** Point-in-time restore: a timeline of restorable states from which one second is chosen. */
 import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
-import { duration, Time, utcText } from "../../ui/texts.tsx";
+import { duration, Time, utcText } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 
 export interface GenerationRange extends Range {
@@ -12,7 +12,7 @@ export interface GenerationRange extends Range {
 }
 
 const SECOND_MS = 1_000;
-/** Longer pasts are gone through by the minute. */
+/** Longer timelines step by the minute. */
 const DAY_MS = 86_400_000;
 
 export function PointInTime({ ranges, onStaged }: {
@@ -22,13 +22,13 @@ export function PointInTime({ ranges, onStaged }: {
   const { ask, dialog } = useConfirm();
   const from = Math.min(...ranges.map(({ fromTime }) => fromTime));
   const to = Math.max(...ranges.map(({ toTime }) => toTime));
-  /** `null`: the newest state there is. */
+  /** `null` selects the newest state. */
   const [chosen, setChosen] = useState<number | null>(null);
   if (ranges.length === 0) {
     return (
       <Card title="Point in time">
         <Empty title="Nothing can be restored yet">
-          <p>The first snapshot is on its way.</p>
+          <p>The first snapshot has not been uploaded yet.</p>
         </Empty>
       </Card>
     );
@@ -60,11 +60,11 @@ export function PointInTime({ ranges, onStaged }: {
           tone="accent"
           onClick={() =>
             ask({
-              title: `Restore the state of ${new Date(at).toLocaleString()}?`,
+              title: `Restore to ${new Date(at).toLocaleString()}?`,
               text:
-                "It is put together from the replica and checked now, and applied at the next start. Everything that came after it goes.",
-              button: "Check and stage",
-              done: "The restore is staged: it is applied at the next start.",
+                "The state is rebuilt from the replica and verified now, and applied at the next start. Everything written since then will be lost.",
+              button: "Verify and prepare restore",
+              done: "Restore prepared. It will be applied at the next start.",
               run: stage,
             })}
         >
@@ -100,7 +100,7 @@ export function PointInTime({ ranges, onStaged }: {
           <Time at={to} />
         </div>
         <div className="row">
-          <label htmlFor="point-in-time">The state of</label>
+          <label htmlFor="point-in-time">Restore to</label>
           <input
             id="point-in-time"
             className="input fit"
@@ -115,9 +115,9 @@ export function PointInTime({ ranges, onStaged }: {
             }}
           />
           <span className="quiet" title={utcText(at)}>
-            {at >= to ? "the newest there is" : `${duration(to - at)} before the newest`}
+            {at >= to ? "latest" : `${duration(to - at)} before latest`}
           </span>
-          {chosen !== null && <Button tone="plain" onClick={() => setChosen(null)}>The newest</Button>}
+          {chosen !== null && <Button tone="plain" onClick={() => setChosen(null)}>Latest</Button>}
         </div>
       </div>
       {dialog}
@@ -125,13 +125,13 @@ export function PointInTime({ ranges, onStaged }: {
   );
 }
 
-/** A time that can be restored: this one, or the end of a range that is nearest to it. */
+/** Returns `time`, or the nearest restorable time if it is between two ranges. */
 function nearest(ranges: readonly Range[], time: number): number {
   const ends = ranges.map(({ fromTime, toTime }) => Math.max(fromTime, Math.min(toTime, time)));
   return ends.reduce((best, end) => Math.abs(end - time) < Math.abs(best - time) ? end : best);
 }
 
-/** As an input of date and time takes it, in the reader's zone. */
+/** Formats a time for a datetime-local input. */
 function localText(time: number): string {
   const date = new Date(time - new Date(time).getTimezoneOffset() * 60_000);
   return date.toISOString().slice(0, 19);

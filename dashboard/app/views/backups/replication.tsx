@@ -1,21 +1,21 @@
-/** How far the replica is, and any state of the past that it can give back. */
+/** Replication status and point-in-time restore. */
 import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { FollowerStatus, ReplicationStatus } from "../../server/stats.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { attempt } from "../../ui/notes.tsx";
-import { count, duration, size, Time } from "../../ui/texts.tsx";
+import { attempt } from "../../ui/toasts.tsx";
+import { count, duration, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty } from "../../ui/view.tsx";
 import { PointInTime } from "./point_in_time.tsx";
 
 const ASKED_EVERY_MS = 15_000;
-/** A replica that is behind by less is as good as up to date. */
+/** A smaller lag is shown as up to date. */
 const FINE_MS = 10_000;
 
 export function Replication({ onStaged }: { readonly onStaged: () => void }) {
-  const { value, error, again } = useRequest<ReplicationStatus>("/api/admin/replication", ASKED_EVERY_MS);
+  const { value, error, refetch } = useRequest<ReplicationStatus>("/api/admin/replication", ASKED_EVERY_MS);
   const [busy, setBusy] = useState(false);
   if (error !== null) {
     return (
@@ -28,10 +28,10 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
   if (!value.enabled && value.follower !== undefined) return <Following follower={value.follower} />;
   if (!value.enabled) {
     return (
-      <Card title="Replication and point in time">
-        <Empty title="Every commit can go to a bucket or a folder as it happens">
+      <Card title="Replication and point-in-time restore">
+        <Empty title="Replicate commits continuously to a bucket or folder">
           <p>
-            Then any second of the past can be restored. Start the server with{" "}
+            With replication you can restore any second of the past. Start the server with{" "}
             <code>--replicate-to s3://bucket/prefix</code>.
           </p>
         </Empty>
@@ -47,10 +47,10 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
     setBusy(true);
     await attempt(
       () => adminSession.fetch("/api/admin/replication/snapshot", { method: "POST" }),
-      "The snapshot is shipped.",
+      "Snapshot uploaded.",
     );
     setBusy(false);
-    again();
+    refetch();
   }
   return (
     <>
@@ -58,9 +58,9 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
         title={
           <>
             Replication {takenBy !== null
-              ? <Badge tone="bad">taken by {takenBy.host}</Badge>
+              ? <Badge tone="bad">taken over by {takenBy.host}</Badge>
               : lagMs === null
-              ? <Badge tone="warn">not known yet</Badge>
+              ? <Badge tone="warn">unknown</Badge>
               : lagMs < FINE_MS
               ? <Badge tone="good">up to date</Badge>
               : <Badge tone="bad">{duration(lagMs)} behind</Badge>}
@@ -68,21 +68,21 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
         }
         actions={
           <Button disabled={busy} onClick={() => void takeSnapshot()}>
-            {busy ? "Shipping…" : "Ship a snapshot now"}
+            {busy ? "Uploading…" : "Upload a snapshot"}
           </Button>
         }
       >
         <dl className="facts">
           <dt>Target</dt>
           <dd className="mono">{target}</dd>
-          <dt>Safe there</dt>
+          <dt>Replicated</dt>
           <dd>
-            {shippedTs === null ? "not known yet" : `all up to commit ${count(shippedTs)}`}
-            {lagCommits !== null && lagCommits > 0 && `, ${count(lagCommits)} commits wait`}
+            {shippedTs === null ? "unknown" : `up to commit ${count(shippedTs)}`}
+            {lagCommits !== null && lagCommits > 0 && `, ${count(lagCommits)} commits pending`}
           </dd>
-          <dt>Waits here</dt>
+          <dt>Pending</dt>
           <dd>{journalBytes === null ? "–" : size(journalBytes)}</dd>
-          <dt>Last shipped</dt>
+          <dt>Last upload</dt>
           <dd>{lastSegment === null ? "–" : <Time at={Date.parse(lastSegment.at)} as="ago" />}</dd>
           <dt>Last snapshot</dt>
           <dd>
@@ -100,15 +100,15 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
   );
 }
 
-/** On a server that shows the commits of another one. */
+/** Status of a server that follows a replica. */
 function Following({ follower }: { readonly follower: FollowerStatus }) {
   const { from, ts, newestTs, lagMs, lagCommits, errors } = follower;
   return (
     <Card
       title={
         <>
-          This server follows another one {lagMs === null
-            ? <Badge tone="warn">not known yet</Badge>
+          Following another server {lagMs === null
+            ? <Badge tone="warn">unknown</Badge>
             : lagMs < FINE_MS
             ? <Badge tone="good">up to date</Badge>
             : <Badge tone="bad">{duration(lagMs)} behind</Badge>}
@@ -116,16 +116,16 @@ function Following({ follower }: { readonly follower: FollowerStatus }) {
       }
     >
       <dl className="facts">
-        <dt>Follows</dt>
+        <dt>Source</dt>
         <dd className="mono">{from}</dd>
-        <dt>Shows</dt>
+        <dt>Applied</dt>
         <dd>
-          all up to commit {count(ts)}
-          {lagCommits > 0 && `, ${count(lagCommits)} of ${count(newestTs)} commits are to come`}
+          up to commit {count(ts)}
+          {lagCommits > 0 && `, ${count(lagCommits)} of ${count(newestTs)} commits pending`}
         </dd>
         <dt>Writes</dt>
         <dd>
-          are refused here: start it with <code>--promote</code> to go on with commits of its own
+          rejected; start the server with <code>--promote</code> to accept writes
         </dd>
       </dl>
       <Errors errors={errors} />

@@ -1,33 +1,33 @@
-/** Backups that the server makes by itself, in a folder or a bucket: whether it can be used, and what is there. */
+/** Scheduled backups: status of the target, and the backups stored there. */
 import { adminSession } from "../../server/admin_session.ts";
 import type { ScheduledBackups } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import type { Question } from "../../ui/confirm.tsx";
+import type { Confirmation } from "../../ui/confirm.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Table } from "../../ui/table.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty } from "../../ui/view.tsx";
 import { download, scheduledPath, verify } from "./archive.ts";
 
-/** Asking a bucket costs something. */
+/** Listing a bucket costs money. */
 const ASKED_EVERY_MS = 120_000;
 
 export function Scheduled({ onRun, onAsk, busy }: {
-  /** Runs long work, and tells what it is meanwhile. */
+  /** Runs a background task with the given description. */
   readonly onRun: (what: string, work: () => Promise<unknown>, done?: string) => Promise<void>;
-  readonly onAsk: (question: Question) => void;
+  readonly onAsk: (question: Confirmation) => void;
   readonly busy: boolean;
 }) {
-  const { value, error, again } = useRequest<ScheduledBackups>(
+  const { value, error, refetch } = useRequest<ScheduledBackups>(
     "/api/admin/scheduled-backups",
     ASKED_EVERY_MS,
   );
   if (error !== null) {
     return (
-      <Card title="Made by the schedule">
+      <Card title="Scheduled">
         <p className="field-error" role="alert">{error}</p>
       </Card>
     );
@@ -35,10 +35,10 @@ export function Scheduled({ onRun, onAsk, busy }: {
   if (value === undefined) return null;
   if (value.place === null) {
     return (
-      <Card title="Made by the schedule">
-        <Empty title="The server can make backups by itself">
+      <Card title="Scheduled">
+        <Empty title="No schedule is set">
           <p>
-            Say how often, and to which folder or bucket, in <a href={href(["settings"])}>Settings</a>.
+            Set an interval and a folder or bucket in <a href={href(["settings"])}>Settings</a>.
           </p>
         </Empty>
       </Card>
@@ -55,23 +55,24 @@ export function Scheduled({ onRun, onAsk, busy }: {
       flush
       title={
         <>
-          Made by the schedule <span className="quiet mono">{place}</span>{" "}
-          {value.error !== undefined && <Badge tone="bad">cannot be read</Badge>}
+          Scheduled <span className="quiet mono">{place}</span>{" "}
+          {value.error !== undefined && <Badge tone="bad">unreachable</Badge>}
         </>
       }
       actions={
         <Button
           disabled={busy}
-          onClick={() => void onRun(`${place} is tried…`, check, `${place} can be used.`).then(again)}
+          onClick={() =>
+            void onRun(`Testing ${place}…`, check, `${place} is reachable and writable.`).then(refetch)}
         >
-          Test this place
+          Test target
         </Button>
       }
     >
       {value.error !== undefined && <p className="field-error card-body" role="alert">{value.error}</p>}
-      {value.error === undefined && backups.length === 0 && <Empty title="None has been made yet" />}
+      {value.error === undefined && backups.length === 0 && <Empty title="No backups yet" />}
       {backups.length > 0 && (
-        <Table head={["Name", "Made"]} actions>
+        <Table head={["Name", "Created"]} actions>
           {backups.map(({ name, createdAt }) => (
             <tr key={name}>
               <td className="mono">{name}</td>
@@ -86,7 +87,7 @@ export function Scheduled({ onRun, onAsk, busy }: {
                     {
                       text: "Verify",
                       run: () =>
-                        void onRun(`${name} is fetched and checked…`, () => verify(scheduledPath(name))),
+                        void onRun(`Downloading and verifying ${name}…`, () => verify(scheduledPath(name))),
                     },
                     {
                       text: "Restore…",
@@ -94,12 +95,12 @@ export function Scheduled({ onRun, onAsk, busy }: {
                         onAsk({
                           title: "Restore this backup?",
                           text:
-                            "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
-                          button: "Check and stage",
-                          done: "The restore is staged: it is applied at the next start.",
+                            "The backup is verified now and applied at the next start. Everything written since then will be lost, including administrators and sessions.",
+                          button: "Verify and prepare restore",
+                          done: "Restore prepared. It will be applied at the next start.",
                           run: () =>
                             onRun(
-                              `${name} is fetched and checked…`,
+                              `Downloading and verifying ${name}…`,
                               () => adminSession.fetch(`${scheduledPath(name)}/restore`, { method: "POST" }),
                             ),
                         }),

@@ -1,12 +1,12 @@
-/** One value in a grid. Whatever it is, it is shown as text. */
+/** A grid cell. Values of any type are shown as text. */
 import { href } from "../../shell/route.ts";
-import { Time } from "../../ui/texts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { type Schema, tableOf } from "../../server/json_schema.ts";
 
-/** Longer values end here; the whole is in the document. */
+/** Longer values are truncated; the document shows them in full. */
 const CHARS_MAX = 120;
 
-/** Where a document is shown, by its table: users and files have views of their own. */
+/** Returns the address of a document's view. Users and files have views of their own. */
 export function hrefOfDocument(table: string, id: string): string {
   if (table === "_storage") return href(["files", id]);
   if (table === "_users") return href(["users", id]);

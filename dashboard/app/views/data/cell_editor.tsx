@@ -1,4 +1,4 @@
-/** Edits one field of a document where it stands in the grid: Enter stores it, Escape leaves it. */
+/** Inline editor of one field in the grid. Enter saves, Escape cancels. */
 import { type KeyboardEvent, useState } from "react";
 import { choicesOf, plainOf, type Schema } from "../../server/json_schema.ts";
 
@@ -6,15 +6,15 @@ export interface CellEditorProps {
   readonly name: string;
   readonly schema: Schema | undefined;
   readonly value: unknown;
-  /** `undefined`: the field goes. */
-  readonly onStore: (value: unknown) => void;
-  /** Escape: back to the grid. */
-  readonly onLeave: () => void;
-  /** The person went elsewhere. */
+  /** `undefined` removes the field. */
+  readonly onSave: (value: unknown) => void;
+  /** Called on Escape. */
+  readonly onCancel: () => void;
+  /** Called when the focus leaves the editor. */
   readonly onBlur: () => void;
 }
 
-export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur }: CellEditorProps) {
+export function CellEditor({ name, schema = {}, value, onSave, onCancel, onBlur }: CellEditorProps) {
   const plain = plainOf(schema);
   const ofText = plain["type"] === "string";
   const choices = choicesOf(schema) ?? (plain["type"] === "boolean" ? [true, false] : null);
@@ -24,13 +24,13 @@ export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur 
   const [wrong, setWrong] = useState(false);
 
   function onKey(event: KeyboardEvent): void {
-    // The grid has keys of its own.
+    // Keep the grid from handling these keys.
     event.stopPropagation();
-    if (event.key === "Escape") onLeave();
+    if (event.key === "Escape") onCancel();
     if (event.key !== "Enter") return;
     event.preventDefault();
     const entered = enteredValue(text, ofText);
-    if (entered.ok) onStore(entered.value);
+    if (entered.ok) onSave(entered.value);
     else setWrong(true);
   }
 
@@ -47,7 +47,7 @@ export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur 
       <select
         {...common}
         value={JSON.stringify(value)}
-        onChange={(event) => onStore(JSON.parse(event.target.value))}
+        onChange={(event) => onSave(JSON.parse(event.target.value))}
       >
         {!choices.includes(value) && (
           <option value={JSON.stringify(value)}>{JSON.stringify(value) ?? "–"}</option>
@@ -62,7 +62,7 @@ export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur 
     <input
       {...common}
       aria-invalid={wrong || undefined}
-      title={wrong ? "This is not JSON yet" : undefined}
+      title={wrong ? "Invalid JSON" : undefined}
       value={text}
       spellCheck={false}
       onChange={(event) => {
@@ -75,7 +75,7 @@ export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur 
 
 type Entered = { readonly ok: true; readonly value: unknown } | { readonly ok: false };
 
-/** A text is what was entered; anything else is JSON, and nothing where nothing was entered. */
+/** Parses the input: taken literally for string fields, otherwise as JSON. An empty input removes the field. */
 function enteredValue(text: string, ofText: boolean): Entered {
   if (ofText) return { ok: true, value: text };
   if (text.trim() === "") return { ok: true, value: undefined };

@@ -1,8 +1,8 @@
-/** The app's documents: tables at the left, the chosen one as a grid, one document at the side. */
+/** Data view: list of tables, grid of the selected table, and details of a document. */
 import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
-import { count } from "../../ui/texts.tsx";
+import { count } from "../../ui/format.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { SchemaMap } from "./schema_map.tsx";
 import { TablePage } from "./table_page.tsx";
@@ -16,7 +16,7 @@ export function Data() {
   return (
     <View
       title="Data"
-      text="Tables and their documents, as they change."
+      text="Tables and documents, updated live."
       actions={
         <a
           className="button"
@@ -28,9 +28,9 @@ export function Data() {
     >
       {tables === undefined ? <Loading /> : tables.length === 0
         ? (
-          <Empty title="The app has no tables">
+          <Empty title="No tables">
             <p>
-              Tables stand in <code>schema.ts</code> of the functions folder.
+              Define tables in <code>schema.ts</code> in the functions folder.
             </p>
           </Empty>
         )
@@ -51,7 +51,7 @@ export function Data() {
               </ul>
             </nav>
             {table === undefined
-              ? <Empty title="There is no such table" />
+              ? <Empty title="Table not found" />
               : <TablePage key={table.name} table={table} />}
           </div>
         )}

@@ -1,59 +1,59 @@
 /**
- * Documents as rows: only those in view are in the page, and only pages near them are loaded, however many there are.
- * Arrows move, Home and End go to the ends, Enter opens, Space chooses, F2 edits the field that is gone to.
+ * Virtualized grid of documents: only rows in view are rendered and only pages near them are loaded.
+ * Arrow keys, Home and End move, Enter opens, Space selects, F2 edits the current field.
  */
 import { type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import type { Where } from "../../server/api.ts";
-import { count as countText } from "../../ui/texts.tsx";
+import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { GridPage } from "./grid_page.tsx";
 import type { GridRowShared } from "./grid_row.tsx";
 import { PendingRows } from "./pending_rows.tsx";
 import { propertiesOf } from "../../server/json_schema.ts";
 import type { Row } from "./row.ts";
-import { useTallScroll } from "./tall_scroll.ts";
+import { useVirtualScroll } from "./virtual_scroll.ts";
 import { isWhole } from "./where.ts";
-import { useDocumentChain } from "./use_document_chain.ts";
+import { useDocumentPages } from "./use_document_pages.ts";
 
-/** Fields of documents that are wider are left to the document itself. */
+/** Maximum number of columns; the document shows the remaining fields. */
 const COLUMNS_MAX = 60;
-/** Rows that the keys for pages move by. */
+/** Rows moved by Page Up and Page Down. */
 const KEY_PAGE = 20;
 
 export interface DocumentGridProps {
   readonly table: TableOverview;
   readonly where: Where;
-  /** By id, as they were shown last. */
-  readonly chosen: ReadonlyMap<string, Row>;
-  readonly onChoose: (rows: ReadonlyMap<string, Row>) => void;
-  /** Told rows as they are shown, also when they change. */
+  /** Selected rows by ID, as last shown. */
+  readonly selected: ReadonlyMap<string, Row>;
+  readonly onSelect: (rows: ReadonlyMap<string, Row>) => void;
+  /** Called with the rows shown, initially and on every change. */
   readonly onShown: (rows: readonly Row[]) => void;
   readonly onOpen: (id: string) => void;
-  /** Changes one field; `null` where nothing may be changed. */
+  /** Changes one field; `null` if the table is read-only. */
   readonly onEdit: ((row: Row, change: FieldChange) => void) | null;
 }
 
 export interface FieldChange {
   readonly name: string;
-  /** `undefined`: the field goes. */
+  /** `undefined` removes the field. */
   readonly value: unknown;
 }
 
 export function DocumentGrid(props: DocumentGridProps) {
-  const { table, where, chosen } = props;
+  const { table, where, selected } = props;
   const place = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState(0);
-  /** Position of the column that is gone to; 0 is the row as a whole. */
+  /** Index of the current column; 0 selects the whole row. */
   const [column, setColumn] = useState(0);
   const [editing, setEditing] = useState<{ readonly id: string; readonly name: string } | null>(null);
   const loaded = useLoaded();
   const columns = useMemo(() => columnsOf(table), [table]);
-  const list = useDocumentChain(where, isWhole(where) ? table.count : null);
-  const scroll = useTallScroll(place, list.total);
-  useEffect(() => list.look(scroll.first, scroll.last), [scroll.first, scroll.last]);
+  const list = useDocumentPages(where, isWhole(where) ? table.count : null);
+  const scroll = useVirtualScroll(place, list.total);
+  useEffect(() => list.onView(scroll.first, scroll.last), [scroll.first, scroll.last]);
 
-  // What rows call stays the same while they are drawn: they are not drawn anew for it.
+  // Callbacks read the latest props from a ref, so that they stay stable and rows do not re-render.
   const latest = useRef({ ...props, columns });
   useLayoutEffect(() => void (latest.current = { ...props, columns }));
   const shared = useMemo((): GridRowShared => ({
@@ -64,9 +64,9 @@ export function DocumentGrid(props: DocumentGridProps) {
       latest.current.onOpen(id);
     },
     onToggle(row) {
-      const next = new Map(latest.current.chosen);
+      const next = new Map(latest.current.selected);
       if (!next.delete(row._id)) next.set(row._id, row);
-      latest.current.onChoose(next);
+      latest.current.onSelect(next);
     },
     onEdit: props.onEdit === null ? null : ({ position, column, id }) => {
       setCurrent(position);
@@ -123,7 +123,7 @@ export function DocumentGrid(props: DocumentGridProps) {
         <Empty title="No documents" />
         {only !== undefined && (
           <GridPage
-            {...{ where, current: null, column, chosen, editing, shared, ...scroll }}
+            {...{ where, current: null, column, selected, editing, shared, ...scroll }}
             placed={only}
             onAnswer={list.onAnswer}
             onRows={onRows}
@@ -155,7 +155,7 @@ export function DocumentGrid(props: DocumentGridProps) {
       >
         <div className="grid-row grid-head" role="row" aria-rowindex={1}>
           <span className="cell" role="columnheader">
-            <span className="sr-only">Chosen</span>
+            <span className="sr-only">Selected</span>
           </span>
           {columns.map((name) => <span key={name} className="cell" role="columnheader">{name}</span>)}
         </div>
@@ -184,7 +184,7 @@ export function DocumentGrid(props: DocumentGridProps) {
               shift={scroll.shift}
               current={current}
               column={column}
-              chosen={chosen}
+              selected={selected}
               editing={editing}
               shared={shared}
               onAnswer={list.onAnswer}
@@ -207,7 +207,7 @@ function columnsOf({ schema }: TableOverview): readonly string[] {
   return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
 }
 
-/** The rows of the pages that are shown, by their positions. */
+/** Rows of the mounted pages by position. */
 function useLoaded() {
   const pages = useRef(new Map<number, { readonly at: number; readonly rows: readonly Row[] }>());
   const [none, setNone] = useState(true);

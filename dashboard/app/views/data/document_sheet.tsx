@@ -1,4 +1,4 @@
-/** One document as JSON: made, changed, doubled, deleted. Who changes what another has changed meanwhile is told. */
+/** One document as JSON: create, edit, duplicate, delete. Conflicting saves are rejected. */
 import { Fragment, lazy, Suspense, useEffect, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { FunctionError } from "syncline/client";
@@ -6,8 +6,8 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import { api } from "../../server/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { hrefOfDocument } from "./cell.tsx";
 import { exampleOf, propertiesOf, tableOf } from "../../server/json_schema.ts";
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface DocumentSheetProps {
   readonly table: TableOverview;
-  /** `null` for a new one. */
+  /** `null` for a new document. */
   readonly documentId: string | null;
   readonly onClose: () => void;
   readonly onOpen: (id: string) => void;
@@ -27,7 +27,7 @@ export interface DocumentSheetProps {
 export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSheetProps) {
   const found = useQuery(api.data.get, documentId === null ? "skip" : { id: documentId });
   const document = found?.document as Fields | undefined;
-  /** What the editor was filled with, which changes of others are compared with. */
+  /** The version loaded into the editor, used to detect conflicting changes. */
   const [seen, setSeen] = useState<Fields | null>(null);
   const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
@@ -53,19 +53,19 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     try {
       const own = JSON.parse(text) as Record<string, unknown>;
       if (documentId === null) {
-        await insertOne(own, "The document is stored.");
+        await insertOne(own, "Saved");
       } else {
         const before = ownFields(seen ?? {});
         await replace({ id: documentId, document: own, seen: before });
         setSeen(own);
-        note("The document is saved.", {
+        showToast("Saved", {
           action: {
             text: "Undo",
             run: () =>
               void attempt(async () => {
                 await replace({ id: documentId, document: before, seen: own });
                 load(before);
-              }, "It is as it was."),
+              }, "Undone"),
           },
         });
       }
@@ -78,14 +78,14 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     const { ids: [id] } = await insert({ table: table.name, documents: [own] });
     if (id === undefined) return;
     onOpen(id);
-    note(told, {
+    showToast(told, {
       action: {
         text: "Undo",
         run: () =>
           void attempt(async () => {
             await remove({ ids: [id] });
             onClose();
-          }, "It is gone again."),
+          }, "Undone"),
       },
     });
   }
@@ -94,11 +94,10 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     if (documentId === null) return;
     const { documents } = await remove({ ids: [documentId] });
     onClose();
-    note("The document is deleted.", {
+    showToast("Deleted", {
       action: {
         text: "Undo",
-        run: () =>
-          void attempt(() => insert({ table: table.name, documents: documents as never }), "It is back."),
+        run: () => void attempt(() => insert({ table: table.name, documents: documents as never }), "Undone"),
       },
     });
   }
@@ -109,18 +108,16 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     <Dialog
       open
       form="side"
-      title={documentId === null ? `New document of ${table.name}` : "Document"}
+      title={documentId === null ? `New document in ${table.name}` : "Document"}
       onClose={onClose}
-      foot={!table.ofService && (
+      footer={!table.ofService && (
         <>
           {documentId !== null && (
             <>
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
                 onClick={() =>
-                  void attempt(() =>
-                    insertOne(JSON.parse(text) as Record<string, unknown>, "This is the copy.")
-                  )}
+                  void attempt(() => insertOne(JSON.parse(text) as Record<string, unknown>, "Copy created"))}
               >
                 Duplicate
               </Button>
@@ -132,10 +129,10 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       )}
     >
       {found === undefined && documentId !== null && <Loading />}
-      {found === null && documentId !== null && <Empty title="There is no such document any more" />}
+      {found === null && documentId !== null && <Empty title="Document not found" />}
       {documentId !== null && document !== undefined && (
         <dl className="facts">
-          <dt>Id</dt>
+          <dt>ID</dt>
           <dd className="mono">{documentId}</dd>
           <dt>Created</dt>
           <dd>
@@ -153,8 +150,8 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       )}
       {changedByOthers && (
         <p className="banner row" role="status">
-          <span className="grow">Somebody has changed this document.</span>
-          <Button onClick={() => load(document)}>Show it as it is now</Button>
+          <span className="grow">Someone else changed this document while you were editing.</span>
+          <Button onClick={() => load(document)}>Load latest version</Button>
         </p>
       )}
       {(documentId === null || found) && (
@@ -172,7 +169,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   );
 }
 
-/** Fields at the top that name other documents. */
+/** Top-level fields that reference other documents. */
 function referencesOf({ schema }: TableOverview, document: Fields) {
   return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
     const [table, id] = [tableOf(property), document[name]];
@@ -184,7 +181,7 @@ function ownFields({ _id, _creationTime, ...own }: Fields): Fields {
   return own;
 }
 
-/** What the server says of a document that does not fit names each field. */
+/** Formats the server's error, listing each invalid field. */
 function messageOf(failure: unknown): string {
   if (failure instanceof FunctionError && failure.data !== null) {
     const { issues } = (failure.data ?? {}) as {

@@ -1,4 +1,4 @@
-/** How the documents of a table are searched, filtered and ordered. */
+/** Search, filter and order of a table's documents. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { useRoute } from "../../shell/route.ts";
 import { Button } from "../../ui/button.tsx";
@@ -46,7 +46,7 @@ export function FilterBar({ table, onChange }: {
       {of("field") !== "" && (
         <select
           className="input fit"
-          aria-label="How to compare"
+          aria-label="Operator"
           value={op}
           onChange={(event) => onChange({ op: event.target.value })}
         >
@@ -59,7 +59,7 @@ export function FilterBar({ table, onChange }: {
         <input
           className="input narrow"
           placeholder="Value"
-          aria-label="Value to compare with"
+          aria-label="Filter value"
           value={of("value")}
           onChange={(event) => onChange({ value: event.target.value })}
         />
@@ -70,13 +70,13 @@ export function FilterBar({ table, onChange }: {
         value={of("index") || BY_TIME}
         onChange={(event) => onChange({ index: event.target.value })}
       >
-        <option value={BY_TIME}>By age</option>
+        <option value={BY_TIME}>Creation time</option>
         {table.indexes.filter(({ name }) => name !== BY_TIME).map(({ name, fields }) => (
           <option key={name} value={name}>By {fields.join(", ")}</option>
         ))}
       </select>
       <Button
-        aria-label={descending ? "Descending: turn around" : "Ascending: turn around"}
+        aria-label={descending ? "Descending. Switch to ascending." : "Ascending. Switch to descending."}
         title={descending ? "Descending" : "Ascending"}
         onClick={() => onChange({ order: descending ? "asc" : "" })}
       >

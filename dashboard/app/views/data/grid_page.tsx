@@ -1,30 +1,30 @@
-/** A page of documents in the grid: a live query, of whose rows those in view are drawn. */
+/** A page of the grid: a live query whose rows in view are rendered. */
 import { memo, useEffect, useRef } from "react";
 import { useQuery } from "syncline/react";
 import { api, type Where } from "../../server/api.ts";
-import { PAGE, type PageAnswer, rowsOf } from "./document_chain.ts";
+import { PAGE, type PageAnswer, rowsOf } from "./page_window.ts";
 import { GridRow, type GridRowShared } from "./grid_row.tsx";
 import { PendingRows } from "./pending_rows.tsx";
 import type { Row } from "./row.ts";
-import type { PlacedSpan } from "./use_document_chain.ts";
-import { ROW_PX } from "./tall_scroll.ts";
+import type { PositionedSpan } from "./use_document_pages.ts";
+import { ROW_PX } from "./virtual_scroll.ts";
 
 export interface GridPageProps {
   readonly where: Where;
-  readonly placed: PlacedSpan;
-  /** Positions of the rows to draw. */
+  readonly placed: PositionedSpan;
+  /** Positions of the rows to render. */
   readonly first: number;
   readonly last: number;
-  /** How much higher rows stand than at their positions. */
+  /** Offset between a row's position in pixels and its place in the scrolled element. */
   readonly shift: number;
-  /** Position of the row that is gone to, and of its column, where that is in this page. */
+  /** Position of the current row, if it is in this page, and the current column. */
   readonly current: number | null;
   readonly column: number;
-  readonly chosen: ReadonlyMap<string, Row>;
+  readonly selected: ReadonlyMap<string, Row>;
   readonly editing: { readonly id: string; readonly name: string } | null;
   readonly shared: GridRowShared;
   readonly onAnswer: (id: number, answer: PageAnswer) => void;
-  /** Told the rows of the page, and `null` when it is no longer shown. */
+  /** Called with the rows of the page, and with `null` when it is unmounted. */
   readonly onRows: (id: number, at: number, rows: readonly Row[] | null) => void;
 }
 
@@ -38,13 +38,14 @@ interface Answer {
 }
 
 export const GridPage = memo(function GridPage(props: GridPageProps) {
-  const { where, placed: { span, at }, first, last, shift, current, column, chosen, editing, shared } = props;
+  const { where, placed: { span, at }, first, last, shift, current, column, selected, editing, shared } =
+    props;
   const { onAnswer, onRows } = props;
   const answer = useQuery(api.data.documents, {
     ...where,
     paginationOpts: { cursor: span.start, numItems: PAGE, ...(span.end !== null && { endCursor: span.end }) },
   } as never) as Answer | undefined;
-  // While a page that got another end is asked for anew, it shows what it had.
+  // Keep showing the previous rows while a page with a new end loads.
   const shown = useRef<readonly Row[] | null>(null);
   const changed = useChanged(answer?.page);
   if (answer !== undefined) shown.current = answer.page;
@@ -73,7 +74,7 @@ export const GridPage = memo(function GridPage(props: GridPageProps) {
         row={row}
         position={position}
         top={position * ROW_PX - shift}
-        chosen={chosen.has(row._id)}
+        selected={selected.has(row._id)}
         changed={changed.has(row._id)}
         column={position === current ? column : null}
         editing={editing?.id === row._id ? editing.name : null}
@@ -83,7 +84,7 @@ export const GridPage = memo(function GridPage(props: GridPageProps) {
   });
 });
 
-/** Ids of the rows that are other ones than before: what did not change stays the same object. */
+/** IDs of rows that changed since the previous result. Unchanged rows keep their object identity. */
 function useChanged(rows: readonly Row[] | undefined): ReadonlySet<string> {
   const before = useRef<{ readonly rows: readonly Row[] | undefined; readonly changed: ReadonlySet<string> }>(
     {

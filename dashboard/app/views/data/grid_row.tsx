@@ -1,4 +1,4 @@
-/** A document as a row of the grid. It is drawn anew only when something of its own changes. */
+/** A document as a row of the grid. Memoized to re-render only when its own props change. */
 import { memo, useState } from "react";
 import { Icon } from "../../ui/icon.tsx";
 import { Cell } from "./cell.tsx";
@@ -6,17 +6,17 @@ import { CellEditor } from "./cell_editor.tsx";
 import type { Schema } from "../../server/json_schema.ts";
 import type { Row } from "./row.ts";
 
-/** What all rows of a grid share; the same object as long as nothing of it changes. */
+/** Props shared by all rows, with a stable identity. */
 export interface GridRowShared {
   readonly columns: readonly string[];
   readonly properties: Readonly<Record<string, Schema>>;
   readonly onOpen: (position: number, id: string) => void;
   readonly onToggle: (row: Row) => void;
-  /** Begins to edit a field; `null` where nothing may be changed. */
+  /** Starts editing a field; `null` if the table is read-only. */
   readonly onEdit:
     | ((at: { readonly position: number; readonly column: number; readonly id: string }) => void)
     | null;
-  /** The field is left: with a value to store, or with none. */
+  /** Ends editing without saving. */
   readonly onLeave: (left: "key" | "blur") => void;
   readonly onStore: (row: Row, change: { readonly name: string; readonly value: unknown }) => void;
 }
@@ -25,19 +25,19 @@ interface GridRowProps {
   readonly row: Row;
   readonly position: number;
   readonly top: number;
-  readonly chosen: boolean;
+  readonly selected: boolean;
   readonly changed: boolean;
-  /** The column that is gone to, where the row is; 0 is the row as a whole. */
+  /** Current column if this is the current row; 0 selects the whole row. */
   readonly column: number | null;
-  /** The field that is edited. */
+  /** Name of the field being edited. */
   readonly editing: string | null;
   readonly shared: GridRowShared;
 }
 
 export const GridRow = memo(function GridRow(
-  { row, position, top, chosen, changed, column, editing, shared }: GridRowProps,
+  { row, position, top, selected, changed, column, editing, shared }: GridRowProps,
 ) {
-  // Only the row that is pointed at has the pens: a button in each cell would be most of what is drawn while scrolling.
+  // Render edit buttons only in the hovered row: one per cell would dominate rendering while scrolling.
   const [pointed, setPointed] = useState(false);
   const { columns, properties, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
   return (
@@ -46,7 +46,7 @@ export const GridRow = memo(function GridRow(
       className="grid-row"
       role="row"
       aria-rowindex={position + 2}
-      aria-selected={chosen}
+      aria-selected={selected}
       data-current={column !== null}
       data-changed={changed}
       style={{ transform: `translateY(${top}px)` }}
@@ -58,8 +58,8 @@ export const GridRow = memo(function GridRow(
         <input
           type="checkbox"
           tabIndex={-1}
-          aria-label="Choose this document"
-          checked={chosen}
+          aria-label="Select this document"
+          checked={selected}
           onChange={() => onToggle(row)}
         />
       </span>
@@ -77,9 +77,9 @@ export const GridRow = memo(function GridRow(
                 name={name}
                 schema={properties[name]}
                 value={row[name]}
-                onLeave={() => onLeave("key")}
+                onCancel={() => onLeave("key")}
                 onBlur={() => onLeave("blur")}
-                onStore={(value) => {
+                onSave={(value) => {
                   onLeave("key");
                   onStore(row, { name, value });
                 }}

@@ -1,14 +1,14 @@
-/** Takes documents from a file into a table: first a dry run with a report by row, then the import. */
+/** Imports documents from a file: first a dry run with a report by row, then the import. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import { sendImport } from "../../server/import_status.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
-import { longWork } from "../../ui/long_work.ts";
-import { note } from "../../ui/notes.tsx";
+import { runPageTask } from "../../ui/page_tasks.ts";
+import { showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count } from "../../ui/texts.tsx";
+import { count } from "../../ui/format.tsx";
 
 interface Report {
   readonly rows: number;
@@ -17,12 +17,12 @@ interface Report {
 }
 
 export function ImportDialog({ table, onClose }: { readonly table: string; readonly onClose: () => void }) {
-  /** How far the check is; `null` while none runs. */
+  /** Progress of the check; `null` if none is running. */
   const [checking, setChecking] = useState<string | null>(null);
   const leaving = useRef(new AbortController());
-  // Nobody waits for a check any more when the dialog is left; an import goes on.
+  // Closing the dialog aborts a check, but not an import.
   useEffect(() => () => leaving.current.abort(), []);
-  /** Of the file and mode that are chosen now; `null` before they were checked. */
+  /** Result of checking the selected file and mode; `null` before the check. */
   const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState<string | null>(null);
   const ready = report !== null && report.faults.length === 0;
@@ -42,15 +42,20 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
       return await (await adminSession.fetch(path, { method: "POST", body: file, signal })).json() as unknown;
     };
     if (ready) {
-      // It goes on while the person is elsewhere.
+      // The import continues in the background.
       onClose();
-      await longWork({ view: "data", text: `${file.name} is imported into ${table}…` }, async ({ tell }) => {
-        const { imported } = await sendImport(() => send(null), tell) as { readonly imported: number };
-        note(`${count(imported)} ${imported === 1 ? "document is" : "documents are"} imported.`);
-      });
+      await runPageTask(
+        { view: "data", text: `Importing ${file.name} into ${table}…` },
+        async ({ report: reportProgress }) => {
+          const { imported } = await sendImport(() => send(null), reportProgress) as {
+            readonly imported: number;
+          };
+          showToast(`${count(imported)} ${imported === 1 ? "document" : "documents"} imported.`);
+        },
+      );
       return;
     }
-    setChecking("The file is sent");
+    setChecking("Uploading the file");
     setError(null);
     try {
       setReport(await sendImport(() => send(leaving.current.signal), setChecking) as Report);
@@ -65,13 +70,13 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
     <Dialog
       open
       title={`Import into ${table}`}
-      text="JSON lines, or CSV with a header row. Nothing is stored when one document does not fit."
+      text="JSON lines, or CSV with a header row. If any document is invalid, nothing is imported."
       onClose={onClose}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" form="import" tone="accent" disabled={checking !== null}>
-            {checking !== null ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check the file"}
+            {checking !== null ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check file"}
           </Button>
         </>
       }
@@ -83,17 +88,17 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
         onChange={() => setReport(null)}
       >
         <TextField label="File" name="file" type="file" accept=".jsonl,.csv" required />
-        <SelectField label="Documents whose id is there already" name="mode" defaultValue="insert">
-          <option value="insert">are an error</option>
-          <option value="upsert">are replaced</option>
-          <option value="replace">go, as all others of the table do</option>
+        <SelectField label="If the ID exists" name="mode" defaultValue="insert">
+          <option value="insert">fail</option>
+          <option value="upsert">replace the document</option>
+          <option value="replace">delete all documents in the table first</option>
         </SelectField>
       </form>
       {checking !== null && <p className="quiet" role="status">{checking}…</p>}
       {ready && (
         <p role="status">
-          {report.rows === 1 ? "The one row fits" : `All ${rowsText(report.rows)} fit`}. Nothing is stored
-          yet.
+          {report.rows === 1 ? "The row is valid" : `All ${rowsText(report.rows)} are valid`}. Nothing has
+          been imported yet.
         </p>
       )}
       {report !== null && report.faults.length > 0 && <Faults report={report} />}
@@ -109,10 +114,11 @@ function Faults({ report: { faults, more } }: { readonly report: Report }) {
     <div role="alert" className="stack">
       <p className="field-error">
         {more ? "At least " : ""}
-        {faults.length === 1 ? "one row does" : `${count(faults.length)} rows do`} not fit. Nothing is stored.
+        {faults.length === 1 ? "1 invalid row" : `${count(faults.length)} invalid rows`}. Nothing was
+        imported.
       </p>
       <div className="table-scroll faults" tabIndex={0}>
-        <Table head={[{ number: "Line" }, "What is wrong"]}>
+        <Table head={[{ number: "Line" }, "Error"]}>
           {faults.map(({ line, message }, position) => (
             <tr key={position}>
               <td className="number">{line ?? "–"}</td>

@@ -1,18 +1,18 @@
-/** Rows that are still to come: their numbers, as they are scrolled past, and bars where their fields will stand. */
+/** Placeholders of rows that are not loaded yet, with row numbers. */
 import { memo } from "react";
-import { count } from "../../ui/texts.tsx";
-import { ROW_PX } from "./tall_scroll.ts";
+import { count } from "../../ui/format.tsx";
+import { ROW_PX } from "./virtual_scroll.ts";
 
 interface PendingRowsProps {
-  /** Positions: from the first up to but not including the last. */
+  /** Positions: `first` inclusive, `last` exclusive. */
   readonly first: number;
   readonly last: number;
-  /** How much higher rows stand than at their positions. */
+  /** Offset between a row's position in pixels and its place in the scrolled element. */
   readonly shift: number;
 }
 
 export const PendingRows = memo(function PendingRows({ first, last, shift }: PendingRowsProps) {
-  // By their place in the page: while it is dragged the elements stay, and only say something else.
+  // Keyed by index, so that scrolling reuses the elements.
   return Array.from({ length: Math.max(0, last - first) }, (_, at) => (
     <div
       key={at}

@@ -1,4 +1,4 @@
-/** What the documents of a table look like, and which indexes it has. */
+/** Fields and indexes of a table. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
@@ -47,7 +47,7 @@ export function SchemaDialog(
         </table>
       </Card>
       <Card flush title="Indexes">
-        {indexes.length === 0 && <Empty title="None but the one by creation time" />}
+        {indexes.length === 0 && <Empty title="Only the index by creation time" />}
         <table className="table">
           <tbody>
             {indexes.map(({ name, kind, of }) => (

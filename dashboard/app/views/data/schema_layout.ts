@@ -1,11 +1,11 @@
-/** Where the boxes of tables stand: in columns, a table at the right of those that name it. */
+/** Layout of the schema map: columns of tables, with referenced tables to the right of referencing ones. */
 export const WIDTH_PX = 232;
 export const HEAD_PX = 34;
 export const FIELD_PX = 22;
 export const PAD_PX = 9;
 const GAP_X_PX = 72;
 const GAP_Y_PX = 24;
-/** Tables without relations stand in columns of about this height. */
+/** Target height of the columns of unrelated tables. */
 const COLUMN_PX = 900;
 
 export interface Box {
@@ -46,7 +46,7 @@ export function boxesOf(
   return boxes;
 }
 
-/** The longest way to each table along references; circles are cut where they are met again. */
+/** Length of the longest reference path to each table. Cycles are cut. */
 function ranksOf(names: readonly string[], references: readonly Reference[]): Map<string, number> {
   const rank = new Map<string, number>();
   const visit = (name: string, way: ReadonlySet<string>): number => {

@@ -1,11 +1,11 @@
-/** All tables with their fields and indexes, and lines from each reference to the table that it names. */
+/** Diagram of all tables with fields, indexes and references. */
 import { useMemo } from "react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { href } from "../../shell/route.ts";
 import { propertiesOf, requiredOf, tableOf, typeText } from "../../server/json_schema.ts";
 import { type Box, boxesOf, FIELD_PX, HEAD_PX, PAD_PX, WIDTH_PX } from "./schema_layout.ts";
 
-/** More fields of a table are told by their number. */
+/** Maximum number of fields listed per table. */
 const FIELDS_MAX = 24;
 
 export function SchemaMap({ tables }: { readonly tables: readonly TableOverview[] }) {
@@ -90,7 +90,7 @@ function laidOut(tables: readonly TableOverview[]) {
     if (a === undefined || b === undefined) return [];
     const y = a.y + HEAD_PX + (row + 0.5) * FIELD_PX;
     const end = b.y + HEAD_PX / 2;
-    // From the side that faces the other table; a table that names itself has a loop at its right.
+    // Lines leave on the side facing the other table; a self-reference loops on the right.
     const right = b.x > a.x || from === to;
     const x = right ? a.x + WIDTH_PX : a.x;
     const endX = from === to ? b.x + WIDTH_PX : right ? b.x : b.x + WIDTH_PX;

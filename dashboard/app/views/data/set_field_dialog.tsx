@@ -1,6 +1,6 @@
 /**
- * Gives one field of several documents a new value, all or none; taking it back gives each its own again. What another has
- * changed meanwhile is not overwritten unseen: the person is told.
+ * Sets one field of several documents atomically. Undo restores each previous value. Conflicting changes by others are
+ * reported before they are overwritten.
  */
 import { type FormEvent, useState } from "react";
 import { useMutation } from "syncline/react";
@@ -9,25 +9,25 @@ import { api } from "../../server/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField } from "../../ui/field.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { SchemaForm } from "../../ui/schema_form.tsx";
-import { count } from "../../ui/texts.tsx";
+import { count } from "../../ui/format.tsx";
 import { propertiesOf, requiredOf } from "../../server/json_schema.ts";
 import type { Row } from "./row.ts";
 
 export function SetFieldDialog({ table, rows, onClose }: {
   readonly table: TableOverview;
-  /** The documents as the table shows them. */
+  /** The selected rows with their current values. */
   readonly rows: readonly Row[];
   readonly onClose: () => void;
 }) {
   const patchMany = useMutation(api.data.patchMany);
   const properties = propertiesOf(table.schema);
   const [name, setName] = useState(Object.keys(properties)[0] ?? "");
-  /** By name; a field that is not there goes. */
+  /** The new value by field name; an absent field is removed. */
   const [value, setValue] = useState<Readonly<Record<string, unknown>>>({});
   const [opened] = useState(rows);
-  /** Whether the person knows that another has changed something: then they set the field of what is shown now. */
+  /** Whether a conflict was reported. Saving again then overwrites the current values. */
   const [told, setTold] = useState(false);
   const [error, setError] = useState<string | null>(null);
 
@@ -37,20 +37,20 @@ export function SetFieldDialog({ table, rows, onClose }: {
       changes: (told ? rows : opened).map((row) => ({ id: row._id, ...change, ...seenAs(row[name]) })),
     });
     onClose();
-    note(`${name} of ${count(rows.length)} documents is saved.`, {
+    showToast(`Set ${name} on ${count(rows.length)} documents`, {
       action: {
         text: "Undo",
-        run: () => void attempt(() => patchMany({ changes: before.map(restored) }), "They are as they were."),
+        run: () => void attempt(() => patchMany({ changes: before.map(restored) }), "Undone"),
       },
     });
   }
 
-  /** A field that is not there cannot be named as seen. */
+  /** An absent field cannot be part of `seen`. */
   function seenAs(shown: unknown) {
     return shown === undefined ? {} : { seen: { [name]: shown } };
   }
 
-  /** Nothing but the field: what others have changed meanwhile stays. */
+  /** Restores only this field, keeping other changes. */
   function restored(document: Readonly<Record<string, unknown>>) {
     const earlier = document[name];
     return {
@@ -74,10 +74,10 @@ export function SetFieldDialog({ table, rows, onClose }: {
   return (
     <Dialog
       open
-      title={`Set a field of ${count(rows.length)} documents`}
-      text="All of them are changed, or none."
+      title={`Set field on ${count(rows.length)} documents`}
+      text="Either all documents are changed or none."
       onClose={onClose}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" form="set-field" tone="accent">Set field</Button>

@@ -1,4 +1,4 @@
-/** One table: how its documents are ordered and filtered, the grid, and what can be done with those chosen. */
+/** One table: filter, grid, and actions on the table and on selected documents. */
 import { useMemo, useState } from "react";
 import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
@@ -9,14 +9,14 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { longWork } from "../../ui/long_work.ts";
+import { runPageTask } from "../../ui/page_tasks.ts";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { saveFile } from "../../ui/save_file.ts";
-import { count, countOf } from "../../ui/texts.tsx";
+import { count, countOf } from "../../ui/format.tsx";
 import { DocumentSheet } from "./document_sheet.tsx";
 import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
-import { type ExportFormat, exportShown } from "./export_shown.ts";
+import { exportDocuments, type ExportFormat } from "./export_documents.ts";
 import { FilterBar } from "./filter_bar.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import type { Row } from "./row.ts";
@@ -24,7 +24,7 @@ import { SchemaDialog } from "./schema_dialog.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
 import { isWhole, whereOf } from "./where.ts";
 
-/** A new document has this in the place of an id. */
+/** Stands for the ID of a new document in the address. */
 const NEW = "new";
 
 export function TablePage({ table }: { readonly table: TableOverview }) {
@@ -36,7 +36,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   const here = Object.fromEntries(search);
   const show = (id: string | null) => go(["data", table.name, ...(id === null ? [] : [id])], here);
 
-  /** What the grid showed goes along: when another has changed it since, the person is told. */
+  /** Sends the value shown, so that the server rejects a conflicting change. */
   async function editField({ _id: id, ...row }: Row, { name, value }: FieldChange): Promise<void> {
     const before = row[name];
     const change = (now: unknown, seen: unknown) =>
@@ -46,8 +46,8 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         ...(seen !== undefined && { seen: { [name]: seen } }),
       });
     await change(value, before);
-    note(`${name} is saved.`, {
-      action: { text: "Undo", run: () => void attempt(() => change(before, value), "It is as it was.") },
+    showToast(`${name} saved`, {
+      action: { text: "Undo", run: () => void attempt(() => change(before, value), "Undone") },
     });
   }
 
@@ -71,21 +71,21 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
       </div>
       {where.conditions !== undefined && where.conditions.length > 0 && (
         <p className="quiet">
-          <Badge tone="warn">scans</Badge> No index serves this filter: every document is looked at.
+          <Badge tone="warn">scans</Badge> No index supports this filter, so it scans every document.
         </p>
       )}
       <DocumentGrid
         key={JSON.stringify(where)}
         table={table}
         where={where}
-        chosen={chosen}
-        onChoose={setChosen}
+        selected={chosen}
+        onSelect={setChosen}
         onShown={(rows) => setChosen((before) => refreshed(before, rows))}
         onOpen={show}
         onEdit={table.ofService ? null : (row, change) => void attempt(() => editField(row, change))}
       />
       {chosen.size > 0 && !table.ofService && (
-        <ChosenActions
+        <SelectionActions
           table={table}
           chosen={chosen}
           onDone={() => setChosen(new Map())}
@@ -106,13 +106,13 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   );
 }
 
-/** Those chosen as they are shown now; the same where none of them is another. */
+/** Updates selected rows to their current values. Returns the same map if none changed. */
 function refreshed(chosen: ReadonlyMap<string, Row>, rows: readonly Row[]): ReadonlyMap<string, Row> {
   const other = rows.filter((row) => chosen.has(row._id) && chosen.get(row._id) !== row);
   return other.length === 0 ? chosen : new Map([...chosen, ...other.map((row) => [row._id, row] as const)]);
 }
 
-function ChosenActions({ table, chosen, onDone }: {
+function SelectionActions({ table, chosen, onDone }: {
   readonly table: TableOverview;
   readonly chosen: ReadonlyMap<string, Row>;
   readonly onDone: () => void;
@@ -125,28 +125,28 @@ function ChosenActions({ table, chosen, onDone }: {
   async function removeChosen(): Promise<void> {
     const { documents } = await remove({ ids: [...chosen.keys()] });
     onDone();
-    note(`${many} deleted.`, {
+    showToast(`${many} deleted.`, {
       action: {
         text: "Undo",
         run: () =>
           void attempt(
             () => insert({ table: table.name, documents: documents as never }),
-            "They are back.",
+            "Undone",
           ),
       },
     });
   }
   return (
     <div className="row chosen">
-      <span className="grow">{many} chosen</span>
-      <Button tone="plain" onClick={onDone}>Choose none</Button>
-      <Button onClick={() => setSetting(true)}>Set a field of {count(chosen.size)}</Button>
+      <span className="grow">{many} selected</span>
+      <Button tone="plain" onClick={onDone}>Clear selection</Button>
+      <Button onClick={() => setSetting(true)}>Set field on {count(chosen.size)}</Button>
       <Button
         tone="bad"
         onClick={() =>
           ask({
             title: `Delete ${many}?`,
-            text: "You can take it back for a moment.",
+            text: "You can undo this for a few seconds.",
             button: "Delete",
             run: removeChosen,
           })}
@@ -179,23 +179,23 @@ function TableMenu({ table, where, onOpen }: {
         items={[
           { text: "Schema and indexes", run: () => onOpen("schema") },
           {
-            text: `Export ${isWhole(where) ? "" : "what is shown "}as JSON lines`,
+            text: `Export ${isWhole(where) ? "" : "filtered rows "}as JSON lines`,
             run: () => exported("jsonl"),
           },
-          { text: `Export ${isWhole(where) ? "" : "what is shown "}as CSV`, run: () => exported("csv") },
+          { text: `Export ${isWhole(where) ? "" : "filtered rows "}as CSV`, run: () => exported("csv") },
           ...(table.ofService ? [] : [
             { text: "Import…", run: () => onOpen("import") },
             {
-              text: "Delete all that is shown…",
+              text: "Delete all shown…",
               tone: "bad" as const,
               run: () =>
                 ask({
                   title: isWhole(where)
                     ? `Delete all documents of ${table.name}?`
-                    : "Delete everything that the filter shows?",
-                  text: "It goes step by step on the server and cannot be taken back.",
+                    : "Delete all documents that match the filter?",
+                  text: "The server deletes them in the background. This cannot be undone.",
                   button: "Delete all",
-                  done: "The deletion has begun.",
+                  done: "Deletion started.",
                   run: () => deleteWhere(where),
                 }),
             },
@@ -207,7 +207,7 @@ function TableMenu({ table, where, onOpen }: {
   );
 }
 
-/** Runs over HTTP, so that it goes on when this page is left. */
+/** Runs over HTTP, so that the deletion continues when this page is closed. */
 async function deleteWhere({ order: _, ...where }: Where): Promise<void> {
   const response = await adminSession.fetch("/api/action", {
     method: "POST",
@@ -221,7 +221,7 @@ async function exportTable(
   { name }: TableOverview,
   { where, format }: { readonly where: Where; readonly format: ExportFormat },
 ): Promise<void> {
-  await longWork({ view: "data", text: `${name} is exported…`, cancelable: true }, async (steps) => {
-    saveFile(`${name}.${format}`, await exportShown(where, { ...steps, format }));
+  await runPageTask({ view: "data", text: `Exporting ${name}…`, cancelable: true }, async (steps) => {
+    saveFile(`${name}.${format}`, await exportDocuments(where, { ...steps, format }));
   });
 }

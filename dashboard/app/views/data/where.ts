@@ -1,8 +1,8 @@
-/** From what stands in the address to which documents are meant, and to what an index can serve. */
+/** Translates the filter in the address into a document selection, using an index where possible. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import type { Condition, Where } from "../../server/api.ts";
 
-/** The order by age, which every table has. */
+/** The built-in index by creation time. */
 export const BY_TIME = "by_creation_time";
 
 export type Operator = Condition["op"];
@@ -10,16 +10,16 @@ export type Operator = Condition["op"];
 export const OPERATORS: Readonly<Record<Operator, string>> = {
   eq: "is",
   neq: "is not",
-  gt: "is above",
+  gt: "is greater than",
   gte: "is at least",
-  lt: "is below",
+  lt: "is less than",
   lte: "is at most",
   contains: "contains",
   missing: "is missing",
-  present: "is there",
+  present: "exists",
 };
 
-/** `field`, `op`, `value` and `index`, `order`, `search` of the address. A value is JSON, or else text. */
+/** Reads `field`, `op`, `value`, `index`, `order` and `search`. A value is parsed as JSON, or else taken as a string. */
 export function whereOf(table: TableOverview, params: URLSearchParams): Where {
   const text = params.get("search") ?? "";
   const [searchIndex] = table.searchIndexes;
@@ -30,17 +30,17 @@ export function whereOf(table: TableOverview, params: URLSearchParams): Where {
   const order = params.get("order") === "asc" ? "asc" : "desc";
   const serving = servingIndex(table, { condition: conditions, preferred: index });
   const range = rangeOf(conditions);
-  // An index that begins with the field finds without looking at every document.
+  // An index that starts with the field avoids a scan.
   if (serving !== null && range !== null) return { table: table.name, index: serving, range, order };
   return { ...base, order, ...(index !== BY_TIME && { index }) };
 }
 
-/** Whether nothing of the table is left out. */
+/** Whether the whole table is selected. */
 export function isWhole({ range, search, conditions }: Where): boolean {
   return range === undefined && search === undefined && (conditions ?? []).length === 0;
 }
 
-/** An index that serves a condition alone, the preferred one where it does; `null` when there is none. */
+/** Returns an index that fully serves a condition, preferably the given one, or `null`. */
 export function servingIndex(
   table: TableOverview,
   { condition, preferred = BY_TIME }: { readonly condition: Condition | null; readonly preferred?: string },
@@ -51,7 +51,7 @@ export function servingIndex(
   return (serving.find(({ name }) => name === preferred) ?? serving[0])?.name ?? null;
 }
 
-/** The part of an index that a condition on its first field means; `null` where it is no such part. */
+/** Returns the index range that a condition on the first field selects, or `null`. */
 function rangeOf(condition: Condition | null): NonNullable<Where["range"]> | null {
   switch (condition?.op) {
     case "eq":
@@ -79,7 +79,7 @@ function conditionOf(params: URLSearchParams): Condition | null {
   return { field, op, value: valueOf(text) };
 }
 
-/** `42` and `true` are what they look like, anything else is text; `"42"` is text too. */
+/** Parses JSON such as `42`, `true` or `"42"`; anything else is a string. */
 function valueOf(text: string): unknown {
   try {
     return JSON.parse(text);

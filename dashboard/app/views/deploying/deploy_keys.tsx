@@ -1,4 +1,4 @@
-/** Keys that may deploy and nothing else: made, shown once, revoked. */
+/** Deploy keys: created, shown once, revoked. A deploy key grants access to deploys only. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -8,9 +8,9 @@ import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/table.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { Time } from "../../ui/format.tsx";
 
 export function DeployKeys() {
   const keys = useQuery(api.deployKeys.list);
@@ -23,17 +23,17 @@ export function DeployKeys() {
     <>
       <TableCard
         title="Deploy keys"
-        tools={
+        titleActions={
           <Button onClick={() => setMaking(true)}>
             <Icon name="plus" /> New deploy key
           </Button>
         }
-        none={{
-          title: "There is no deploy key",
+        empty={{
+          title: "No deploy keys",
           text: (
             <>
-              With one, <code>syncline deploy</code>{" "}
-              brings code here from a laptop or from CI, and can do nothing else.
+              A deploy key lets <code>syncline deploy</code>{" "}
+              deploy from a laptop or from CI, and grants nothing else.
             </>
           ),
         }}
@@ -57,9 +57,9 @@ export function DeployKeys() {
                   onClick={() =>
                     ask({
                       title: `Revoke the deploy key "${name}"?`,
-                      text: "Deploys with it are refused from now on. What it deployed stays.",
+                      text: "Deploys with this key will be rejected. Versions it has deployed stay live.",
                       button: "Revoke key",
-                      done: "The key is revoked.",
+                      done: "Key revoked.",
                       run: () => revoke({ keyId }),
                     })}
                 >
@@ -88,13 +88,13 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
     return (
       <Dialog
         open
-        title="The new deploy key"
-        text="Copy it now: it is kept nowhere and cannot be shown again."
+        title="New deploy key"
+        text="Copy the key now. It is not stored and cannot be shown again."
         onClose={onClose}
-        foot={
+        footer={
           <>
             <Button
-              onClick={() => void attempt(() => navigator.clipboard.writeText(key), "The key is copied.")}
+              onClick={() => void attempt(() => navigator.clipboard.writeText(key), "Key copied.")}
             >
               Copy
             </Button>
@@ -109,7 +109,7 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
           onFocus={(event) => event.currentTarget.select()}
         />
         <p className="quiet">
-          Give it to the command as <code>SYNCLINE_DEPLOY_KEY</code>.
+          Pass it to the command as <code>SYNCLINE_DEPLOY_KEY</code>.
         </p>
       </Dialog>
     );
@@ -118,9 +118,9 @@ function NewKey({ onClose }: { readonly onClose: () => void }) {
     <Dialog
       open
       title="New deploy key"
-      text="It may deploy and roll back, and nothing else."
+      text="It can deploy and roll back, and nothing else."
       onClose={onClose}
-      foot={<Button type="submit" form="new-key" tone="accent">Make the key</Button>}
+      footer={<Button type="submit" form="new-key" tone="accent">Create key</Button>}
     >
       <form id="new-key" className="stack" onSubmit={(event) => void submit(event)}>
         <TextField label="Name" name="name" required autoFocus hint="Where it will be used, such as CI." />

@@ -1,4 +1,4 @@
-/** What deploys need beside the code: keys that may deploy, variables of actions, and migrations of documents. */
+/** Deploy keys, environment variables and data migrations. */
 import { View } from "../../ui/view.tsx";
 import { DeployKeys } from "./deploy_keys.tsx";
 import { Migrations } from "./migrations.tsx";
@@ -7,8 +7,8 @@ import { Variables } from "./variables.tsx";
 export function Deploying() {
   return (
     <View
-      title="Deploying"
-      text="Who may deploy, what actions find in ctx.env, and documents on their way to a new schema."
+      title="Deployment"
+      text="Data migrations, environment variables and deploy keys."
     >
       <Migrations />
       <Variables />

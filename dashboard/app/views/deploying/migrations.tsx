@@ -1,20 +1,20 @@
-/** Migrations: an internal mutation for each document of a table, tried out first, run by the server with its progress. */
+/** Data migrations: an internal mutation that the server runs for each document of a table, after an optional dry run. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import type { MigrationInfo } from "../../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import { api } from "../../server/api.ts";
-import { askOnce } from "../../server/ask_once.ts";
+import { queryOnce } from "../../server/query_once.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField, SelectField } from "../../ui/field.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/table.tsx";
-import { count, Time } from "../../ui/texts.tsx";
+import { count, Time } from "../../ui/format.tsx";
 import { Empty } from "../../ui/view.tsx";
 
-/** What a migration runs, and for which table. */
-interface Place {
+/** The mutation of a migration and the table it runs on. */
+interface MigrationTarget {
   readonly path: string;
   readonly table: string;
 }
@@ -24,19 +24,20 @@ export function Migrations() {
   const start = useAction(api.migrations.run);
   const halt = useMutation(api.migrations.halt);
   const [choosing, setChoosing] = useState(false);
-  const run = (place: Place & { readonly anew?: boolean }) =>
-    attempt(() => start(place), "It runs on the server: you can leave this page.");
+  const run = (place: MigrationTarget & { readonly anew?: boolean }) =>
+    attempt(() => start(place), "Migration started. It keeps running if you leave this page.");
 
   return (
     <>
       <TableCard
         title="Migrations"
-        tools={<Button onClick={() => setChoosing(true)}>Run a migration…</Button>}
-        none={{
-          title: "No migration has run",
-          text: "An internal mutation that takes the id of a document is run for each document of a table.",
+        titleActions={<Button onClick={() => setChoosing(true)}>Run a migration…</Button>}
+        empty={{
+          title: "No migrations yet",
+          text:
+            "A migration runs an internal mutation for each document of a table. The mutation takes the document's ID.",
         }}
-        head={["Mutation", "Progress", "Table", "Begun"]}
+        head={["Mutation", "Progress", "Table", "Started"]}
         actions
         rows={migrations}
         row={(migration) => {
@@ -54,7 +55,7 @@ export function Migrations() {
               <td className="number">
                 {onServer && <Button onClick={() => void attempt(() => halt({ migrationId }))}>Stop</Button>}
                 {state === "running" && !onServer && (
-                  <Button onClick={() => void run({ path, table })}>Go on</Button>
+                  <Button onClick={() => void run({ path, table })}>Resume</Button>
                 )}
               </td>
             </tr>
@@ -62,7 +63,7 @@ export function Migrations() {
         }}
       />
       {choosing && (
-        <Choose
+        <RunMigration
           onClose={() => setChoosing(false)}
           onRun={(place) => {
             setChoosing(false);
@@ -82,7 +83,7 @@ function Progress(
   const [all, setAll] = useState<number | null>(null);
   useEffect(() => {
     if (state === "done") return;
-    askOnce(api.data.count, { table } as never).then(({ count }) => setAll(count), () => {});
+    queryOnce(api.data.count, { table } as never).then(({ count }) => setAll(count), () => {});
   }, [table, state]);
   if (state === "done") {
     return (
@@ -100,9 +101,9 @@ function Progress(
     <div className="stack tight">
       <span className="row">
         {onServer
-          ? <Badge tone="accent">runs</Badge>
+          ? <Badge tone="accent">running</Badge>
           : error === null
-          ? <Badge>waits</Badge>
+          ? <Badge>stopped</Badge>
           : <Badge tone="bad">failed</Badge>}
         <progress
           aria-label={`Documents of ${table}`}
@@ -116,9 +117,9 @@ function Progress(
   );
 }
 
-function Choose(
+function RunMigration(
   { onRun, onClose }: {
-    readonly onRun: (place: Place & { readonly anew: boolean }) => void;
+    readonly onRun: (place: MigrationTarget & { readonly anew: boolean }) => void;
     readonly onClose: () => void;
   },
 ) {
@@ -130,7 +131,7 @@ function Choose(
   const mutations = functions.filter(({ kind, visibility, path }) =>
     kind === "mutation" && visibility === "internal" && !path.startsWith("_")
   );
-  const place = (): Place => {
+  const place = (): MigrationTarget => {
     const given = new FormData(form.current ?? undefined);
     return { path: String(given.get("path")), table: String(given.get("table")) };
   };
@@ -142,9 +143,9 @@ function Choose(
     <Dialog
       open
       title="Run a migration"
-      text="The server runs it, step by step: you can leave this page. One that was stopped goes on where it was."
+      text="The server runs it in batches, even if you leave this page. A stopped migration resumes where it stopped."
       onClose={onClose}
-      foot={
+      footer={
         <>
           <Button
             disabled={mutations.length === 0}
@@ -153,20 +154,20 @@ function Choose(
                 setTried(null);
                 const { documents, changed } = await tryOut(place());
                 setTried(
-                  `Tried on ${count(documents)} documents, of which it changes ${
+                  `Dry run on ${count(documents)} documents: ${
                     count(changed)
-                  }. Nothing is stored.`,
+                  } would change. Nothing was stored.`,
                 );
               })}
           >
-            Try it out
+            Dry run
           </Button>
           <Button type="submit" form="migration" tone="accent" disabled={mutations.length === 0}>Run</Button>
         </>
       }
     >
       {mutations.length === 0
-        ? <Empty title="The app has no internal mutation that takes an id" />
+        ? <Empty title="The app has no internal mutation that takes an ID" />
         : (
           <form id="migration" ref={form} className="stack" onSubmit={submit}>
             <SelectField label="Internal mutation" name="path">
@@ -177,7 +178,7 @@ function Choose(
                 <option key={name}>{name}</option>
               ))}
             </SelectField>
-            <CheckField label="From the first document, also where it was stopped" name="anew" />
+            <CheckField label="Start from the first document" name="anew" />
             {tried !== null && <p role="status">{tried}</p>}
           </form>
         )}

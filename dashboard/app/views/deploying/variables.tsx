@@ -1,4 +1,4 @@
-/** Variables that actions find in `ctx.env`: set, changed and forgotten; values are shown when they are asked for. */
+/** Environment variables of actions (`ctx.env`). Values are hidden until requested. */
 import { type FormEvent, useEffect, useState } from "react";
 import { useAction } from "syncline/react";
 import type { VariableInfo } from "../../../../mod/ops/deploy/variables.ts";
@@ -10,7 +10,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/table.tsx";
 
 export function Variables() {
@@ -19,7 +19,7 @@ export function Variables() {
   const { ask, dialog } = useConfirm();
   const [variables, setVariables] = useState<readonly VariableInfo[]>();
   const [shown, setShown] = useState<string | null>(null);
-  /** The variable that is set: with its name, or a new one. */
+  /** The variable being edited; an empty name for a new one. */
   const [editing, setEditing] = useState<{ readonly name: string } | null>(null);
   const read = () => void attempt(async () => setVariables(await list({})));
   useEffect(read, []);
@@ -27,7 +27,7 @@ export function Variables() {
   async function store(name: string, value: string | null): Promise<void> {
     const { overridden } = await set({ changes: { [name]: value } });
     if (overridden.length > 0) {
-      note(`${name} is stored; what --env-file says of it counts more.`);
+      showToast(`${name} saved, but --env-file takes precedence.`);
     }
     read();
   }
@@ -35,15 +35,15 @@ export function Variables() {
   return (
     <>
       <TableCard
-        title="Variables of ctx.env"
-        tools={
+        title="Environment variables (ctx.env)"
+        titleActions={
           <Button onClick={() => setEditing({ name: "" })}>
             <Icon name="plus" /> New variable
           </Button>
         }
-        none={{
-          title: "There is no variable",
-          text: "Keys of other services that actions call belong here: they are stored encrypted.",
+        empty={{
+          title: "No environment variables",
+          text: "Store API keys of services that actions call here. Values are encrypted.",
         }}
         head={["Name", "Value"]}
         actions
@@ -51,11 +51,11 @@ export function Variables() {
         row={({ name, value, overridden }) => (
           <tr key={name}>
             <td className="mono">
-              {name} {overridden && <Badge tone="warn">--env-file counts more</Badge>}
+              {name} {overridden && <Badge tone="warn">overridden by --env-file</Badge>}
             </td>
             <td className="mono wrap">
               {value === null
-                ? <Badge tone="bad">has to be entered again</Badge>
+                ? <Badge tone="bad">must be entered again</Badge>
                 : shown === name
                 ? value
                 : "••••••••"}
@@ -65,19 +65,19 @@ export function Variables() {
                 label={`More about ${name}`}
                 items={[
                   {
-                    text: shown === name ? "Hide the value" : "Show the value",
+                    text: shown === name ? "Hide value" : "Show value",
                     run: () => setShown(shown === name ? null : name),
                   },
                   { text: "Change…", run: () => setEditing({ name }) },
                   {
-                    text: "Forget…",
+                    text: "Delete…",
                     tone: "bad",
                     run: () =>
                       ask({
-                        title: `Forget ${name}?`,
-                        text: "Actions that begin from now on do not find it.",
-                        button: "Forget variable",
-                        done: `${name} is forgotten.`,
+                        title: `Delete ${name}?`,
+                        text: "Actions started from now on no longer see it.",
+                        button: "Delete variable",
+                        done: `${name} deleted.`,
                         run: () => store(name, null),
                       }),
                   },
@@ -100,7 +100,7 @@ export function Variables() {
 }
 
 function SetVariable({ name: known, onStore, onClose }: {
-  /** Empty for a new one. */
+  /** Empty for a new variable. */
   readonly name: string;
   readonly onStore: (name: string, value: string) => Promise<void>;
   readonly onClose: () => void;
@@ -109,7 +109,7 @@ function SetVariable({ name: known, onStore, onClose }: {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const name = known || String(form.get("name"));
-    const done = `${name} is set: actions that begin from now on find it.`;
+    const done = `${name} saved. Actions started from now on see it.`;
     if (await attempt(() => onStore(name, String(form.get("value"))), done)) onClose();
   }
   return (
@@ -117,7 +117,7 @@ function SetVariable({ name: known, onStore, onClose }: {
       open
       title={known === "" ? "New variable" : `Change ${known}`}
       onClose={onClose}
-      foot={<Button type="submit" form="variable" tone="accent">Set variable</Button>}
+      footer={<Button type="submit" form="variable" tone="accent">Save variable</Button>}
     >
       <form id="variable" className="stack" onSubmit={(event) => void submit(event)}>
         {known === "" && (

@@ -1,4 +1,4 @@
-/** Stored files: a grid with previews; uploaded, looked at, deleted; orphans can be found and removed. */
+/** Stored files: a grid with previews, upload, details, and cleanup of orphans. */
 import { type ChangeEvent, type DragEvent, useRef, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -8,10 +8,10 @@ import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { longWork, useIsBusy } from "../../ui/long_work.ts";
-import { attempt, note } from "../../ui/notes.tsx";
+import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { SearchBar } from "../../ui/search_bar.tsx";
-import { count, size, Time } from "../../ui/texts.tsx";
+import { count, size, Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
@@ -23,9 +23,9 @@ const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["
   "PDF",
 ]] as const;
 
-/** Files that one call removes at most. */
+/** Maximum number of files removed by one call. */
 const REMOVED_AT_ONCE = 100;
-/** Previews live as long as a person may look at one page. */
+/** Lifetime of preview URLs. */
 const PREVIEW_SECONDS = 3_600;
 const PREVIEWED = /^image\/(png|jpeg|gif|webp)/;
 
@@ -48,14 +48,17 @@ export function Files() {
     replace(["files"], { type: contentType, name, ...changes });
 
   async function upload(files: readonly File[]): Promise<void> {
-    await longWork({ view: "files", text: "Files are sent…", cancelable: true }, async ({ tell, signal }) => {
-      for (const [index, file] of files.entries()) {
-        signal.throwIfAborted();
-        tell(`${file.name} is sent, ${index + 1} of ${files.length}…`);
-        await send(await uploadUrl({}), { file, signal });
-        note(`${file.name} is stored.`);
-      }
-    });
+    await runPageTask(
+      { view: "files", text: "Uploading files…", cancelable: true },
+      async ({ report, signal }) => {
+        for (const [index, file] of files.entries()) {
+          signal.throwIfAborted();
+          report(`Uploading ${file.name}, ${index + 1} of ${files.length}…`);
+          await send(await uploadUrl({}), { file, signal });
+          showToast(`${file.name} uploaded.`);
+        }
+      },
+    );
   }
 
   function choose({ target }: ChangeEvent<HTMLInputElement>): void {
@@ -79,12 +82,12 @@ export function Files() {
     setLooking(true);
     await attempt(async () => {
       const { fileIds, read } = await orphans({});
-      if (fileIds.length === 0) return note(`No orphans: ${count(read)} documents were looked through.`);
+      if (fileIds.length === 0) return showToast(`No orphans found in ${count(read)} documents.`);
       ask({
-        title: `${count(fileIds.length)} files are named by no document`,
-        text: "Files that only code or other services know are among them.",
-        button: "Delete these files",
-        done: "The files are deleted.",
+        title: `${count(fileIds.length)} files are not referenced by any document`,
+        text: "Files referenced only by code or other services are included.",
+        button: "Delete files",
+        done: "Files deleted.",
         run: () => removeAll(fileIds),
       });
     });
@@ -94,7 +97,7 @@ export function Files() {
   return (
     <View
       title="Files"
-      text="What users and functions have stored."
+      text="Files stored by users and functions."
       actions={
         <>
           <input ref={chooser} type="file" aria-label="Files to upload" multiple hidden onChange={choose} />
@@ -107,7 +110,7 @@ export function Files() {
     >
       <SearchBar
         label="Search files"
-        placeholder="Part of the name"
+        placeholder="File name"
         value={name}
         onChange={(name) => here({ name })}
         choices={[{ label: "Type", value: contentType, onChange: (type) => here({ type }), options: KINDS }]}
@@ -136,13 +139,13 @@ export function Files() {
   );
 }
 
-/** Throws what the server says against it. */
+/** Uploads a file. Throws the server's error message on failure. */
 async function send(
   url: string,
   { file, signal }: { readonly file: File; readonly signal: AbortSignal },
 ): Promise<void> {
   const search = url.slice(url.indexOf("?"));
-  // At this page's own address, whatever the server is called by others.
+  // Use this page's origin, since the URL may contain a public host name.
   const answer = await fetch(`/api/storage/upload${search}&filename=${encodeURIComponent(file.name)}`, {
     method: "POST",
     body: file,
@@ -150,7 +153,7 @@ async function send(
   });
   if (answer.ok) return;
   const { errorMessage } = await answer.json().catch(() => ({})) as { errorMessage?: string };
-  throw new Error(errorMessage ?? `${file.name} was refused with status ${answer.status}`);
+  throw new Error(errorMessage ?? `${file.name} was rejected with status ${answer.status}`);
 }
 
 function Preview(
@@ -182,16 +185,16 @@ function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onCl
       form="side"
       title={file?.name ?? "File"}
       onClose={onClose}
-      foot={file && (
+      footer={file && (
         <>
           <Button
             tone="bad"
             onClick={() =>
               ask({
                 title: "Delete this file?",
-                text: "Documents that name it keep its id, which leads nowhere then.",
+                text: "Documents keep the ID of the deleted file.",
                 button: "Delete file",
-                done: "The file is deleted.",
+                done: "File deleted.",
                 run: async () => {
                   await remove({ fileIds: [fileId] });
                   onClose();
@@ -206,44 +209,42 @@ function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onCl
       )}
     >
       {file === undefined && <Loading />}
-      {file === null && <Empty title="There is no such file" />}
+      {file === null && <Empty title="File not found" />}
       {file && (
         <>
           <Preview fileId={fileId} contentType={file.contentType} edge={512} />
           <dl className="facts">
-            <dt>Id</dt>
+            <dt>ID</dt>
             <dd className="mono">{file._id}</dd>
             <dt>Type</dt>
-            <dd>{file.contentType ?? "not told"}</dd>
+            <dd>{file.contentType ?? "unknown"}</dd>
             <dt>Size</dt>
             <dd>{size(file.size)}</dd>
             <dt>Stored</dt>
             <dd>
               <Time at={file._creationTime} />
             </dd>
-            <dt>By</dt>
+            <dt>Uploaded by</dt>
             <dd>
               {file.createdBy === null
-                ? "nobody signed in"
+                ? "anonymous"
                 : <a href={href(["users", file.createdBy])}>{file.createdBy}</a>}
             </dd>
             <dt>SHA-256</dt>
             <dd className="mono">{file.sha256}</dd>
           </dl>
           <Card
-            title="Documents that name it"
+            title="References"
             actions={
               <Button
                 onClick={() =>
                   void attempt(async () => setReferences((await findReferences({ fileId })).references))}
               >
-                Look
+                Find
               </Button>
             }
           >
-            {references === null
-              ? <p className="quiet">All documents are looked through.</p>
-              : references.length === 0
+            {references === null ? <p className="quiet">Scans every document.</p> : references.length === 0
               ? (
                 <p>
                   None <Badge tone="warn">orphan</Badge>

@@ -1,4 +1,4 @@
-/** One function: its arguments, a run as anyone with all that is known of it, and a query's live result. */
+/** One function: arguments, a run under any identity with its details, and a query's live result. */
 import { lazy, Suspense, useState } from "react";
 import { useAction } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
@@ -6,13 +6,13 @@ import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
 import { api } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, duration } from "../../ui/texts.tsx";
+import { count, duration } from "../../ui/format.tsx";
 import { Card, Loading } from "../../ui/view.tsx";
 import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
 import { exampleOf } from "../../server/json_schema.ts";
-import { FunctionFigures } from "./function_figures.tsx";
+import { FunctionPerformance } from "./performance.tsx";
 import { LiveResult, type Watched } from "./live_result.tsx";
 import { type Caller, RunAsField, useRunAs } from "./run_as.tsx";
 
@@ -89,12 +89,12 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
       </Card>
       {live !== null && <LiveResult watched={live} />}
       {result !== null && <Result run={result} />}
-      <FunctionFigures path={fact.path} />
+      <FunctionPerformance path={fact.path} />
     </>
   );
 }
 
-/** Arguments as a form shows them; `null` when the text is no object. */
+/** Parses arguments for the form; `null` unless the text is a JSON object. */
 function fieldsOf(text: string): Fields | null {
   try {
     const value = JSON.parse(text) as unknown;
@@ -111,11 +111,11 @@ function Tabs({ form, fields, onForm }: {
 }) {
   return (
     <div>
-      <div className="tabs" role="group" aria-label="How arguments are entered">
+      <div className="tabs" role="group" aria-label="Argument editor">
         <button
           type="button"
           aria-pressed={form}
-          // What is no object would be lost.
+          // Switching would discard text that is not an object.
           disabled={fields === null}
           onClick={() => onForm(true)}
         >
@@ -154,8 +154,8 @@ function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: Fu
         )}
         {reads !== null && reads.length > 0 && (
           <>
-            <h2>What it read</h2>
-            <Table head={["Table", "Index", { number: "Look-ups" }, { number: "Ranges" }]}>
+            <h2>Reads</h2>
+            <Table head={["Table", "Index", { number: "Lookups" }, { number: "Ranges" }]}>
               {reads.map(({ table, index, points, ranges }) => (
                 <tr key={`${table} ${index}`}>
                   <td>{table}</td>

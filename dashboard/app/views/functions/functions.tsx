@@ -1,11 +1,11 @@
-/** The app's functions by file; one of them can be run as anyone, and queries can be watched live. */
+/** The app's functions by module. Each can be run under any identity, and queries can be watched live. */
 import { useMemo } from "react";
 import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
-import { AllFunctions } from "./function_figures.tsx";
+import { AllFunctions } from "./performance.tsx";
 import { FunctionPage } from "./function_page.tsx";
 
 export function Functions() {
@@ -23,7 +23,7 @@ export function Functions() {
   }, [functions, filter]);
   const fact = functions?.find(({ path }) => path === chosen);
   return (
-    <View title="Functions" text="What clients and the schedule can call.">
+    <View title="Functions" text="Queries, mutations and actions of the app.">
       {functions === undefined ? <Loading /> : (
         <div className="split" data-chosen={fact !== undefined}>
           <nav className="split-list" aria-label="Functions">
@@ -38,7 +38,7 @@ export function Functions() {
                   search: event.target.value,
                 })}
             />
-            {files.length === 0 && <Empty title="No function has this name" />}
+            {files.length === 0 && <Empty title="No matching functions" />}
             {files.map(([file, members]) => (
               <section key={file}>
                 <h2 className="mono">{file}</h2>
@@ -64,7 +64,7 @@ export function Functions() {
               <a className="back" href={href(["functions"], { search: filter })}>All functions</a>
             )}
             {fact === undefined
-              ? chosen === undefined ? <AllFunctions /> : <Empty title="There is no such function" />
+              ? chosen === undefined ? <AllFunctions /> : <Empty title="Function not found" />
               : <FunctionPage key={fact.path} fact={fact} />}
           </div>
         </div>

@@ -1,18 +1,18 @@
-/** The result of a query as it changes, in anybody's name. */
+/** Live result of a query under any identity. */
 import { useEffect, useState } from "react";
 import { functionReference, type SynclineClient } from "syncline/client";
 import { useSyncline } from "syncline/react";
 import { api, type RunAs } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
-import { countOf } from "../../ui/texts.tsx";
+import { countOf } from "../../ui/format.tsx";
 import { Card } from "../../ui/view.tsx";
-import { watcherAs } from "./watch_as.ts";
+import { openClientAs } from "./identity_client.ts";
 
 export interface Watched {
   readonly path: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly internal: boolean;
-  /** In whose name; internal queries are watched in the administrator's. */
+  /** Run identity. Internal queries always run as the administrator. */
   readonly as: RunAs;
 }
 
@@ -35,11 +35,13 @@ export function LiveResult({ watched }: { readonly watched: Watched }) {
     <Card
       title={
         <>
-          Live <Badge tone={shown?.failed ? "bad" : "good"}>{countOf(changes, "result")} so far</Badge>
+          Live <Badge tone={shown?.failed ? "bad" : "good"}>{countOf(changes, "result")}</Badge>
         </>
       }
     >
-      {watched.internal && <p className="quiet">No client may call it: it is watched in your own name.</p>}
+      {watched.internal && (
+        <p className="quiet">Internal queries run as you, because clients cannot call them.</p>
+      )}
       <pre className="result" aria-live="polite">{shown?.text ?? "Waiting for the first result…"}</pre>
     </Card>
   );
@@ -51,7 +53,7 @@ interface Watching {
   readonly onError: (error: Error) => void;
 }
 
-/** Gives what ends it. */
+/** Subscribes, and returns a function that unsubscribes. */
 function watch(
   own: SynclineClient,
   { watched: { path, args, internal, as }, onValue, onError }: Watching,
@@ -61,16 +63,16 @@ function watch(
   if (as !== null && "adminId" in as) return own.subscribe(query, args, onValue, onError);
   let gone = false;
   const ended = () => {
-    if (!gone) onError(new Error("The session has ended, and the watching with it"));
+    if (!gone) onError(new Error("Session ended"));
     gone = true;
   };
-  // Closing the client tells its subscribers, too: what is shown is why.
+  // Closing the client also fails its subscriptions; keep showing the original reason.
   const failed = (error: Error) => gone || onError(error);
-  const watcher = watcherAs(as, ended);
+  const watcher = openClientAs(as, ended);
   watcher.then(({ client }) => gone || client.subscribe(query, args, onValue, failed), failed);
   return () => {
     gone = true;
-    // A session that could not be ended ends by itself a little later.
+    // A session that could not be ended expires soon.
     watcher.then(({ end }) => end()).catch(() => {});
   };
 }

@@ -1,11 +1,11 @@
-/** In whose name a function runs: nobody's, a user's who is looked for by address or name, or one's own. */
+/** Selects the run identity of a function: signed out, a user found by email or name, or the administrator. */
 import { useId } from "react";
 import { useQuery } from "syncline/react";
 import { api, type RunAs } from "../../server/api.ts";
 
 export interface Caller {
   readonly kind: "nobody" | "user" | "me";
-  /** Address or id of a user. */
+  /** Email address or ID of the user. */
   readonly user: string;
 }
 
@@ -26,16 +26,16 @@ export function RunAsField({ caller, onChange }: {
         value={caller.kind}
         onChange={(event) => onChange({ ...caller, kind: event.target.value as Caller["kind"] })}
       >
-        <option value="nobody">nobody</option>
+        <option value="nobody">signed out</option>
         <option value="user">a user</option>
-        <option value="me">me, an administrator</option>
+        <option value="me">me (administrator)</option>
       </select>
       {caller.kind === "user" && (
         <>
           <input
             className="input grow"
             aria-label="User"
-            placeholder="Address, name or id"
+            placeholder="Email, name or ID"
             list={`${id}-users`}
             value={caller.user}
             onChange={(event) => onChange({ ...caller, user: event.target.value })}
@@ -63,7 +63,7 @@ function useUsers({ kind, user }: Caller) {
   return found?.page ?? [];
 }
 
-/** Gives the identity to run in. What is entered is an address of one of the users found, or else an id. */
+/** Returns the run identity. The input is an email address of a suggested user or a user ID. */
 export function useRunAs(caller: Caller): RunAs {
   const users = useUsers(caller);
   const me = useQuery(api.administrators.me);

@@ -1,17 +1,17 @@
-/** The execution log: search, live tail, and one run with all that is known of it. The address holds the filter. */
+/** Execution log: search, live tail and details of a run. The filter is part of the address. */
 import { useEffect, useMemo, useState } from "react";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { note } from "../../ui/notes.tsx";
+import { showToast } from "../../ui/toasts.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { type Choice, SearchBar } from "../../ui/search_bar.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, duration, Time, utcText } from "../../ui/texts.tsx";
+import { count, duration, Time, utcText } from "../../ui/format.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
-import { Bars } from "./bars.tsx";
+import { RunHistogram } from "./histogram.tsx";
 import { RunSheet } from "./run_sheet.tsx";
-import { type LoggedRun, useLogs } from "./use_logs.ts";
+import { type LoggedRun, OUTCOME_LABELS, useLogs } from "./use_logs.ts";
 
 const FILTERS = [
   "function",
@@ -28,16 +28,15 @@ const FILTERS = [
 type FilterName = (typeof FILTERS)[number];
 
 const SPANS = [
-  ["", "Time: any"],
-  ["900000", "last 15 minutes"],
-  ["3600000", "last hour"],
-  ["86400000", "last day"],
-  ["604800000", "last week"],
+  ["", "Any time"],
+  ["900000", "Last 15 minutes"],
+  ["3600000", "Last hour"],
+  ["86400000", "Last 24 hours"],
+  ["604800000", "Last 7 days"],
 ] as const;
 
 const KINDS = ["query", "mutation", "action", "route"];
 const LEVELS = ["info", "warn", "error"];
-const OUTCOMES = ["success", "user_error", "error", "timeout", "refused"];
 
 export function Logs() {
   const { search } = useRoute();
@@ -50,7 +49,7 @@ export function Logs() {
       const value = search.get(name) ?? "";
       if (value !== "") params.set(name, value);
     }
-    // Of the app, unless the service's own runs are asked for.
+    // Hide internal functions by default.
     if (!params.has("system")) params.set("system", "false");
     return params.toString();
   }, [search]);
@@ -61,12 +60,15 @@ export function Logs() {
     label,
     value: search.get(name) ?? "",
     onChange: (value) => set({ [name]: value }),
-    options: [["", `${label}: any`], ...values.map((value) => [value, value] as const)],
+    options: [
+      ["", `${label}: any`],
+      ...values.map((value) => [value, OUTCOME_LABELS[value] ?? value] as const),
+    ],
   });
   return (
     <View
       title="Logs"
-      text="Every run of every function."
+      text="All function runs."
       actions={
         <>
           <Button onClick={() => void copyLink()}>
@@ -79,8 +81,8 @@ export function Logs() {
       }
     >
       <SearchBar
-        label="Text in a log line or an error"
-        placeholder="Text of a line or an error"
+        label="Search log lines and errors"
+        placeholder="Search log lines and errors"
         value={search.get("text") ?? ""}
         onChange={(text) => set({ text })}
         choices={[
@@ -91,7 +93,7 @@ export function Logs() {
             options: SPANS,
           },
           choice("kind", "Kind", KINDS),
-          choice("outcome", "Outcome", OUTCOMES),
+          choice("outcome", "Outcome", Object.keys(OUTCOME_LABELS)),
           choice("level", "Level", LEVELS),
         ]}
       >
@@ -101,7 +103,7 @@ export function Logs() {
             checked={search.get("system") === "true"}
             onChange={(event) => set({ system: event.target.checked ? "true" : "" })}
           />{" "}
-          the service's own
+          Include internal functions
         </label>
       </SearchBar>
       {given.length > 0 && (
@@ -112,7 +114,7 @@ export function Logs() {
               type="button"
               className="chip"
               title={isTime(name) ? utcText(Number(search.get(name))) : undefined}
-              aria-label={`Remove the filter ${name}: ${chipText(name, search.get(name) ?? "")}`}
+              aria-label={`Remove filter ${name}: ${chipText(name, search.get(name) ?? "")}`}
               onClick={() => set({ [name]: "" })}
             >
               {name}: {chipText(name, search.get(name) ?? "")} <Icon name="close" />
@@ -120,17 +122,20 @@ export function Logs() {
           ))}
         </div>
       )}
-      <Bars bars={logs.bars} onChoose={({ from, to }) => set({ from: String(from), to: String(to) })} />
+      <RunHistogram
+        bars={logs.bars}
+        onChoose={({ from, to }) => set({ from: String(from), to: String(to) })}
+      />
       {logs.error !== null && <p className="field-error" role="alert">{logs.error}</p>}
       {logs.missed > 0 && (
         <p className="banner" role="status">
-          {count(logs.missed)} runs came faster than this page could show them.
+          {count(logs.missed)} runs were skipped because they arrived faster than this page could show them.
         </p>
       )}
       <Card flush>
-        {logs.runs.length === 0 && !logs.busy && <Empty title="No run is found" />}
+        {logs.runs.length === 0 && !logs.busy && <Empty title="No matching runs" />}
         {logs.runs.length > 0 && (
-          <Table head={["When", "Function", "Outcome", { number: "Took" }, "Said"]} className="log">
+          <Table head={["Time", "Function", "Outcome", { number: "Duration" }, "Message"]} className="log">
             {logs.runs.map((run) => (
               <tr
                 key={run.id}
@@ -151,17 +156,19 @@ export function Logs() {
                   <Badge>{run.kind}</Badge>
                 </td>
                 <td>
-                  <Badge tone={run.outcome === "success" ? "good" : "bad"}>{run.outcome}</Badge>
+                  <Badge tone={run.outcome === "success" ? "good" : "bad"}>
+                    {OUTCOME_LABELS[run.outcome]}
+                  </Badge>
                 </td>
                 <td className="number">{duration(run.durationMs)}</td>
-                <td className="mono said">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
+                <td className="mono message">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
               </tr>
             ))}
           </Table>
         )}
         {logs.more !== null && (
           <div className="empty">
-            <Button disabled={logs.busy} onClick={logs.more}>Look further back</Button>
+            <Button disabled={logs.busy} onClick={logs.more}>Load older</Button>
           </div>
         )}
       </Card>
@@ -177,7 +184,7 @@ export function Logs() {
   );
 }
 
-/** A text that is being typed is searched for when it stands still for a moment. */
+/** Delay before a changed filter is applied, so that typing does not query on every key. */
 const TYPING_MS = 250;
 
 function useSettled(value: string): string {
@@ -189,13 +196,13 @@ function useSettled(value: string): string {
   return settled;
 }
 
-/** Pages that are not served over HTTPS may not write to the clipboard. */
+/** Copies the address. The clipboard is unavailable on pages without HTTPS. */
 async function copyLink(): Promise<void> {
   try {
     await navigator.clipboard.writeText(location.href);
-    note("The link with this filter is copied.");
+    showToast("Link copied.");
   } catch {
-    note("The address of this page holds the filter: copy it from there.");
+    showToast("Copy the link from the address bar. The clipboard needs HTTPS.");
   }
 }
 

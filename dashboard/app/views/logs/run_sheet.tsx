@@ -1,25 +1,25 @@
-/** One run: what it said, what it failed with, and the runs of the same request. */
+/** Details of one run: log lines, error, and the other runs of its request. */
 import { Badge } from "../../ui/badge.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { count, duration, Time } from "../../ui/texts.tsx";
+import { count, duration, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card } from "../../ui/view.tsx";
-import type { LoggedRun } from "./use_logs.ts";
+import { type LoggedRun, OUTCOME_LABELS } from "./use_logs.ts";
 
-/** Runs of one request that are told. */
-const TOLD = 100;
+/** Maximum number of runs listed for the request. */
+const REQUEST_RUNS_MAX = 100;
 
 export function RunSheet({ run, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
   readonly onOpen: (run: LoggedRun) => void;
   readonly onClose: () => void;
-  /** Address of the log with a filter. */
+  /** Returns the address of the log view with a filter. */
   readonly hrefOf: (filter: Readonly<Record<string, string>>) => string;
 }) {
   const request = useRequest<{ readonly runs: readonly LoggedRun[] }>(
-    `/api/admin/logs?request=${run.requestId}&limit=${TOLD}`,
+    `/api/admin/logs?request=${run.requestId}&limit=${REQUEST_RUNS_MAX}`,
   ).value;
-  // In the order in which they began.
+  // By start time.
   const runs = request?.runs.toSorted((a, b) => a.at - a.durationMs - (b.at - b.durationMs)) ?? [];
   return (
     <Dialog open form="side" title={run.function} onClose={onClose}>
@@ -30,15 +30,15 @@ export function RunSheet({ run, onClose, onOpen, hrefOf }: {
         </dd>
         <dt>Outcome</dt>
         <dd>
-          <Badge tone={run.outcome === "success" ? "good" : "bad"}>{run.outcome}</Badge>{" "}
+          <Badge tone={run.outcome === "success" ? "good" : "bad"}>{OUTCOME_LABELS[run.outcome]}</Badge>{" "}
           <Badge>{run.kind}</Badge>
         </dd>
-        <dt>Took</dt>
+        <dt>Duration</dt>
         <dd>{duration(run.durationMs)}, after {duration(run.queuedMs)} in the queue</dd>
         <dt>Called by</dt>
         <dd>
           {run.caller === null
-            ? "nobody signed in"
+            ? "anonymous"
             : <a href={hrefOf({ caller: run.caller })} onClick={onClose}>{run.caller}</a>}
         </dd>
         <dt>Request</dt>
@@ -65,14 +65,16 @@ export function RunSheet({ run, onClose, onOpen, hrefOf }: {
         </Card>
       )}
       {runs.length > 1 && (
-        <Card flush title="All runs of the request">
+        <Card flush title="Runs of this request">
           <ol className="runs">
             {runs.map((other) => (
               <li key={other.id}>
                 <button type="button" aria-current={other.id === run.id} onClick={() => onOpen(other)}>
                   <span className="grow mono">{other.function}</span>
                   <Badge>{other.kind}</Badge>
-                  <Badge tone={other.outcome === "success" ? "good" : "bad"}>{other.outcome}</Badge>
+                  <Badge tone={other.outcome === "success" ? "good" : "bad"}>
+                    {OUTCOME_LABELS[other.outcome]}
+                  </Badge>
                   <span className="quiet">{duration(other.durationMs)}</span>
                 </button>
               </li>

@@ -1,13 +1,21 @@
-/** The execution log as a view needs it: pages of what was, and what comes while it is watched. */
+/** Execution log data: pages of past runs and a live stream of new ones. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import type { Histogram } from "../../../../mod/ops/log/store/histogram.ts";
 import { adminSession } from "../../server/admin_session.ts";
-import { events } from "./events.ts";
+import { readEvents } from "./sse.ts";
 
 export type { LoggedRun };
 
-/** Runs in a slice of time that begins at `from`. */
+export const OUTCOME_LABELS: Readonly<Record<string, string>> = {
+  success: "success",
+  user_error: "rejected",
+  error: "error",
+  timeout: "timeout",
+  refused: "refused",
+};
+
+/** Runs between `from` and `to`. */
 export interface Bar {
   readonly from: number;
   readonly to: number;
@@ -27,19 +35,19 @@ export interface Logs {
   readonly bars: readonly Bar[];
   readonly busy: boolean;
   readonly error: string | null;
-  /** Runs that came faster than this page could read them. */
+  /** Number of runs skipped because the stream was faster than this page. */
   readonly missed: number;
-  /** Looks further back; `null` at the end. */
+  /** Loads older runs; `null` at the end. */
   readonly more: (() => void) | null;
 }
 
 const PAGE = 100;
 const BARS = 60;
-/** More runs than these push the oldest ones out of the page. */
+/** Maximum number of runs kept in the page; the oldest are dropped. */
 const KEPT_MAX = 2_000;
 const RETRY_MS = 2_000;
 
-/** `live`: what comes is shown as it comes. */
+/** @param live Whether new runs are streamed. */
 export function useLogs(filter: string, live: boolean): Logs {
   const [runs, setRuns] = useState<readonly LoggedRun[]>([]);
   const [bars, setBars] = useState<readonly Bar[]>([]);
@@ -82,7 +90,7 @@ export function useLogs(filter: string, live: boolean): Logs {
   useEffect(() => {
     if (!live) return;
     const ending = new AbortController();
-    void follow(filter, {
+    void streamRuns(filter, {
       signal: ending.signal,
       after: () => newest.current,
       onRun(run) {
@@ -109,7 +117,7 @@ function barsOf({ from, barMs, bars, outcomes }: Histogram): readonly Bar[] {
   });
 }
 
-/** What comes is counted too: the window moves on with it. */
+/** Counts a streamed run in its bar, shifting the window if the run is newer than the last bar. */
 function withRun(bars: readonly Bar[], { at, outcome }: LoggedRun): readonly Bar[] {
   const newest = bars.at(-1);
   if (newest === undefined || at < (bars[0]?.from ?? 0)) return bars;
@@ -127,16 +135,16 @@ function withRun(bars: readonly Bar[], { at, outcome }: LoggedRun): readonly Bar
   );
 }
 
-interface Follower {
+interface StreamOptions {
   readonly signal: AbortSignal;
-  /** Id of the newest run that is shown. */
+  /** ID of the newest run shown. */
   readonly after: () => number | null;
   readonly onRun: (run: LoggedRun) => void;
   readonly onMissed: (count: number) => void;
 }
 
-/** Reads the stream until it is ended here; a broken one goes on behind the last run. */
-async function follow(filter: string, { signal, after, onRun, onMissed }: Follower): Promise<void> {
+/** Reads the stream until it is aborted. A broken connection resumes after the last run. */
+async function streamRuns(filter: string, { signal, after, onRun, onMissed }: StreamOptions): Promise<void> {
   while (!signal.aborted) {
     try {
       const last = after();
@@ -144,12 +152,12 @@ async function follow(filter: string, { signal, after, onRun, onMissed }: Follow
         signal,
         headers: last === null ? {} : { "Last-Event-ID": String(last) },
       });
-      for await (const { event, data } of events(response)) {
+      for await (const { event, data } of readEvents(response)) {
         if (event === "run") onRun(JSON.parse(data) as LoggedRun);
         else if (event === "missed") onMissed((JSON.parse(data) as { readonly count: number }).count);
       }
     } catch {
-      // Tried again below; the list of runs tells of a server that is gone.
+      // Retried below. A failed page request reports an unreachable server.
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }

@@ -1,4 +1,4 @@
-/** How the server is: what needs attention first, the last hour, then how much there is of everything. */
+/** Overview: issues, charts of the last hour, and totals. */
 import { useConnectionState, useQuery } from "syncline/react";
 import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
@@ -7,10 +7,10 @@ import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, duration, size, Time } from "../../ui/texts.tsx";
+import { count, duration, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { type Concern, concerns, newestBackup } from "./concerns.ts";
+import { findIssues, type Issue, newestBackup } from "./issues.ts";
 import { LastHour } from "./last_hour.tsx";
 
 const ASKED_EVERY_MS = 30_000;
@@ -18,7 +18,7 @@ const ASKED_EVERY_MS = 30_000;
 export function Overview() {
   const backups = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS).value;
   const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
-  // Asking a bucket costs something: once is enough.
+  // Listing a bucket costs money, so fetch it once.
   const scheduled = useRequest<ScheduledBackups>("/api/admin/scheduled-backups").value;
   const cluster = useRequest<ClusterStatus>("/api/admin/cluster", ASKED_EVERY_MS).value;
   const jobs = useQuery(api.schedule.jobs, {
@@ -27,10 +27,10 @@ export function Overview() {
   });
   const failedJobs = jobs?.page.map(({ name }) => name) ?? [];
   return (
-    <View title="Overview" text="What needs attention, and how the last hour was.">
-      <Attention
-        found={concerns({ backups, scheduled, stats, cluster, failedJobs, now: stats?.at ?? Date.now() })}
-        looking={backups === undefined || stats === undefined}
+    <View title="Overview" text="Issues and activity">
+      <Issues
+        issues={findIssues({ backups, scheduled, stats, cluster, failedJobs, now: stats?.at ?? Date.now() })}
+        loading={backups === undefined || stats === undefined}
       />
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {stats === undefined ? <Loading /> : <LastHour stats={stats} />}
@@ -45,25 +45,25 @@ export function Overview() {
   );
 }
 
-function Attention({ found, looking }: { readonly found: readonly Concern[]; readonly looking: boolean }) {
+function Issues({ issues, loading }: { readonly issues: readonly Issue[]; readonly loading: boolean }) {
   return (
-    <Card title="Needs attention" flush>
-      {found.length === 0
+    <Card title="Issues" flush>
+      {issues.length === 0
         ? (
-          <p className="calm">
-            {looking ? "Looking…" : (
+          <p className="no-issues">
+            {loading ? "Checking…" : (
               <>
                 <span data-tone="good">
                   <Icon name="check" />
                 </span>{" "}
-                Nothing: all is well
+                No issues
               </>
             )}
           </p>
         )
         : (
-          <ul className="concerns">
-            {found.map(({ tone, text, act, to }) => (
+          <ul className="issues">
+            {issues.map(({ tone, text, act, to }) => (
               <li key={text}>
                 <span data-tone={tone}>
                   <Icon name="warn" />
@@ -85,8 +85,8 @@ function Slowest({ stats }: { readonly stats: Stats }) {
     .flatMap(({ function: path, kind, hour }) => hour === null ? [] : [{ path, kind, ...hour }])
     .toSorted((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0)).slice(0, SLOWEST);
   return (
-    <Card flush title="Slowest functions of the hour" actions={<a href={href(["functions"])}>All</a>}>
-      {rows.length === 0 && <Empty title="Nothing ran in the last hour" />}
+    <Card flush title="Slowest functions in the last hour" actions={<a href={href(["functions"])}>All</a>}>
+      {rows.length === 0 && <Empty title="No functions ran in the last hour" />}
       {rows.length > 0 && (
         <Table head={["Function", { number: "Calls" }, { number: "p50" }, { number: "p95" }]}>
           {rows.map(({ path, kind, calls, p50, p95 }) => (
@@ -124,13 +124,9 @@ function Server({ stats, backups, scheduled }: {
         </dd>
         <dt>Commits so far</dt>
         <dd>{count(stats.ts)}</dd>
-        <dt>Connected by</dt>
+        <dt>Connection</dt>
         <dd>
-          {transport === "webSocket"
-            ? "WebSocket"
-            : transport === "polling"
-            ? "polling over HTTP"
-            : "nothing"}
+          {transport === "webSocket" ? "WebSocket" : transport === "polling" ? "HTTP polling" : "none"}
         </dd>
         <dt>Newest backup</dt>
         <dd>

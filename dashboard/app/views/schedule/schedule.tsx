@@ -1,12 +1,12 @@
-/** What runs later and again: jobs and crons. */
+/** Scheduled functions and cron jobs. */
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 import { Table, TableCard } from "../../ui/table.tsx";
-import { duration, Time } from "../../ui/texts.tsx";
+import { duration, Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 
@@ -15,8 +15,8 @@ type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";
 const STATES: Readonly<
   Record<StateKind, { readonly text: string; readonly tone?: "good" | "bad" | "accent" }>
 > = {
-  pending: { text: "waits" },
-  inProgress: { text: "runs", tone: "accent" },
+  pending: { text: "pending" },
+  inProgress: { text: "running", tone: "accent" },
   success: { text: "done", tone: "good" },
   failed: { text: "failed", tone: "bad" },
   canceled: { text: "canceled" },
@@ -24,7 +24,7 @@ const STATES: Readonly<
 
 export function Schedule() {
   return (
-    <View title="Schedule" text="Functions that run later, and those that run again and again.">
+    <View title="Schedule" text="Scheduled functions and cron jobs.">
       <Crons />
       <Jobs />
     </View>
@@ -36,16 +36,16 @@ function Crons() {
   const runNow = useMutation(api.schedule.runCronNow);
   return (
     <TableCard
-      title="Crons"
-      none={{
-        title: "The app has no crons",
+      title="Cron jobs"
+      empty={{
+        title: "No cron jobs",
         text: (
           <>
-            They stand in <code>crons.ts</code> of the functions folder.
+            Define them in <code>crons.ts</code> in the functions folder.
           </>
         ),
       }}
-      head={["Name", "When", "Function", "Last run", "Next run"]}
+      head={["Name", "Schedule", "Function", "Last run", "Next run"]}
       actions
       rows={crons}
       row={(cron) => (
@@ -68,7 +68,7 @@ function Crons() {
           </td>
           <td className="number">
             <Button
-              onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} runs now.`)}
+              onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} started.`)}
             >
               Run now
             </Button>
@@ -111,7 +111,7 @@ function Jobs() {
         </select>
       }
     >
-      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is scheduled" />}
+      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No scheduled functions" />}
       {list.results.length > 0 && (
         <Table head={["Function", "Arguments", "State", "Due"]} actions>
           {list.results.map((job) => (
@@ -130,7 +130,7 @@ function Jobs() {
                 )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
                   <Button
                     tone="bad"
-                    onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "It is canceled.")}
+                    onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "Canceled.")}
                   >
                     Cancel
                   </Button>

@@ -1,22 +1,22 @@
-/** The servers of a cluster: who leads, how far each is, and whether the database that joins them answers. */
+/** Status of a cluster: leader, replication lag of each server, and database connection. */
 import type { Member } from "../../../../mod/cluster/postgres/members.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, duration } from "../../ui/texts.tsx";
+import { count, duration } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 import type { ClusterStatus } from "../../server/stats.ts";
 
-/** Who was not heard of for so long may be gone. */
+/** Servers not seen for longer than this are highlighted. */
 const SILENT_MS = 10_000;
 
 export function Cluster({ cluster }: { readonly cluster: ClusterStatus }) {
   if (!cluster.enabled) {
     return (
       <Card title="Cluster">
-        <Empty title="This server is alone">
+        <Empty title="Single server">
           <p>
-            Several can serve one app over a PostgreSQL, and one takes over when another ends:{" "}
-            <a href="./docs/cluster" target="_blank" rel="noopener">how</a>.
+            Several servers can serve one app through PostgreSQL, with automatic failover:{" "}
+            <a href="./docs/cluster" target="_blank" rel="noopener">learn more</a>.
           </p>
         </Empty>
       </Card>
@@ -29,33 +29,35 @@ export function Cluster({ cluster }: { readonly cluster: ClusterStatus }) {
         title={
           <>
             Cluster {database.status === "ok"
-              ? <Badge tone="good">database answers</Badge>
-              : <Badge tone="bad">database away for {duration(database.forMs)}</Badge>}
+              ? <Badge tone="good">database connected</Badge>
+              : <Badge tone="bad">database unreachable for {duration(database.forMs)}</Badge>}
           </>
         }
       >
         <dl className="facts">
           <dt>This server</dt>
-          <dd>{role === "leader" ? "leads: it makes all commits" : "follows: writes are refused here"}</dd>
+          <dd>
+            {role === "leader" ? "leader (makes all commits)" : "follower (forwards writes to the leader)"}
+          </dd>
           <dt>Database</dt>
           <dd className="mono">{place}</dd>
           <dt>Epoch</dt>
           <dd>{count(epoch)}</dd>
           <dt>Takeovers</dt>
-          <dd>{count(takeovers)} by this server since its start</dd>
+          <dd>{count(takeovers)} by this server since it started</dd>
         </dl>
       </Card>
       <Card flush title="Servers of the cluster">
-        {servers === null && <Empty title="Nothing is known of the others while the database is away" />}
+        {servers === null && <Empty title="Unknown while the database is unreachable" />}
         {servers !== null && (
           <Table
             head={[
               "Address",
               "Role",
               { number: "Commit" },
-              { number: "Behind" },
+              { number: "Lag" },
               { number: "Sockets" },
-              { number: "Heard of" },
+              { number: "Last seen" },
             ]}
           >
             {servers.map((server) => <ServerRow key={server.address} server={server} />)}

@@ -1,15 +1,15 @@
-/** The machine side: this server with its processes and what waits, and the others of its cluster. */
+/** This server with its processes and queues, and the other servers of its cluster. */
 import type { ClusterStatus, Stats } from "../../server/stats.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, countOf, size, Time } from "../../ui/texts.tsx";
+import { count, countOf, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Loading, View } from "../../ui/view.tsx";
 import { Cluster } from "./cluster.tsx";
 
 const ASKED_EVERY_MS = 10_000;
 
-/** What the roles do, in the words of who operates the server. */
+/** Short descriptions of the roles. */
 const ROLES: Readonly<Record<string, string>> = {
   writer: "all mutations",
   reader: "queries",
@@ -24,7 +24,7 @@ export function Servers() {
   );
   const failure = error ?? clusterError;
   return (
-    <View title="Servers" text="This server, its processes, and the others of its cluster.">
+    <View title="Servers" text="This server, its processes and its cluster.">
       {failure !== null && <p className="field-error" role="alert">{failure}</p>}
       {stats === undefined && failure === null && <Loading />}
       {stats !== undefined && (
@@ -55,18 +55,18 @@ function ThisServer({ stats: { version, startedAt, ts, sync, queues, disk } }: {
         <dd>
           {countOf(sync.sockets, "socket")}, {countOf(sync.subscriptions, "subscription")}
         </dd>
-        <dt>Waits</dt>
+        <dt>Queued</dt>
         <dd>
           {waiting.length === 0
             ? "nothing"
             : waiting.map(([name, waits]) => `${count(waits)} ${name}`).join(", ")}
         </dd>
         <dt>Database</dt>
-        <dd>{size(disk.database)}, and {size(disk.log)} of log</dd>
+        <dd>{size(disk.database)}, {size(disk.log)} of log</dd>
         <dt>Disk</dt>
         <dd>
           {disk.free === null || disk.total === null
-            ? "not known"
+            ? "unknown"
             : `${size(disk.free)} of ${size(disk.total)} free`}
         </dd>
       </dl>
@@ -77,7 +77,7 @@ function ThisServer({ stats: { version, startedAt, ts, sync, queues, disk } }: {
 function Processes({ stats: { isolates, memory } }: { readonly stats: Stats }) {
   return (
     <Card flush title="Processes">
-      <Table head={["Process", { number: "Running" }, { number: "Lost" }, { number: "Memory" }]}>
+      <Table head={["Process", { number: "Running" }, { number: "Crashed" }, { number: "Memory" }]}>
         <tr>
           <td className="wrap">
             main <span className="quiet">sockets, HTTP</span>

@@ -1,10 +1,10 @@
-/** Settings by what they are about, and how they are called. */
+/** Groups and labels of settings. */
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
 
 export interface Group {
   readonly title: string;
   readonly settings: readonly SettingView[];
-  /** What can be tried out there. */
+  /** The connection test offered with the group. */
   readonly test: "mail" | "place" | "places" | null;
 }
 
@@ -22,7 +22,7 @@ const TESTS: Readonly<Record<string, Group["test"]>> = {
   "Bucket": "places",
 };
 
-/** What fits no group stands at the end. */
+/** Settings that match no group are listed last, under "Others". */
 export function grouped(settings: readonly SettingView[]): readonly Group[] {
   const groupOf = (name: string) => GROUPS.find(({ names }) => names.test(name))?.title ?? "Others";
   return [...GROUPS.map(({ title }) => title), "Others"].map((title) => ({
@@ -34,7 +34,7 @@ export function grouped(settings: readonly SettingView[]): readonly Group[] {
 
 const WORDS: Readonly<Record<string, string>> = { s3: "S3", smtp: "SMTP", url: "URL", id: "ID" };
 
-/** `s3AccessKeyId` as `S3 access key ID`. */
+/** Turns `s3AccessKeyId` into `S3 access key ID`. */
 export function labelOf(name: string): string {
   const words = name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase().split(" ")
     .map((word) => WORDS[word] ?? word).join(" ");

@@ -1,11 +1,11 @@
-/** A mail as it would be sent, with made-up values: with the text that is entered, or the one that counts. */
+/** Preview of a mail template with sample values. */
 import { useEffect, useState } from "react";
 import { useAction } from "syncline/react";
 import { api, type MailKind } from "../../server/api.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Loading } from "../../ui/view.tsx";
 
-/** Settings that hold the text of a mail. */
+/** Settings that hold mail templates. */
 const KINDS: Readonly<Record<string, MailKind>> = {
   mailVerify: "verify",
   mailReset: "reset",
@@ -13,7 +13,7 @@ const KINDS: Readonly<Record<string, MailKind>> = {
   mailChange: "change",
 };
 
-/** The mail whose text a setting holds; `null` for other settings. */
+/** The mail whose template a setting holds, or `null`. */
 export const mailOf = (setting: string): MailKind | null => KINDS[setting] ?? null;
 
 interface Mail {
@@ -23,7 +23,7 @@ interface Mail {
 
 export function PreviewMail({ kind, text, onClose }: {
   readonly kind: MailKind;
-  /** What is entered and not stored yet. */
+  /** Unsaved template; the active one if undefined. */
   readonly text: string | undefined;
   readonly onClose: () => void;
 }) {
@@ -41,7 +41,7 @@ export function PreviewMail({ kind, text, onClose }: {
       open
       form="large"
       title={mail?.subject ?? "Preview"}
-      text="With made-up values."
+      text="With sample values."
       onClose={onClose}
     >
       {mail === null && error === null && <Loading />}

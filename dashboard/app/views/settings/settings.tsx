@@ -1,4 +1,4 @@
-/** What administrators set while the server runs: each option with where its value comes from; a flag or a variable wins. */
+/** Settings that administrators change at runtime. Flags and environment variables take precedence. */
 import { type FormEvent, useEffect, useState } from "react";
 import { useAction, useQuery } from "syncline/react";
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
@@ -7,12 +7,12 @@ import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { type Group, grouped, labelOf } from "./groups.ts";
 import { mailOf, PreviewMail } from "./preview_mail.tsx";
 import { TestMail } from "./test_mail.tsx";
-import { TryPlaces } from "./try_places.tsx";
+import { TestLocations } from "./test_locations.tsx";
 
 export function Settings() {
   const { path: [, named] } = useRoute();
@@ -24,13 +24,13 @@ export function Settings() {
   return (
     <View
       title="Settings"
-      text="They count at once. What a flag or a variable of the server says counts more."
+      text="Changes apply immediately. Flags and environment variables take precedence."
       actions={
-        <a className="button" href={href(["audit"], { action: "_admin/settings:" })}>Who changed what</a>
+        <a className="button" href={href(["audit"], { action: "_admin/settings:" })}>Change history</a>
       }
     >
       {settings === undefined && <Loading />}
-      {settings?.length === 0 && <Empty title="This server has no settings" />}
+      {settings?.length === 0 && <Empty title="No settings" />}
       {grouped(settings ?? []).map((group) => <GroupForm key={group.title} group={group} />)}
     </View>
   );
@@ -38,7 +38,7 @@ export function Settings() {
 
 function GroupForm({ group: { title, settings, test } }: { readonly group: Group }) {
   const set = useAction(api.settings.set);
-  /** What was entered and is not stored; by name. */
+  /** Unsaved values by setting name. */
   const [entered, setEntered] = useState<Readonly<Record<string, string>>>({});
   const [error, setError] = useState<{ readonly name: string | null; readonly text: string } | null>(null);
   const [busy, setBusy] = useState(false);
@@ -52,10 +52,10 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
       setEntered((before) =>
         Object.fromEntries(Object.entries(before).filter(([name]) => !(name in changes)))
       );
-      note(
+      showToast(
         overridden.length === 0
-          ? "The settings are stored and count."
-          : `Stored, but a flag or a variable counts more: ${overridden.map(labelOf).join(", ")}.`,
+          ? "Settings saved."
+          : `Saved, but overridden by a flag or environment variable: ${overridden.map(labelOf).join(", ")}.`,
       );
     } catch (failure) {
       const data = (failure as { readonly data?: { readonly name?: string | null } | null }).data;
@@ -77,8 +77,8 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
       actions={test === "mail"
         ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
         : test === "place"
-        ? <TestPlace />
-        : test === "places" && <Button onClick={() => setTesting(true)}>Try all places</Button>}
+        ? <TestBackupTarget />
+        : test === "places" && <Button onClick={() => setTesting(true)}>Test all locations</Button>}
     >
       <form className="settings" aria-label={title} onSubmit={submit}>
         {settings.map((setting) => (
@@ -88,7 +88,7 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
             entered={entered[setting.name]}
             error={error?.name === setting.name ? error.text : null}
             onEnter={(text) => setEntered((before) => withEntry(before, setting, text))}
-            onForget={() => void attempt(() => store({ [setting.name]: null }))}
+            onReset={() => void attempt(() => store({ [setting.name]: null }))}
           />
         ))}
         {error !== null && error.name === null && <p className="field-error" role="alert">{error.text}</p>}
@@ -107,12 +107,12 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
         </div>
       </form>
       {testing && test === "mail" && <TestMail onClose={() => setTesting(false)} />}
-      {testing && test === "places" && <TryPlaces onClose={() => setTesting(false)} />}
+      {testing && test === "places" && <TestLocations onClose={() => setTesting(false)} />}
     </Card>
   );
 }
 
-/** What is as it was stored needs no storing; an empty secret is none entered. */
+/** Drops values that equal the stored one, and empty secrets. */
 function withEntry(
   before: Readonly<Record<string, string>>,
   { name, secret, text, kind }: SettingView,
@@ -123,8 +123,8 @@ function withEntry(
   return same ? others : { ...others, [name]: entry };
 }
 
-/** Whether backups can be written where the settings say, tried out. */
-function TestPlace() {
+/** Tests whether backups can be written to the target. */
+function TestBackupTarget() {
   const [busy, setBusy] = useState(false);
   async function test(): Promise<void> {
     setBusy(true);
@@ -135,13 +135,13 @@ function TestPlace() {
         readonly error: string | null;
       };
       if (error !== null) throw new Error(error);
-      note(`${place} can be used.`);
+      showToast(`${place} is reachable and writable.`);
     });
     setBusy(false);
   }
   return (
     <Button disabled={busy} onClick={() => void test()}>
-      {busy ? "Testing…" : "Test the place of backups"}
+      {busy ? "Testing…" : "Test backup target"}
     </Button>
   );
 }
@@ -151,11 +151,11 @@ interface SettingProps {
   readonly entered: string | undefined;
   readonly error: string | null;
   readonly onEnter: (text: string) => void;
-  /** Goes back to the default. */
-  readonly onForget: () => void;
+  /** Resets the setting to its default. */
+  readonly onReset: () => void;
 }
 
-function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
+function Setting({ setting, entered, error, onEnter, onReset }: SettingProps) {
   const {
     name,
     description,
@@ -179,10 +179,10 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
     "aria-invalid": error === null ? undefined : true,
   } as const;
   const placeholder = secret && set && !unreadable
-    ? "stored; enter another to replace it"
+    ? "stored; enter a new value to replace it"
     : defaultText === null
     ? "not set"
-    : `by default: ${defaultText}`;
+    : `Default: ${defaultText}`;
   const value = entered ?? (secret ? "" : text ?? "");
   return (
     <div className="setting">
@@ -244,31 +244,29 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
               onClose={() => setPreviewing(false)}
             />
           )}
-          {set && (
-            <Button tone="plain" aria-label={`Forget ${labelOf(name)}`} onClick={onForget}>Forget</Button>
-          )}
+          {set && <Button tone="plain" aria-label={`Reset ${labelOf(name)}`} onClick={onReset}>Reset</Button>}
         </div>
         <div id={`${id}-more`} className="row quiet small">
           {error !== null && <p className="field-error" role="alert">{error}</p>}
-          {unreadable && <Badge tone="bad">stored under another key of the server: enter it again</Badge>}
+          {unreadable && <Badge tone="bad">encrypted with another server key; enter it again</Badge>}
           {given !== null
             ? (
               <span>
-                <Badge tone="warn">{given.by === "flag" ? flag : env} wins</Badge>{" "}
+                <Badge tone="warn">{given.by === "flag" ? flag : env} takes precedence</Badge>{" "}
                 {given.text !== null && <code>{given.text}</code>}
               </span>
             )
             : set
             ? (
               <span>
-                <Badge tone="accent">set here</Badge> {defaultText !== null && `by default: ${defaultText}`}
+                <Badge tone="accent">customized</Badge> {defaultText !== null && `Default: ${defaultText}`}
               </span>
             )
             : null}
-          {kind === "list" && <span>Several are separated by commas.</span>}
+          {kind === "list" && <span>Separate values with commas.</span>}
           {encryptsSecrets && (
             <span>
-              What stands as <code>{'{"secret": "…"}'}</code> is stored encrypted.
+              Values written as <code>{'{"secret": "…"}'}</code> are stored encrypted.
             </span>
           )}
         </div>

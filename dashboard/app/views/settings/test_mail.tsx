@@ -1,11 +1,11 @@
-/** Sends a mail to see whether the mail server takes it. */
+/** Dialog that sends a test mail. */
 import { type FormEvent, useState } from "react";
 import { useAction, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/field.tsx";
-import { note } from "../../ui/notes.tsx";
+import { showToast } from "../../ui/toasts.tsx";
 
 export function TestMail({ onClose }: { readonly onClose: () => void }) {
   const send = useAction(api.settings.testMail);
@@ -19,7 +19,7 @@ export function TestMail({ onClose }: { readonly onClose: () => void }) {
     setError(null);
     try {
       await send({ to });
-      note(`The mail server has taken the mail to ${to}.`);
+      showToast(`The mail server accepted the mail to ${to}.`);
       onClose();
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
@@ -30,9 +30,9 @@ export function TestMail({ onClose }: { readonly onClose: () => void }) {
     <Dialog
       open
       title="Send a test mail"
-      text="With the mail settings that count now."
+      text="Uses the current mail settings."
       onClose={onClose}
-      foot={
+      footer={
         <Button type="submit" form="test-mail" tone="accent" disabled={busy}>
           {busy ? "Sending…" : "Send"}
         </Button>

@@ -1,4 +1,4 @@
-/** Makes an account for somebody. */
+/** Dialog that creates a user account. */
 import { type FormEvent, useState } from "react";
 import { useAction } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -6,7 +6,7 @@ import { go } from "../../shell/route.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField, TextField } from "../../ui/field.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { attempt } from "../../ui/toasts.tsx";
 
 export function NewUser({ onClose }: { readonly onClose: () => void }) {
   const create = useAction(api.users.create);
@@ -24,7 +24,7 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
         emailVerified: form.get("verified") !== null,
       });
       go(["users", userId]);
-    }, "The user is created.");
+    }, "User created.");
     setBusy(false);
     if (done) onClose();
   }
@@ -33,7 +33,7 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
       open
       title="New user"
       onClose={onClose}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" form="new-user" tone="accent" disabled={busy}>Create user</Button>
@@ -48,9 +48,9 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
           name="password"
           type="password"
           autoComplete="new-password"
-          hint="Left empty, they set one with a mail to reset it, or sign in by mail."
+          hint="Leave empty if the user will set one with a reset mail or sign in by mail."
         />
-        <CheckField label="The address is confirmed" name="verified" defaultChecked />
+        <CheckField label="Email verified" name="verified" defaultChecked />
       </form>
     </Dialog>
   );

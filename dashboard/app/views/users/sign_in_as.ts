@@ -1,4 +1,4 @@
-/** Opens the app in another window as a user sees it, under a line that says so. */
+/** Opens the app as a user in a new window, below a banner that names the session. */
 import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
 import { adminSession } from "../../server/admin_session.ts";
 
@@ -9,7 +9,7 @@ interface Tokens {
   readonly userId: string;
 }
 
-/** `name` is how the window calls the user. The tokens go in the fragment, which no server sees. */
+/** `name` is shown in the banner. The tokens are passed in the fragment, which is not sent to servers. */
 export async function signInAs(userId: string, name: string): Promise<void> {
   const response = await adminSession.fetch("/api/admin/impersonate", {
     method: "POST",
@@ -23,7 +23,7 @@ export async function signInAs(userId: string, name: string): Promise<void> {
     svc_refresh_token: tokens.refreshToken,
     svc_expires_in: String(tokens.expiresIn),
     svc_user_id: tokens.userId,
-    // What the window recognizes this dashboard by.
+    // Proves to the new window that this dashboard opened it.
     svc_state: beginFlow(Date.now()) ?? "",
   });
   open(`./as.html#${fragment}`, "_blank", "noopener");

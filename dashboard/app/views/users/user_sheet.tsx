@@ -1,4 +1,4 @@
-/** One user: what is known, their sessions, and what can be done. */
+/** Details of a user: profile, sessions and actions. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
@@ -9,8 +9,8 @@ import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField, TextField } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
-import { Time } from "../../ui/texts.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
+import { Time } from "../../ui/format.tsx";
 import { Card, Empty, Loading } from "../../ui/view.tsx";
 import { signInAs } from "./sign_in_as.ts";
 
@@ -36,7 +36,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
           name: text("name"),
           emailVerified: form.get("verified") !== null,
         }),
-      "The user is saved.",
+      "Saved.",
     );
   }
 
@@ -46,16 +46,16 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       form="side"
       title={user?.name ?? user?.email ?? "User"}
       onClose={onClose}
-      foot={user && (
+      footer={user && (
         <>
           <Menu
             label="More about this user"
             items={[
               { text: "Set a password", run: () => setSettingPassword(true) },
               {
-                text: "Send a mail to reset it",
+                text: "Send a password reset mail",
                 disabled: user.email === null,
-                run: () => void attempt(() => sendReset({ userId }), "The mail is on its way."),
+                run: () => void attempt(() => sendReset({ userId }), "Mail sent."),
               },
               {
                 text: "Delete user",
@@ -63,9 +63,10 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
                 run: () =>
                   ask({
                     title: "Delete this user?",
-                    text: "Their sessions end at once. What the app's schema says belongs to them goes too.",
+                    text:
+                      "Ends all sessions of the user and deletes the data that the app's schema ties to the user.",
                     button: "Delete user",
-                    done: "The user is deleted.",
+                    done: "User deleted.",
                     run: async () => {
                       await remove({ userId });
                       onClose();
@@ -83,20 +84,20 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
       )}
     >
       {user === undefined && <Loading />}
-      {user === null && <Empty title="There is no such user" />}
+      {user === null && <Empty title="User not found" />}
       {user && (
         <>
           <form id="user" className="stack" key={userId} onSubmit={(event) => void save(event)}>
             <TextField label="Email address" name="email" type="email" defaultValue={user.email ?? ""} />
             <TextField label="Name" name="name" defaultValue={user.name ?? ""} />
             <CheckField
-              label="The address is confirmed"
+              label="Email verified"
               name="verified"
               defaultChecked={user.emailVerified}
             />
           </form>
           <dl className="facts">
-            <dt>Id</dt>
+            <dt>ID</dt>
             <dd className="mono">{user.userId}</dd>
             <dt>Created</dt>
             <dd>
@@ -106,8 +107,8 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             <dd>{user.hasPassword ? "set" : "none"}</dd>
             <dt>Runs</dt>
             <dd>
-              <a href={href(["logs"], { caller: `user:${userId}` })}>all</a>,{" "}
-              <a href={href(["logs"], { caller: `user:${userId}`, outcome: "error" })}>those that failed</a>
+              <a href={href(["logs"], { caller: `user:${userId}` })}>All</a>,{" "}
+              <a href={href(["logs"], { caller: `user:${userId}`, outcome: "error" })}>Failed</a>
             </dd>
           </dl>
           <Card
@@ -117,20 +118,20 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
               <Button
                 tone="bad"
                 onClick={() =>
-                  void attempt(async () => note(`${await endAll({ userId })} sessions have ended.`))}
+                  void attempt(async () => showToast(`${await endAll({ userId })} sessions ended.`))}
               >
                 End all
               </Button>
             )}
           >
-            {user.list.length === 0 && <Empty title="Not signed in anywhere" />}
+            {user.list.length === 0 && <Empty title="No sessions" />}
             <table className="table">
               <tbody>
                 {user.list.map((session) => (
                   <tr key={session.sessionId}>
                     <td title={session.userAgent ?? undefined}>
                       {session.userAgent ?? "Unknown device"}{" "}
-                      {session.impersonatedBy !== null && <Badge tone="accent">an administrator</Badge>}
+                      {session.impersonatedBy !== null && <Badge tone="accent">impersonation</Badge>}
                     </td>
                     <td>
                       <Time at={session.createdAt} as="ago" />
@@ -140,7 +141,7 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
                         onClick={() =>
                           void attempt(
                             () => endSession({ sessionId: session.sessionId }),
-                            "The session has ended.",
+                            "Session ended.",
                           )}
                       >
                         End
@@ -164,15 +165,15 @@ function SetPassword({ userId, onClose }: { readonly userId: string; readonly on
   async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
     event.preventDefault();
     const password = String(new FormData(event.currentTarget).get("password"));
-    if (await attempt(() => setPassword({ userId, password }), "The password is set.")) onClose();
+    if (await attempt(() => setPassword({ userId, password }), "Password set.")) onClose();
   }
   return (
     <Dialog
       open
       title="Set a password"
-      text="All sessions of the user end."
+      text="Ends all sessions of the user."
       onClose={onClose}
-      foot={<Button type="submit" form="set-password" tone="accent">Set password</Button>}
+      footer={<Button type="submit" form="set-password" tone="accent">Set password</Button>}
     >
       <form id="set-password" onSubmit={(event) => void submit(event)}>
         <TextField

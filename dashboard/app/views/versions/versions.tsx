@@ -1,4 +1,4 @@
-/** The code that was deployed, version by version, and the way back to an earlier one. */
+/** Deployed versions, and rollback to an earlier one. */
 import { useState } from "react";
 import { useQuery } from "syncline/react";
 import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/changes.ts";
@@ -7,16 +7,16 @@ import { api } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, size, Time } from "../../ui/texts.tsx";
+import { count, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 interface DeployedVersion {
   readonly hash: string;
   readonly deployedAt: number;
-  /** Id of an administrator, or the name of a deploy key. */
+  /** ID of an administrator, or name of a deploy key. */
   readonly by: string;
   readonly bytes: number;
   readonly functions: number;
@@ -29,15 +29,15 @@ interface Versions {
 }
 
 const ASKED_EVERY_MS = 15_000;
-/** Of a hash so much is shown. */
+/** Length of abbreviated hashes. */
 const HASH_CHARS = 12;
 
 export function Versions() {
-  const { value, error, again } = useRequest<Versions>("/api/admin/functions/versions", ASKED_EVERY_MS);
-  // Who is no administrator any more is told by id.
+  const { value, error, refetch } = useRequest<Versions>("/api/admin/functions/versions", ASKED_EVERY_MS);
+  // Removed administrators are shown by ID.
   const administrators = useQuery(api.administrators.list) ?? [];
   const emails = new Map<string, string>(administrators.map(({ adminId, email }) => [adminId, email]));
-  /** A version to go back to, with what that would change. */
+  /** The rollback to confirm, with its changes. */
   const [asked, setAsked] = useState<
     { readonly version: DeployedVersion; readonly changes: DeployChanges } | null
   >(
@@ -57,34 +57,34 @@ export function Versions() {
     setBusy(false);
     if (!done) return;
     setAsked(null);
-    note(`Version ${hash.slice(0, HASH_CHARS)} is served.`);
-    again();
+    showToast(`Version ${hash.slice(0, HASH_CHARS)} is now live.`);
+    refetch();
   }
 
   return (
     <View
       title="Versions"
-      text="The code that was deployed. Going back changes code and indexes, never documents."
+      text="Deployed versions of the code. A rollback changes code and indexes, never documents."
     >
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       <Card flush>
         {value === undefined && error === null && <Loading />}
         {value?.pinned && (
-          <Empty title="This server serves the folder it was started with">
+          <Empty title="This server runs the functions folder it was started with">
             <p>
-              Start it without <code>--functions</code> and <code>--dev</code> to deploy to it.
+              To deploy to it, start it without <code>--functions</code> and <code>--dev</code>.
             </p>
           </Empty>
         )}
         {value !== undefined && !value.pinned && value.versions.length === 0 && (
-          <Empty title="Nothing has been deployed yet" />
+          <Empty title="No deploys yet" />
         )}
         {value !== undefined && value.versions.length > 0 && (
           <Table head={["Version", "Deployed", "By", { number: "Functions" }, { number: "Size" }]} actions>
             {value.versions.map((version) => (
               <tr key={version.hash}>
                 <td className="mono" title={version.hash}>
-                  {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">served</Badge>}
+                  {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">live</Badge>}
                 </td>
                 <td>
                   <Time at={version.deployedAt} />
@@ -111,9 +111,9 @@ export function Versions() {
         <Dialog
           open
           title={`Roll back to ${asked.version.hash.slice(0, HASH_CHARS)}?`}
-          text="Sockets stay; queries run again with the other code."
+          text="Clients stay connected. Queries run again with the other version."
           onClose={() => setAsked(null)}
-          foot={
+          footer={
             <>
               <Button onClick={() => setAsked(null)}>Cancel</Button>
               <Button
@@ -133,7 +133,7 @@ export function Versions() {
   );
 }
 
-/** `dryRun` changes nothing and tells what would. */
+/** @param dryRun Returns the changes without applying them. */
 async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
   const response = await adminSession.fetch("/api/admin/functions/rollback", {
     method: "POST",
@@ -149,10 +149,10 @@ function Changes(
   return (
     <>
       {!fits && (
-        <p className="field-error" role="alert">Stored documents do not fit the schema of that version.</p>
+        <p className="field-error" role="alert">Stored documents do not match the schema of that version.</p>
       )}
       <Differences difference={functions} />
-      {frontendGoes && <p>That version came without a front end: the one that is served goes.</p>}
+      {frontendGoes && <p>That version has no front end. The current one will be removed.</p>}
       {schema.createdIndexes.length + schema.droppedIndexes.length > 0 && (
         <p>
           Indexes: {[
@@ -167,11 +167,11 @@ function Changes(
 
 function Differences({ difference: { added, removed, changed } }: { readonly difference: Difference }) {
   const lines = [
-    ...added.map((name) => ({ name, tone: "good" as const, text: "comes" })),
-    ...removed.map((name) => ({ name, tone: "bad" as const, text: "goes" })),
-    ...changed.map((name) => ({ name, tone: "warn" as const, text: "changes" })),
+    ...added.map((name) => ({ name, tone: "good" as const, text: "added" })),
+    ...removed.map((name) => ({ name, tone: "bad" as const, text: "removed" })),
+    ...changed.map((name) => ({ name, tone: "warn" as const, text: "changed" })),
   ];
-  if (lines.length === 0) return <p>No function changes.</p>;
+  if (lines.length === 0) return <p>No functions changed.</p>;
   return (
     <ul className="errors">
       {lines.map(({ name, tone, text }) => (

@@ -1,6 +1,6 @@
 /** How far the import over HTTP is that is under way, and how the last one ended: for whoever left it and comes back. */
 
-export interface ImportUnderWay {
+export interface RunningImport {
   readonly table: string;
   /** Whether nothing will be written. */
   readonly dryRun: boolean;
@@ -14,7 +14,7 @@ export interface ImportUnderWay {
   readonly startedAt: number;
 }
 
-export interface ImportEnd {
+export interface FinishedImport {
   readonly table: string;
   readonly dryRun: boolean;
   readonly endedAt: number;
@@ -27,14 +27,14 @@ export interface ImportEnd {
 /** One at a time: a second one is not begun. */
 export class ImportStatus {
   readonly #now: () => number;
-  #running: ImportUnderWay | null = null;
-  #last: ImportEnd | null = null;
+  #running: RunningImport | null = null;
+  #last: FinishedImport | null = null;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  get told(): { readonly running: ImportUnderWay | null; readonly last: ImportEnd | null } {
+  get told(): { readonly running: RunningImport | null; readonly last: FinishedImport | null } {
     return { running: this.#running, last: this.#last };
   }
 
@@ -42,12 +42,12 @@ export class ImportStatus {
     return this.#running !== null;
   }
 
-  begin(what: Pick<ImportUnderWay, "table" | "dryRun" | "of">): void {
+  begin(what: Pick<RunningImport, "table" | "dryRun" | "of">): void {
     this.#running = { ...what, step: "receiving", done: 0, rows: 0, startedAt: this.#now() };
   }
 
   /** What is told of the import that runs. */
-  note(progress: Partial<Pick<ImportUnderWay, "step" | "done" | "of" | "rows">>): void {
+  note(progress: Partial<Pick<RunningImport, "step" | "done" | "of" | "rows">>): void {
     if (this.#running !== null) this.#running = { ...this.#running, ...progress };
   }
 

@@ -1,7 +1,7 @@
 /** Imports of tables, for the server. */
 export { type FileSource, fileSource } from "./file_source.ts";
 export { ExportedFolder, folderNames } from "./exported_folder.ts";
-export type { ImportEnd, ImportUnderWay } from "./import_status.ts";
+export type { FinishedImport, RunningImport } from "./import_status.ts";
 export { ImportError, type ImportErrorKind } from "./import_error.ts";
 export { Importer, type ImportProgress, type ImportSource, type ImportSummary } from "./importer.ts";
 export type { ImportMode } from "./modes.ts";

@@ -13,7 +13,7 @@ import type { AdminWork } from "../../admin/work.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
 import { tableFormats } from "../formats.ts";
 import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
-import { ImportStatus, type ImportUnderWay } from "./import_status.ts";
+import { ImportStatus, type RunningImport } from "./import_status.ts";
 import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
@@ -151,7 +151,7 @@ const STEPS = {
   checked: "checking",
   deleted: "deleting",
   written: "writing",
-} as const satisfies Record<ImportProgress["step"], ImportUnderWay["step"]>;
+} as const satisfies Record<ImportProgress["step"], RunningImport["step"]>;
 
 interface DryRun {
   /** Rows that fit; 0 when some do not. */

@@ -1,0 +1,77 @@
+/** Formats numbers, sizes and times for display. */
+const numbers = new Intl.NumberFormat();
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+
+export const count = (value: number): string => numbers.format(value);
+
+/** Returns a count with its noun, such as "2 rows". The plural defaults to the singular plus "s". */
+export const countOf = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
+const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export function size(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZES.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${SIZES[unit]}`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1) return `${ms.toFixed(2)} ms`;
+  if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${tenths(ms / 3_600_000)} h`;
+  return `${tenths(ms / 86_400_000)} d`;
+}
+
+/** Formats with one decimal, omitting ".0". */
+export const tenths = (value: number): string => value.toFixed(1).replace(/\.0$/, "");
+
+const STEPS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
+
+function ago(at: number): string {
+  const distance = at - Date.now();
+  const [ms, unit] = STEPS.find(([ms]) => Math.abs(distance) >= ms) ?? STEPS[3];
+  return relative.format(Math.trunc(distance / ms), unit);
+}
+
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+/** Time of day with milliseconds, preceded by the date unless it is today. */
+function clockText(date: Date): string {
+  const today = date.toDateString() === new Date().toDateString();
+  return today ? clock.format(date) : `${day.format(date)}, ${clock.format(date)}`;
+}
+
+/** Formats a time in UTC, for tooltips. */
+export function utcText(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return "";
+  return `${date.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+}
+
+/** A time in the viewer's time zone, with UTC as its tooltip. */
+export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "full" | "ago" | "clock" }) {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return <span>–</span>;
+  return (
+    <time
+      dateTime={date.toISOString()}
+      title={utcText(at)}
+    >
+      {as === "ago" ? ago(at) : as === "clock" ? clockText(date) : full.format(date)}
+    </time>
+  );
+}

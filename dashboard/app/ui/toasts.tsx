@@ -1,0 +1,68 @@
+/** Toasts: call `showToast` from anywhere and render `Toasts` once. */
+import { useSyncExternalStore } from "react";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+
+export interface Toast {
+  readonly id: number;
+  readonly tone: "good" | "bad";
+  readonly text: string;
+  /** An action such as "Undo". */
+  readonly action?: { readonly text: string; readonly run: () => void };
+}
+
+/** Maximum number of toasts; the oldest is dropped. */
+const SHOWN_MAX = 4;
+const SHOWN_MS = 8_000;
+
+let toasts: readonly Toast[] = [];
+let nextId = 1;
+const listeners = new Set<() => void>();
+
+function show(now: readonly Toast[]): void {
+  toasts = now;
+  for (const listener of listeners) listener();
+}
+
+/** Shows a toast. Errors stay until they are dismissed. */
+export function showToast(text: string, options: Partial<Pick<Toast, "tone" | "action">> = {}): void {
+  const id = nextId++;
+  show([...toasts, { id, tone: "good" as const, text, ...options }].slice(-SHOWN_MAX));
+  if (options.tone !== "bad") setTimeout(() => show(toasts.filter((kept) => kept.id !== id)), SHOWN_MS);
+}
+
+/** Runs a user's action and shows a toast if it fails. Returns whether it succeeded. */
+export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+  try {
+    await work();
+    if (done !== undefined) showToast(done);
+    return true;
+  } catch (error) {
+    showToast(error instanceof Error ? error.message : String(error), { tone: "bad" });
+    return false;
+  }
+}
+
+export function Toasts() {
+  const shown = useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, () => toasts);
+  return (
+    <div className="toasts" role="status" aria-live="polite">
+      {shown.map(({ id, tone, text, action }) => (
+        <div key={id} className="toast" data-tone={tone}>
+          <span className="grow">{text}</span>
+          {action && <Button onClick={action.run}>{action.text}</Button>}
+          <Button
+            tone="plain"
+            aria-label="Dismiss"
+            onClick={() => show(toasts.filter((kept) => kept.id !== id))}
+          >
+            <Icon name="close" />
+          </Button>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+/** Histogram of runs over time. Dragging, or Shift with the arrow keys, selects the time filter. */
+import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
+import { count, utcText } from "../../ui/format.tsx";
+import type { Bar } from "./use_logs.ts";
+
+export interface RunHistogramProps {
+  readonly bars: readonly Bar[];
+  readonly onChoose: (span: { readonly from: number; readonly to: number }) => void;
+}
+
+export function RunHistogram({ bars, onChoose }: RunHistogramProps) {
+  const place = useRef<HTMLDivElement>(null);
+  /** Highlighted bar; `null` shows the totals of all bars. */
+  const [current, setCurrent] = useState<number | null>(null);
+  /** Start of the selection while selecting. */
+  const [anchor, setAnchor] = useState<number | null>(null);
+  if (bars.length === 0) return null;
+  const at = Math.min(current ?? bars.length - 1, bars.length - 1);
+  const [first, last] = anchor === null ? [at, at] : [Math.min(anchor, at), Math.max(anchor, at)];
+  const most = Math.max(1, ...bars.map(({ runs }) => runs));
+
+  function choose(): void {
+    const [from, to] = [bars[first]?.from, bars[last]?.to];
+    setAnchor(null);
+    if (from !== undefined && to !== undefined) onChoose({ from, to });
+  }
+
+  function positionOf({ clientX }: PointerEvent): number {
+    const { left, width } = place.current?.getBoundingClientRect() ?? { left: 0, width: 1 };
+    const position = Math.floor((clientX - left) / width * bars.length);
+    return Math.max(0, Math.min(bars.length - 1, position));
+  }
+
+  function onKey(event: KeyboardEvent): void {
+    const moves: Record<string, number> = {
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      Home: 0,
+      End: bars.length - 1,
+    };
+    const to = moves[event.key];
+    if (to !== undefined) {
+      if (event.shiftKey) setAnchor(anchor ?? at);
+      else setAnchor(null);
+      setCurrent(Math.max(0, Math.min(bars.length - 1, to)));
+    } else if (event.key === "Enter" || event.key === " ") choose();
+    else return;
+    event.preventDefault();
+  }
+
+  const clock = (time: number) =>
+    new Date(time).toLocaleString([], { dateStyle: "short", timeStyle: "medium" });
+  const chosen = current === null ? bars : bars.slice(first, last + 1);
+  const runs = chosen.reduce((sum, bar) => sum + bar.runs, 0);
+  const failed = chosen.reduce((sum, bar) => sum + bar.failed, 0);
+  const totals = `${count(runs)} runs, ${count(failed)} failed`;
+  const span = `${clock(chosen[0]?.from ?? 0)} – ${clock(chosen.at(-1)?.to ?? 0)}`;
+  return (
+    <div className="histogram">
+      <div
+        ref={place}
+        className="bars"
+        role="slider"
+        tabIndex={0}
+        aria-label="Runs over time. Arrow keys move, Shift with arrow keys selects a range, Enter filters by it."
+        aria-valuemin={0}
+        aria-valuemax={bars.length - 1}
+        aria-valuenow={at}
+        aria-valuetext={`${totals}, ${span}`}
+        onKeyDown={onKey}
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          const position = positionOf(event);
+          setAnchor(position);
+          setCurrent(position);
+        }}
+        onPointerMove={(event) => setCurrent(positionOf(event))}
+        onPointerUp={choose}
+        onPointerCancel={() => setAnchor(null)}
+        onPointerLeave={() => anchor === null && setCurrent(null)}
+        onBlur={() => setCurrent(null)}
+      >
+        {bars.map((bar, position) => (
+          <span
+            key={bar.from}
+            className="bar"
+            data-chosen={current !== null && position >= first && position <= last}
+          >
+            <span data-failed="true" style={{ height: `${100 * bar.failed / most}%` }} />
+            <span style={{ height: `${100 * (bar.runs - bar.failed) / most}%` }} />
+          </span>
+        ))}
+      </div>
+      <p className="row quiet small">
+        <span title={utcText(bars[0]?.from ?? 0)}>{clock(bars[0]?.from ?? 0)}</span>
+        <span className="grow" />
+        <span aria-hidden="true">{current === null ? totals : `${totals}, ${span}`}</span>
+        <span className="grow" />
+        <span title={utcText(bars.at(-1)?.to ?? 0)}>{clock(bars.at(-1)?.to ?? 0)}</span>
+      </p>
+    </div>
+  );
+}
