@@ -51,7 +51,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     }
     assert.match(
       await Deno.readTextFile(join(projectDir, "CHANGELOG.md")),
-      new RegExp(`^## ${project.version}$`, "m"),
+      new RegExp(`^## ${project.version} - (?:unreleased|\\d{4}-\\d\\d-\\d\\d)$`, "m"),
     );
   });
 

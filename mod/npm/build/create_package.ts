@@ -9,7 +9,7 @@ export async function writeCreatePackage(folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   await writeProgram(folder, { name: "create-syncline", entry: "create.ts" });
   await copyTree(join(projectDir, "templates"), join(folder, "templates"));
-  await Deno.writeTextFile(join(folder, "package.json"), createManifest());
+  await Deno.writeTextFile(join(folder, "package.json"), await createManifest());
   const readme = "# create-syncline\n\n`npm create syncline@latest my-app` creates a new Syncline app.\n";
   await Deno.writeTextFile(join(folder, "README.md"), readme);
   for (const file of ["LICENSE", "CHANGELOG.md"]) {

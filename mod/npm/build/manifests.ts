@@ -1,6 +1,7 @@
 /** The `package.json` of both packages. */
 import project from "../../../deno.json" with { type: "json" };
 import { PEERS } from "../../client/build/package_files.ts";
+import { projectDir } from "./copy_tree.ts";
 import { nativePackages } from "./native_packages.ts";
 
 /** The minimum Node version for the commands and the templates' build tool. */
@@ -13,6 +14,32 @@ const common = {
   engines: { node: `>=${nodeVersionMin}` },
 } as const;
 
+/**
+ * Returns `homepage`, `repository` and `bugs` for the repository that the package is built from.
+ *
+ * @param remote The address of its remote, or `null` for a copy without one: then only `homepage` is set.
+ */
+export function links(remote: string | null): Readonly<Record<string, unknown>> {
+  const [, host, path] =
+    /^(?:https:\/\/|ssh:\/\/git@|git@)([\w.-]+)[:/](.+?)(?:\.git)?\/?$/.exec(remote ?? "") ?? [];
+  if (host === undefined) return { homepage: "https://www.npmjs.com/package/syncline" };
+  const page = `https://${host}/${path}`;
+  return {
+    homepage: `${page}#readme`,
+    repository: { type: "git", url: `git+${page}.git` },
+    bugs: { url: `${page}/issues` },
+  };
+}
+
+async function remoteAddress(): Promise<string | null> {
+  const { success, stdout } = await new Deno.Command("git", {
+    args: ["remote", "get-url", "origin"],
+    cwd: projectDir,
+    stderr: "null",
+  }).output().catch(() => ({ success: false, stdout: new Uint8Array() }));
+  return success ? new TextDecoder().decode(stdout).trim() : null;
+}
+
 /** Returns the `package.json` of `syncline`. */
 export async function synclineManifest(entries: readonly string[]): Promise<string> {
   const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
@@ -20,6 +47,7 @@ export async function synclineManifest(entries: readonly string[]): Promise<stri
     name: "syncline",
     description: "A self-hosted realtime backend: server, commands, client and React hooks",
     ...common,
+    ...links(await remoteAddress()),
     bin: { syncline: "bin/syncline.mjs" },
     sideEffects: false,
     exports: {
@@ -36,11 +64,12 @@ export async function synclineManifest(entries: readonly string[]): Promise<stri
 }
 
 /** Returns the `package.json` of `create-syncline`. */
-export function createManifest(): string {
+export async function createManifest(): Promise<string> {
   return text({
     name: "create-syncline",
     description: "Creates a new Syncline app: npm create syncline@latest my-app",
     ...common,
+    ...links(await remoteAddress()),
     bin: { "create-syncline": "bin/create-syncline.mjs" },
   });
 }
