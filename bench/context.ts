@@ -6,7 +6,7 @@ import { LoadProcess } from "./support/load_process.ts";
 import { type ServerOptions, ServerProcess } from "../tests/support/processes/server_process.ts";
 
 /** Functions the rows other than the transfers call. */
-export const benchFunctions = "tests/bench/functions";
+export const benchFunctions = "bench/functions";
 /** The public benchmark's functions. */
 export const transferFunctions = "examples/transfer/functions";
 

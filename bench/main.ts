@@ -3,10 +3,12 @@ import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { BenchContext } from "./context.ts";
 import { accountRows } from "./rows/accounts.ts";
+import { browserApplyRows } from "./rows/browser_apply.ts";
 import { cheapGroups } from "./rows/cheap/mod.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
+import { hostileRows } from "./rows/hostile.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
 import { observingRows } from "./rows/observing.ts";
@@ -14,6 +16,8 @@ import { reconnectRows } from "./rows/reconnect.ts";
 import { restoreRows } from "./rows/restore.ts";
 import { replicationRows } from "./rows/replication.ts";
 import { shippingRows } from "./rows/shipping.ts";
+import { scheduledLoadRows } from "./rows/scheduled_load.ts";
+import { signInTimingRows } from "./rows/sign_in_timing.ts";
 import { stalledRows } from "./rows/stalled.ts";
 import { storageRows } from "./rows/storage.ts";
 import { slowQueryRows } from "./rows/slow_query.ts";
@@ -32,6 +36,10 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   stalled: stalledRows,
   memory: memoryRows,
   accounts: accountRows,
+  "sign-in-timing": signInTimingRows,
+  scheduled: scheduledLoadRows,
+  "browser-apply": browserApplyRows,
+  hostile: hostileRows,
   storage: storageRows,
   data: dataRows,
   observing: observingRows,

@@ -123,6 +123,23 @@ Deno.test("AE6 a wrong password, an unknown address and no address at all get th
   assert.equal(answers[0]?.body.errorData.code, "invalid_credentials");
 });
 
+Deno.test("AE6 refusing an unknown address computes the same hash as refusing a wrong password", async () => {
+  const passwords = new PasswordHasher();
+  const verified: (readonly [password: string | null, stored: string | null])[] = [];
+  const verify = passwords.verify.bind(passwords);
+  passwords.verify = (...args) => {
+    verified.push(args);
+    return verify(...args);
+  };
+  await using accounts = await startTestAccounts({ passwords });
+  await accounts.signUp("a@example.com");
+  for (const email of ["a@example.com", "b@example.com", "not an address"]) {
+    await accounts.post("/signin", { email, password: "wrong horse" });
+  }
+  // Where no hash is stored, the hasher computes one of the same cost: `deno task bench sign-in-timing`.
+  assert.deepEqual(verified.map(([, stored]) => stored !== null), [true, false, false]);
+});
+
 Deno.test("AE13 a password of another account, of an administrator or of a user at the wrong door opens nothing", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("user@example.com", "password of user");

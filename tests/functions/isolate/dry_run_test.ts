@@ -6,14 +6,15 @@ import type { Group } from "../../../mod/functions/wire/messages.ts";
 
 Deno.test("a dry run commits groups of mutations that read and write, and leaves nothing", async () => {
   for (let times = 0; times < 2; times++) {
+    // How many calls share a group depends on how long they take.
     const groups = (await dryRun()).map((text) => parseFrameText<Group>(text));
-    assert.deepEqual(groups.map(({ message }) => message.answers.length), [4, 4, 4]);
-    assert.deepEqual(groups.at(-1)?.segments.map((segment) => JSON.parse(segment)), [
+    assert.equal(groups.flatMap(({ message }) => message.answers).length, 12);
+    assert.deepEqual(groups.flatMap(({ segments }) => segments.map((text) => JSON.parse(text))).slice(-4), [
       { count: 3, all: 4 },
       { count: 3, all: 4 },
       { count: 3, all: 4 },
       { count: 3, all: 4 },
     ]);
-    assert.equal(groups.at(-1)?.message.entries.length, 4);
+    assert.ok(groups.every(({ message }) => message.entries.length > 0));
   }
 });

@@ -1,4 +1,4 @@
-/** What the bystander waits when nobody attacks: what the other rows are to be compared with. */
+/** What the bystander waits when nobody attacks, for the benchmark: the control of the other rows. */
 import type { Scenario } from "../support/scenario.ts";
 
 const QUIET_MS = 3_000;

@@ -2,7 +2,13 @@
 import type { FromBystander, ToBystander } from "./bystander_worker.ts";
 import type { Spread } from "./stopwatch.ts";
 
-/** His waits, and how often he was served. */
+/** Answers since the bystander started. */
+export interface Served {
+  readonly queries: number;
+  readonly mutations: number;
+}
+
+/** His waits. */
 export interface Waits {
   readonly query: Spread;
   readonly mutation: Spread;
@@ -10,7 +16,6 @@ export interface Waits {
   readonly shown: Spread;
   /** How late he went on after his own pauses, which no server has a part in. */
   readonly late: Spread;
-  readonly served: number;
   /** What went wrong with calls of his, the first few. */
   readonly failures: readonly string[];
 }
@@ -28,6 +33,11 @@ export class Bystander implements Disposable {
     const bystander = new Bystander(new Worker(url, { type: "module" }));
     await bystander.#ask({ type: "start", ...options }, "started");
     return bystander;
+  }
+
+  async served(): Promise<Served> {
+    const { served } = await this.#ask({ type: "count" }, "counted");
+    return served;
   }
 
   /** Ends his business; what he still waits for counts as waited until now. */

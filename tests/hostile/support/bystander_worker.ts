@@ -3,14 +3,16 @@
 import { RawHttp } from "../../support/processes/raw_http.ts";
 import { RawWebSocket } from "../../support/processes/raw_websocket.ts";
 import type { ServerMessage } from "../../../mod/protocol/server_messages.ts";
-import type { Waits } from "./bystander.ts";
+import type { Served, Waits } from "./bystander.ts";
 import { Stopwatch } from "./stopwatch.ts";
 
 export type ToBystander =
   | { readonly type: "start"; readonly port: number; readonly token: string }
+  | { readonly type: "count" }
   | { readonly type: "stop" };
 export type FromBystander =
   | { readonly type: "started" }
+  | { readonly type: "counted"; readonly served: Served }
   | { readonly type: "stopped"; readonly waits: Waits }
   | { readonly type: "failed"; readonly message: string };
 
@@ -122,6 +124,10 @@ async function write(port: number, token: string, onReady: () => void): Promise<
   }
 }
 
+function served(): Served {
+  return { queries: query.ended, mutations: mutation.ended };
+}
+
 function stop(): void {
   stopped = true;
   const waits: Waits = {
@@ -129,7 +135,6 @@ function stop(): void {
     mutation: mutation.waits,
     shown: shown.waits,
     late: late.waits,
-    served: query.ended + mutation.ended,
     failures,
   };
   self.postMessage({ type: "stopped", waits } satisfies FromBystander);
@@ -137,6 +142,9 @@ function stop(): void {
 
 self.onmessage = ({ data }: MessageEvent<ToBystander>) => {
   if (data.type === "stop") return stop();
+  if (data.type === "count") {
+    return self.postMessage({ type: "counted", served: served() } satisfies FromBystander);
+  }
   const { port, token } = data;
   let told = false;
   const ready = () => {

@@ -1,6 +1,6 @@
 /** What one row of the hostile suite is: an attack, and what it may cost one ordinary user. */
 import type { ServerProcess } from "../../support/processes/server_process.ts";
-import type { Waits } from "./bystander.ts";
+import type { Served, Waits } from "./bystander.ts";
 
 /** Waits of the bystander in milliseconds. */
 export interface MayWait {
@@ -23,6 +23,10 @@ export interface World {
   readonly log: readonly string[];
   /** Folder of the server's data. */
   readonly dataDir: string;
+  /** Whether attacks take the time that figures need; short otherwise. */
+  readonly isFull: boolean;
+  /** Answers that the bystander got since the scenario began. */
+  served(): Promise<Served>;
   /** A new account's access token. */
   signUp(): Promise<string>;
   /** Resolves when a line of the log matches, also one printed since the scenario began. Throws after a minute. */
@@ -42,12 +46,12 @@ export interface Scenario {
   /** What it did when nothing stood against it, in a few words. */
   readonly before?: string;
   /**
-   * Does the harm and looks at what became of it, asserting what the rule says. Gives the row's figure in a few words, and
+   * Attacks and asserts what the rule says by events and their order, not by durations. Gives the row's figure in a few words, and
    * what the bystander may wait when that follows from what was measured: how long one call took on this machine. The
    * bystander goes about his business from before its first line to after its last.
    */
   readonly attack: (world: World) => Promise<string | Measured>;
-  /** What the bystander may wait at most; `null` for a row that is not about waiting, or that measures it. */
+  /** What the bystander may wait at most in the benchmark; `null` for a row that measures it, or is not about waiting. */
   readonly mayWait: MayWait | null;
   /** Whether what he waits here is what he may wait a few times over elsewhere: see {@linkcode MayWait}. */
   readonly isControl?: boolean;
@@ -57,7 +61,7 @@ export interface Scenario {
   readonly flags?: readonly string[];
   /** Whether it gets a server and a data folder of its own. */
   readonly alone?: boolean;
-  /** Too long for every run of the tests: only with `deno task test:hostile`. */
+  /** Too long for `deno task test`. */
   readonly long?: boolean;
 }
 
