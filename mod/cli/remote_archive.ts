@@ -1,6 +1,6 @@
 /** Finds and downloads an archive from a bucket for the command `restore`. */
 import { join } from "node:path";
-import type { Bucket, BucketLocation } from "../kit/bucket.ts";
+import type { Bucket, BucketLocation } from "../kit/locations/bucket.ts";
 import { opsLimits } from "../ops/limits.ts";
 import { parseBucket } from "../config/option_types.ts";
 import { StartError } from "../config/start_error.ts";
@@ -31,7 +31,7 @@ export async function fetchArchive(
   { place, folder }: { readonly place: BucketLocation; readonly folder: string },
 ): Promise<string> {
   await requireNetwork(place);
-  const { Bucket, bucketReason } = await import("../kit/bucket.ts");
+  const { Bucket, bucketReason } = await import("../kit/locations/bucket.ts");
   const { downloadArchive } = await import("../ops/backups/bucket_archives.ts");
   using bucket = new Bucket(place, { requestMs: opsLimits.bucketRequestMs });
   const at = `s3://${place.bucket}/${place.prefix}`;

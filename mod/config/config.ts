@@ -2,7 +2,7 @@
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
-import type { BucketLocation } from "../kit/bucket.ts";
+import type { BucketLocation } from "../kit/locations/bucket.ts";
 import type { MemoryPlan } from "./memory.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
 

@@ -1,6 +1,6 @@
 /** Turns the locations named by options into configuration. */
 import { resolve } from "node:path";
-import type { BucketLocation } from "../kit/bucket.ts";
+import type { BucketLocation } from "../kit/locations/bucket.ts";
 import type { LocationConfig } from "./config.ts";
 import type { OptionValues } from "./options.ts";
 import { StartError } from "./start_error.ts";

@@ -100,7 +100,7 @@ export class Tables {
     const app = [...this.#byName.keys()].filter((known) => !known.startsWith("_"));
     throw new EngineError(
       "unknown_table",
-      `There is no table "${name}" in the schema; its tables are ${listed(app)}`,
+      `There is no table "${name}" in the schema; its tables are ${listNames(app)}`,
     );
   }
 
@@ -136,7 +136,7 @@ export class Tables {
     );
     throw new EngineError(
       "unknown_index",
-      `Table "${table.name}" has no index "${name}"; its indexes are ${listed(scans)}`,
+      `Table "${table.name}" has no index "${name}"; its indexes are ${listNames(scans)}`,
     );
   }
 
@@ -164,12 +164,12 @@ function unknownSearch(
   const { kind, name, known } = asked;
   return new EngineError(
     "unknown_index",
-    `Table "${table.name}" has no ${kind} index "${name}"; its ${kind} indexes are ${listed(known)}`,
+    `Table "${table.name}" has no ${kind} index "${name}"; its ${kind} indexes are ${listNames(known)}`,
   );
 }
 
 /** Names for a message, not too many. */
-function listed(names: readonly string[]): string {
+function listNames(names: readonly string[]): string {
   if (names.length === 0) return "none";
   const shown = names.slice(0, 20).join(", ");
   return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;

@@ -10,7 +10,7 @@
 import { engineLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
 
-const { earlyCheckpointPages, groupsBetweenLooks, smallGroupCallsMax } = engineLimits;
+const { earlyCheckpointPages, groupsBetweenChecks: groupsBetweenLooks, smallGroupCallsMax } = engineLimits;
 
 export class Checkpoints {
   readonly #connection: Connection;
@@ -22,7 +22,7 @@ export class Checkpoints {
   }
 
   /** Called between groups, after one of so many calls. */
-  tend(calls: number): void {
+  afterGroup(calls: number): void {
     this.#groups = calls > smallGroupCallsMax ? 0 : this.#groups + 1;
     if (this.#groups < groupsBetweenLooks) return;
     this.#groups = 0;
@@ -37,7 +37,7 @@ export class Checkpoints {
   }
 
   /** Copies the log at once. Gives back whether anything of it was. Throws on a full disk. */
-  copyLog(): boolean {
+  checkpoint(): boolean {
     const before = this.#copiedPages("NOOP");
     return this.#copiedPages("PASSIVE") > before;
   }

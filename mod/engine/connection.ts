@@ -89,7 +89,7 @@ export class Connection implements Disposable {
       return new Connection(db);
     } catch (cause) {
       db?.close();
-      throw inPlainWords(cause, path);
+      throw describeSqliteError(cause, path);
     }
   }
 
@@ -97,7 +97,7 @@ export class Connection implements Disposable {
    * For a file whose commits are kept elsewhere: from now on they are not synced to the disk one by one, but when the
    * write-ahead log is copied. After a power failure the file is as one of its commits left it, and newer ones are gone.
    */
-  syncLater(): void {
+  deferSync(): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
   }
 
@@ -171,7 +171,7 @@ function first(db: DatabaseSync, sql: string): unknown[] {
 }
 
 /** Says what an operator can do about a damaged or foreign file; other errors stay as they are. */
-export function inPlainWords(cause: unknown, path: string): unknown {
+export function describeSqliteError(cause: unknown, path: string): unknown {
   if (!(cause instanceof Error) || cause instanceof EngineError) return cause;
   const code = sqliteCode(cause);
   const foreign = code === SQLITE_NOTADB || cause.message.includes("file is not a database");
@@ -186,14 +186,14 @@ export function inPlainWords(cause: unknown, path: string): unknown {
 }
 
 /** Whether an error, or what caused it, is that the disk or the file has no room for more. */
-export function hasNoRoom(error: unknown): boolean {
+export function isDiskFullError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||
-    hasNoRoom(error.cause);
+    isDiskFullError(error.cause);
 }
 
 /** Whether an error says that a row and the database it was to be applied to are not of one history, or one is damaged. */
-export function doesNotFit(error: unknown): boolean {
+export function isHistoryMismatch(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof EngineError) return error.code === "bad_entry" || error.code === "unusable_database";
   return [SQLITE_CONSTRAINT, SQLITE_CORRUPT, SQLITE_NOTADB].includes(sqliteCode(error));

@@ -1,5 +1,5 @@
 /** Errors of the engine: what went wrong with a database, a table or a call, in words that say what to do. */
-import { type Difference, differenceText, migrationText } from "./documents/schema_difference.ts";
+import { adviceText, type Difference, differenceText } from "./documents/schema_difference.ts";
 
 /**
  * What an {@linkcode EngineError} is about:
@@ -74,11 +74,11 @@ function changedText(
     "are not what it makes of them",
   ];
   return `${changed} ${documents} of table "${table}" ${them}, such as "${id}": it would ` +
-    `${differenceText(difference)}. ${migrationText(difference)}`;
+    `${differenceText(difference)}. ${adviceText(difference)}`;
 }
 
 /** Fields that do not fit the definition of a table. The message names the path of each fault. */
-export class UnfitFieldsError extends TypeError {}
+export class InvalidFieldsError extends TypeError {}
 
 /** A stored document that does not fit the new schema. The message names the table, the document and the field. */
 export class SchemaError extends Error {

@@ -17,7 +17,7 @@ export const engineLimits = {
   checkpointPages: 16_000,
   /** The same while groups are small, where it delays no answer; looked at when so many have come in a row. */
   earlyCheckpointPages: 1000,
-  groupsBetweenLooks: 16,
+  groupsBetweenChecks: 16,
   /** Calls of a small group. */
   smallGroupCallsMax: 8,
   /** The write-ahead log is cut to this when it has been copied. */
@@ -73,7 +73,7 @@ export const engineLimits = {
   replayRowsRead: 64,
   replayRowsWritten: 4_096,
   /** Entries of an index that a check reads at once. */
-  entriesWalked: 2_048,
+  indexEntriesRead: 2_048,
   /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
   journalCharsRead: 4 * MiB,
 } as const;

@@ -4,17 +4,17 @@ export {
   checkDatabaseSchema,
   type CheckedDatabase,
   checkSqliteFile,
-} from "./whole/check_database.ts";
-export { type DatabaseCheckup, openCheckup } from "./whole/checkup.ts";
-export { headerFault } from "./whole/database_header.ts";
-export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
+} from "./database/check_database.ts";
+export { openSnapshotCheck, type SnapshotCheck } from "./database/snapshot_check.ts";
+export { headerFault } from "./database/database_header.ts";
+export { copySqliteFile, type DatabaseSnapshot, openDatabaseSnapshot } from "./database/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
-export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./whole/export.ts";
-export { doesNotFit, hasNoRoom } from "./connection.ts";
+export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./database/export.ts";
+export { isDiskFullError, isHistoryMismatch } from "./connection.ts";
 export { decodeId, idSource, type NewId, newId } from "./documents/ids.ts";
-export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
+export type { Inspection, KeySpaceOwner } from "./database/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
-export type { Positions, RowsOfIndex } from "./whole/positions.ts";
+export type { IndexPositions, IndexRows } from "./database/index_positions.ts";
 export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
 export {
   type JournalPart,
@@ -22,14 +22,14 @@ export {
   openJournalReader,
   type PendingRows,
 } from "./journal/journal_reader.ts";
-export { clusterOfPlace, clusterPlace } from "./journal/followed.ts";
+export { clusterOfSource, clusterSource } from "./journal/history_source.ts";
 export {
-  beginClusterHistory,
-  beginFollowing,
-  type FollowedState,
-  followedState,
+  type FollowerState,
   forgetHistory,
-} from "./journal/forget_history.ts";
+  markAsFollower,
+  readFollowerState,
+  startClusterHistory,
+} from "./journal/history_ownership.ts";
 export { type AppliedRows, type AppliedTable, rowEntries } from "./journal/row_entries.ts";
 export {
   CATALOG_MARK,
@@ -39,21 +39,21 @@ export {
   type JournalRow,
   readRow,
   rowTimes,
-  versionNamed,
-} from "./journal/row.ts";
+  versionInRow,
+} from "./journal/journal_row.ts";
 export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
 export { openWriterDatabase, type WriterOptions } from "./writer_database.ts";
 export type {
-  MisfitBounds,
   ReaderDatabase,
   ReadTransaction,
   Savepoint,
-  SchemaFit,
   SchemaOptions,
-  TableMisfits,
+  SchemaPreview,
+  TableViolations,
   Usage,
+  ViolationLimits,
   WriterDatabase,
   WriteTransaction,
 } from "./transaction.ts";
@@ -76,7 +76,7 @@ export type {
   VectorIndexDefinition,
 } from "./types.ts";
 export { END_OF_KEYS } from "./types.ts";
-export { UnfitFieldsError } from "./errors.ts";
+export { InvalidFieldsError } from "./errors.ts";
 export type {
   Bound,
   IndexBounds,
@@ -84,4 +84,4 @@ export type {
   ScanRow,
   SearchOptions,
   VectorSearchOptions,
-} from "./reading.ts";
+} from "./read_options.ts";

@@ -4,11 +4,11 @@ import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentChanges, type DocumentWrite } from "./documents/document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
-import { EngineError, UnfitFieldsError } from "./errors.ts";
+import { EngineError, InvalidFieldsError } from "./errors.ts";
 import type { NewId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { engineLimits } from "./limits.ts";
-import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
+import { endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
 import type { Scan, StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
 import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
@@ -20,7 +20,13 @@ import { UsageMeter } from "./usage.ts";
 import { storableFields } from "./documents/values.ts";
 import type { VectorSearcher } from "./vectors/vector_search.ts";
 import type { WriteGroup } from "./write_group.ts";
-import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
+import type {
+  IndexBounds,
+  ScanOptions,
+  ScanRow,
+  SearchOptions,
+  VectorSearchOptions,
+} from "./read_options.ts";
 
 const { parse, stringify } = JSON;
 
@@ -108,26 +114,26 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     this.#checkWritable();
     const table = this.#tables.named(tableName);
     checkNewFields(fields);
-    const stored = this.#accepted(table, fields);
+    const stored = this.#validated(table, fields);
     const id = this.#newId(table.number);
     const _creationTime = this.#group.nextCreationTime(this.#at);
     this.#write(table, {
       id,
       before: null,
-      after: this.#encoded(table, { _id: id, _creationTime, ...stored }),
+      after: this.#serialized(table, { _id: id, _creationTime, ...stored }),
     });
     return id;
   }
 
   replace(id: string, fields: Record<string, unknown>): void {
     this.#checkWritable();
-    const { table, before, doc } = this.#existing(id, "replace");
+    const { table, before, doc } = this.#loadExisting(id, "replace");
     this.#update(table, { before, doc, fields: withoutSystemFields(doc, fields) });
   }
 
   patch(id: string, fields: Record<string, unknown>): void {
     this.#checkWritable();
-    const { table, before, doc } = this.#existing(id, "patch");
+    const { table, before, doc } = this.#loadExisting(id, "patch");
     const merged: Record<string, unknown> = { ...fieldsOf(doc), ...withoutSystemFields(doc, fields) };
     for (const name of Object.keys(merged)) if (merged[name] === undefined) delete merged[name];
     this.#update(table, { before, doc, fields: merged });
@@ -135,7 +141,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   delete(id: string): void {
     this.#checkWritable();
-    const { table, before } = this.#existing(id, "delete");
+    const { table, before } = this.#loadExisting(id, "delete");
     this.usage.write(0);
     this.#write(table, { id, before, after: null });
   }
@@ -165,8 +171,8 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
         `Cannot import document "${id}": table "${tableName}" has it already`,
       );
     }
-    const stored = this.#accepted(table, fields);
-    const after = this.#encoded(table, { _id: id, _creationTime: creationTime, ...stored });
+    const stored = this.#validated(table, fields);
+    const after = this.#serialized(table, { _id: id, _creationTime: creationTime, ...stored });
     this.#put(table, { id, before, after });
   }
 
@@ -211,9 +217,9 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     if (this.#ended) throw endedError();
   }
 
-  delivered(table: Table, { key, rid, text }: StoredRow): void {
+  noteDelivered(table: Table, { key, rid, text }: StoredRow): void {
     this.usage.found(text.length);
-    this.#documents.meet({ table, id: key.slice(-26), rid, text, entries: null });
+    this.#documents.noteRead({ table, id: key.slice(-26), rid, text, entries: null });
   }
 
   beforeSearch(): void {
@@ -225,11 +231,11 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     }
   }
 
-  opened(scan: Scan): void {
+  scanOpened(scan: Scan): void {
     this.#scans.set(scan, ++this.#serial);
   }
 
-  closed(scan: Scan): void {
+  scanClosed(scan: Scan): void {
     this.#scans.delete(scan);
   }
 
@@ -239,7 +245,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   }
 
   #load(table: Table, id: string): StoredDocument | null {
-    const known = this.#documents.known(id);
+    const known = this.#documents.current(id);
     if (known !== undefined) return known;
     const row = this.connection.statement(table.sql.get).get(id);
     if (row === undefined) return null;
@@ -250,12 +256,12 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
       text: row[1] as string,
       entries: null,
     };
-    this.#documents.meet(stored);
+    this.#documents.noteRead(stored);
     return stored;
   }
 
   /** The document a write is about. Reading it counts when the run has not met it before. */
-  #existing(
+  #loadExisting(
     id: string,
     verb: string,
   ): { readonly table: Table; readonly before: StoredDocument; readonly doc: StoredFields } {
@@ -263,7 +269,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     if (table === undefined) {
       throw new EngineError("missing_document", `Cannot ${verb} "${id}": it is not the id of a document`);
     }
-    const met = this.#documents.known(id) !== undefined;
+    const met = this.#documents.current(id) !== undefined;
     const before = this.#load(table, id);
     if (before === null) {
       throw new EngineError(
@@ -287,8 +293,8 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     },
   ): void {
     const { before, doc } = change;
-    const stored = this.#accepted(table, change.fields);
-    const after = this.#encoded(
+    const stored = this.#validated(table, change.fields);
+    const after = this.#serialized(
       table,
       { _id: doc._id, _creationTime: doc._creationTime, ...stored },
       { doc, entries: before.entries },
@@ -298,20 +304,20 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   }
 
   /** What the table's definition makes of the fields, as the engine's own copy. */
-  #accepted(table: Table, fields: Record<string, unknown>): Record<string, Value> {
+  #validated(table: Table, fields: Record<string, unknown>): Record<string, Value> {
     const { name, definition } = table;
     let accepted: Record<string, Value>;
     try {
       accepted = definition.validate(fields);
     } catch (error) {
-      if (!(error instanceof UnfitFieldsError)) throw error;
-      throw new UnfitFieldsError(`Cannot store this document in table "${name}": ${error.message}`);
+      if (!(error instanceof InvalidFieldsError)) throw error;
+      throw new InvalidFieldsError(`Cannot store this document in table "${name}": ${error.message}`);
     }
     return storableFields(accepted, { reservedNames: !name.startsWith("_") });
   }
 
   /** `before` is the same document as it was: entries that are as they were are not made again. */
-  #encoded(table: Table, doc: StoredFields, before?: DocumentEntries): StoredDocument {
+  #serialized(table: Table, doc: StoredFields, before?: DocumentEntries): StoredDocument {
     const text = stringify(doc);
     if (text.length > documentLimits.documentCharsMax) {
       throw new EngineError(

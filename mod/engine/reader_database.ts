@@ -1,9 +1,9 @@
 /** A reading connection: one snapshot at a time, and the views of the queries that run in it. */
 import { loadTables, Tables } from "./catalog.ts";
 import { Connection } from "./connection.ts";
-import { QueryTransaction, type Snapshot } from "./reads.ts";
-import { schemaFit } from "./whole/schema_fit.ts";
-import type { MisfitBounds, ReaderDatabase, ReadTransaction, SchemaFit } from "./transaction.ts";
+import { QueryTransaction, type Snapshot } from "./query.ts";
+import { previewSchema } from "./database/schema_preview.ts";
+import type { ReaderDatabase, ReadTransaction, SchemaPreview, ViolationLimits } from "./transaction.ts";
 import type { SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 
@@ -58,9 +58,9 @@ class SqliteReaderDatabase implements ReaderDatabase {
     });
   }
 
-  fit(schema: SchemaDefinition, bounds: MisfitBounds): SchemaFit {
+  previewSchema(schema: SchemaDefinition, bounds: ViolationLimits): SchemaPreview {
     if (this.#snapshot === null) throw new RangeError("No snapshot is open");
-    return schemaFit(this.#connection, schema, bounds);
+    return previewSchema(this.#connection, schema, bounds);
   }
 
   [Symbol.dispose](): void {

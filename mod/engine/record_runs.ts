@@ -23,7 +23,7 @@ export interface RecordRun {
 }
 
 /** The last request id of a run. */
-export function newestOf({ oldest, answers }: RecordRun): number {
+export function lastRequestId({ oldest, answers }: RecordRun): number {
   return oldest + answers.length - 1;
 }
 
@@ -78,7 +78,7 @@ export function addAnswer(
 /** Adds a whole run of records that are not there yet, to the last one where it goes on from that. */
 export function addRun(caller: RecordCaller, run: RecordRun): void {
   const last = caller.runs.length === 0 ? undefined : caller.runs[caller.runs.length - 1];
-  if (last !== undefined && run.oldest === newestOf(last) + 1 && fits(last, run)) {
+  if (last !== undefined && run.oldest === lastRequestId(last) + 1 && fits(last, run)) {
     for (const answer of run.answers) last.answers.push(answer);
     for (const ts of run.ts) last.ts.push(ts);
     last.chars += run.chars;

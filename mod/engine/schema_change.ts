@@ -2,7 +2,7 @@
 import { documentLimits } from "../limits.ts";
 import { type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { walkDocuments } from "./documents/document_walk.ts";
+import { iterateDocuments } from "./documents/iterate_documents.ts";
 import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./documents/ids.ts";
 import {
@@ -53,7 +53,7 @@ export function changeSchema(
       for (const index of created) report.createdIndexes.push(`${name}.${index.name}`);
       const unchanged = definition.fingerprint !== undefined && definition.fingerprint === table.fingerprint;
       if (!unchanged || created.length > 0) {
-        walkTable(connection, { table, definition, created, check: !unchanged });
+        validateAndIndexTable(connection, { table, definition, created, check: !unchanged });
       }
     }
     connection.statement("UPDATE syncline_tables SET fingerprint = ? WHERE number = ?")
@@ -132,7 +132,7 @@ export function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "n
  * the schema would make them, or they are counted and refused: filling them in while they are read would have to be known
  * to indexes, exports, copies and checks, which know no schema.
  */
-export function walkTable(
+export function validateAndIndexTable(
   connection: Connection,
   work: {
     readonly table: CatalogTable;
@@ -146,7 +146,7 @@ export function walkTable(
   const indexes = indexSet(documents, work.created);
   let changed = 0;
   let first: { readonly id: string; readonly difference: Difference } | null = null;
-  for (const [rid, , text] of walkDocuments(connection, documents)) {
+  for (const [rid, , text] of iterateDocuments(connection, documents)) {
     const doc = JSON.parse(text) as StoredFields;
     try {
       const fields = fieldsOf(doc);

@@ -1,10 +1,16 @@
 /** The engine's face to the isolates: databases, and the view of one function run. Everything here is synchronous. */
-import type { Inspection } from "./whole/inspection.ts";
+import type { Inspection } from "./database/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/journal.ts";
-import type { JournalRow } from "./journal/row.ts";
+import type { JournalRow } from "./journal/journal_row.ts";
 import type { AppliedRows } from "./journal/row_entries.ts";
 import type { CommitEntry, Doc, ReadSet, SchemaDefinition } from "./types.ts";
-import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
+import type {
+  IndexBounds,
+  ScanOptions,
+  ScanRow,
+  SearchOptions,
+  VectorSearchOptions,
+} from "./read_options.ts";
 import type { RecordKey, SchemaReport } from "./types.ts";
 
 /** What a run has used of its limits (`functionLimits`). */
@@ -88,19 +94,19 @@ export interface ReaderDatabase extends Disposable {
   /** The view of one query run inside the open snapshot. */
   beginQuery(): ReadTransaction;
   /** What a schema would change, and which documents of the open snapshot do not fit it. Looks at all of them. */
-  fit(schema: SchemaDefinition, bounds: MisfitBounds): SchemaFit;
+  previewSchema(schema: SchemaDefinition, bounds: ViolationLimits): SchemaPreview;
 }
 
 /** How much is told of documents that do not fit. */
-export interface MisfitBounds {
+export interface ViolationLimits {
   /** Documents of each table. */
-  readonly documentsTold: number;
+  readonly documentsMax: number;
   /** Longest reason. */
   readonly charsMax: number;
 }
 
 /** Documents of a table that do not fit a schema. */
-export interface TableMisfits {
+export interface TableViolations {
   readonly table: string;
   /** How many there are. */
   readonly documents: number;
@@ -108,10 +114,10 @@ export interface TableMisfits {
 }
 
 /** What a schema would change; indexes are named `table.index`. */
-export interface SchemaFit extends Omit<SchemaReport, "unreachableTables"> {
+export interface SchemaPreview extends Omit<SchemaReport, "unreachableTables"> {
   /** Tables with documents that the schema does not have. */
   readonly unreachable: readonly { readonly table: string; readonly documents: number }[];
-  readonly misfits: readonly TableMisfits[];
+  readonly misfits: readonly TableViolations[];
 }
 
 export interface SchemaOptions {
@@ -138,7 +144,7 @@ export interface WriterDatabase extends Disposable {
    * Begins with what is in the database now, before anything was done: it was opened while another one still wrote to it. Only
    * where the history is kept elsewhere.
    */
-  reread(): void;
+  reload(): void;
   /** Current ts, including mutations released in the open group. */
   readonly ts: number;
   /**
@@ -172,7 +178,7 @@ export interface WriterDatabase extends Disposable {
    * where much of it waits: dropping less would take commits from the replica and make no room. Called outside of a group.
    * Gives back whether there may be room now that there was not before.
    */
-  makeRoom(error: unknown, options: { readonly again: boolean }): boolean;
+  freeDiskSpace(error: unknown, options: { readonly again: boolean }): boolean;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;
@@ -188,11 +194,11 @@ export interface WriterDatabase extends Disposable {
    * Does all that a commit of the open group needs but the commit itself, which is then `commitGroup` or `rollbackGroup`.
    * Gives back the row that has to be kept elsewhere before; `null`: there is none.
    */
-  sealGroup(text: string | null): JournalRow | null;
+  prepareCommit(text: string | null): JournalRow | null;
   /** Keeps `text` as the newest group's and commits. */
   commitGroup(text: string | null): void;
   /** Called after a group of so many calls, when its answers are out: does what would delay a commit later, if it is quiet. */
-  tend(calls: number): void;
+  maintain(calls: number): void;
   /** Undoes the whole open group. */
   rollbackGroup(): void;
   /** Text of the newest committed group, or `null` in a new database. */

@@ -45,11 +45,11 @@ export interface DocumentChange {
    */
   readonly keys: readonly KeyChange[];
   /** Where every key is as it was, and `keys` are made when somebody asks for them: how to ask for less. */
-  readonly kept?: KeptKeys;
+  readonly unchanged?: UnchangedKeys;
 }
 
 /** The keys of a document that a commit has left as they were. */
-export interface KeptKeys {
+export interface UnchangedKeys {
   /** The key spaces that they are of; the same list for all documents of a table in a group. */
   readonly spaces: readonly KeySpace[];
   /** The one of a space, by its place among them. */

@@ -1,13 +1,13 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
 import { loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { APPLICATION_ID, Connection, FORMAT_VERSION, hasNoRoom } from "./connection.ts";
+import { APPLICATION_ID, Connection, FORMAT_VERSION, isDiskFullError } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { type NewId, newId } from "./documents/ids.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
-import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
-import { nameVersion, servedVersion } from "./journal/served_code.ts";
-import { followedPlace, isClusterPlace } from "./journal/followed.ts";
+import { applyCatalog, type CatalogState, catalogState } from "./journal/catalog_state.ts";
+import { servedVersion, setServedVersion } from "./journal/served_version.ts";
+import { historySource, isClusterSource } from "./journal/history_source.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -17,17 +17,17 @@ import {
   moveHead,
   readHead,
 } from "./journal/journal.ts";
-import { checkFollows, type JournalRow, nextRow, readRow } from "./journal/row.ts";
-import { RowChanges } from "./journal/row_changes.ts";
+import { checkFollows, type JournalRow, nextRow, readRow } from "./journal/journal_row.ts";
+import { RowApplier } from "./journal/row_applier.ts";
 import type { AppliedRows } from "./journal/row_entries.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
-import { CREATE_DATABASE_SQL } from "./whole/new_database.ts";
-import { Records } from "./records.ts";
+import { CREATE_DATABASE_SQL } from "./database/new_database.ts";
+import { ReplayRecords } from "./replay_records.ts";
 import { changeSchema } from "./schema_change.ts";
 import type { SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
-import { upgradeFormat } from "./whole/upgrade_format.ts";
+import { upgradeFormat } from "./database/upgrade_format.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
 
@@ -58,7 +58,7 @@ export interface WriterOptions {
     | { readonly kind: "on"; readonly pendingBytesMax: number }
     | { readonly kind: "applied" }
     /** It goes on with a history that is kept elsewhere: each row has to be there before it is committed here. */
-    | { readonly kind: "given" };
+    | { readonly kind: "external" };
 }
 
 /**
@@ -71,10 +71,10 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   try {
     createIfEmpty(connection);
     const kind = options.journal?.kind;
-    const place = followedPlace(connection);
-    if (kind !== "applied" && kind !== "given") refuseFollowed(place, path);
+    const place = historySource(connection);
+    if (kind !== "applied" && kind !== "external") refuseFollowed(place, path);
     // What a power failure takes is in the cluster's log, and is applied again before anybody is served.
-    else if (place !== null && isClusterPlace(place)) connection.syncLater();
+    else if (place !== null && isClusterSource(place)) connection.deferSync();
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
@@ -87,7 +87,7 @@ function refuseFollowed(place: string | null, path: string): void {
   if (place === null) return;
   throw new UnusableDatabaseError(path, {
     reason: `its commits come from "${place}"`,
-    advice: isClusterPlace(place)
+    advice: isClusterSource(place)
       ? "serve it with --cluster, or restore a backup of it in another folder to make it a database of its own"
       : `serve it with --follow ${place}, or with --promote beside that to make it a database of its own`,
   });
@@ -108,7 +108,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   readonly #connection: Connection;
   readonly #now: () => number;
   readonly #newId: NewId;
-  readonly #records: Records;
+  readonly #records: ReplayRecords;
   readonly #writer: DocumentWriter;
   readonly #vectors: VectorSearcher;
   readonly #checkpoints: Checkpoints;
@@ -118,13 +118,13 @@ class SqliteWriterDatabase implements WriterDatabase {
   /** Whether the next change ends the history of the journal that another writer kept. */
   #endsHistory: boolean;
   /** Whether the open transaction has ended it. */
-  #ending = false;
+  #hasEndedHistory = false;
   /** Of a database whose history is kept elsewhere: where it stands. */
   #applied: JournalHead | null = null;
   /** Whether rows are made here, to be kept elsewhere. */
-  readonly #gives: boolean;
+  readonly #makesRows: boolean;
   /** What the open transaction has been sealed with; `null` before that. */
-  #sealed: { readonly row: JournalRow | null } | null = null;
+  #prepared: { readonly row: JournalRow | null } | null = null;
   #tables = new Tables([]);
   #ts: number;
   /** Creation time of the newest document of committed groups. */
@@ -147,25 +147,25 @@ class SqliteWriterDatabase implements WriterDatabase {
     const [ts, lastCreationTime] = row as [number, number];
     this.#ts = ts;
     this.#lastCreationTime = lastCreationTime;
-    this.#records = new Records(connection, now);
+    this.#records = new ReplayRecords(connection, now);
     this.#writer = new DocumentWriter(connection);
     this.#vectors = new VectorSearcher(connection);
     this.#checkpoints = new Checkpoints(connection);
-    this.#gives = journal?.kind === "given";
+    this.#makesRows = journal?.kind === "external";
     this.#journal = journal?.kind === "on" ? Journal.open(connection, { ...journal, now, ts }) : null;
     const history = this.#journal === null && hasJournal(connection) ? readHead(connection) : null;
     this.#endsHistory = journal === undefined && history !== null && history.generation !== null;
-    if (journal?.kind !== "applied" && journal?.kind !== "given") return;
+    if (journal?.kind !== "applied" && journal?.kind !== "external") return;
     this.#applied = history;
-    if (this.#gives) {
+    if (this.#makesRows) {
       if (history === null || history.generation === null) {
         throw new EngineError("bad_entry", "This database has no history that is kept elsewhere");
       }
     } else this.#tables = storedTables(connection);
   }
 
-  reread(): void {
-    if (!this.#gives || this.#group !== null) throw new RangeError("It has begun already");
+  reload(): void {
+    if (!this.#makesRows || this.#group !== null) throw new RangeError("It has begun already");
     const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     [this.#ts, this.#lastCreationTime] = row as [number, number];
     this.#applied = readHead(this.#connection);
@@ -208,21 +208,21 @@ class SqliteWriterDatabase implements WriterDatabase {
     const undo = () => {
       this.#ts = tsBefore;
       this.#journal?.discard();
-      this.#ending = false;
+      this.#hasEndedHistory = false;
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
-      if (this.#gives) this.#applied = readHead(this.#connection);
+      if (this.#makesRows) this.#applied = readHead(this.#connection);
     };
     this.#begin();
     try {
-      const journaled = this.#journal !== null || this.#endsHistory || this.#gives;
+      const journaled = this.#journal !== null || this.#endsHistory || this.#makesRows;
       const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
       const { result, tables } = change();
-      const entries = version === undefined || !this.#gives ? [] : this.#nameVersion(version);
+      const entries = version === undefined || !this.#makesRows ? [] : this.#setVersion(version);
       const after = journaled ? catalogState(this.#connection) : null;
       let row: JournalRow | null = null;
       if (after !== null && JSON.stringify(after) !== before) {
         const lastCreationTime = this.#lastCreationTime;
-        row = this.#keep({ entries, records: [], lastCreationTime, tsBefore, catalog: after });
+        row = this.#record({ entries, records: [], lastCreationTime, tsBefore, catalog: after });
       }
       return {
         row,
@@ -234,7 +234,7 @@ class SqliteWriterDatabase implements WriterDatabase {
             undo();
             throw error;
           }
-          this.#kept();
+          this.#recorded();
           this.#tables = tables;
           return result;
         },
@@ -246,9 +246,9 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   /** The commit from which on another version of the code is served; none where it is the same. */
-  #nameVersion(version: string | null): readonly CommitEntry[] {
+  #setVersion(version: string | null): readonly CommitEntry[] {
     if (version === servedVersion(this.#connection)) return [];
-    nameVersion(this.#connection, version);
+    setServedVersion(this.#connection, version);
     this.#ts++;
     this.#connection.statement("UPDATE syncline_state SET ts = ?").run(this.#ts);
     return [{ ts: this.#ts, at: this.#now(), changes: [] }];
@@ -275,16 +275,16 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     writes.check();
     try {
-      let changes = new RowChanges(this.#connection, { writer: this.#writer, tables: this.#tables });
+      let changes = new RowApplier(this.#connection, { writer: this.#writer, tables: this.#tables });
       for (const row of rows) {
         const head = checkFollows({ head: this.#applied, ts: this.#ts }, row);
         const { commits, records, lastCreationTime, catalog } = readRow(row);
         if (catalog !== null) {
           changes.write();
           this.#becomeCatalog(catalog);
-          changes = new RowChanges(this.#connection, { writer: this.#writer, tables: this.#tables });
+          changes = new RowApplier(this.#connection, { writer: this.#writer, tables: this.#tables });
         }
-        for (const commit of commits) changes.gather(commit);
+        for (const commit of commits) changes.add(commit);
         writes.rewindCreationTime(lastCreationTime);
         for (const run of records) this.#records.saveRun(run);
         this.#ts = row.ts;
@@ -299,7 +299,7 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   #becomeCatalog(catalog: CatalogState): void {
     this.#writer.searches.write();
-    fitCatalog(this.#connection, catalog);
+    applyCatalog(this.#connection, catalog);
     this.#tables = storedTables(this.#connection);
     this.#vectors.forget();
   }
@@ -314,12 +314,12 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#journal?.restart(restart);
   }
 
-  makeRoom(error: unknown, { again }: { readonly again: boolean }): boolean {
+  freeDiskSpace(error: unknown, { again }: { readonly again: boolean }): boolean {
     if (this.#group !== null) throw new RangeError("A group is open");
-    if (this.#journal === null || !hasNoRoom(error)) return false;
+    if (this.#journal === null || !isDiskFullError(error)) return false;
     try {
-      if (!again && this.#checkpoints.copyLog()) return true;
-      return this.#journal.dropMuch();
+      if (!again && this.#checkpoints.checkpoint()) return true;
+      return this.#journal.dropBacklog();
     } catch {
       // Copying needs room in the file, and dropping needs some of the log.
       return false;
@@ -327,7 +327,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   /** Writes down what the open transaction changes. Gives back the row that has to be kept elsewhere, if there is one. */
-  #keep(
+  #record(
     change: {
       readonly tsBefore: number;
       readonly entries: readonly CommitEntry[];
@@ -341,21 +341,23 @@ class SqliteWriterDatabase implements WriterDatabase {
     const changes = this.#ts !== tsBefore || records.length > 0 || catalog !== null;
     if (this.#endsHistory && changes) {
       endGeneration(this.#connection, "written");
-      this.#ending = true;
+      this.#hasEndedHistory = true;
     }
     let row: JournalRow | null = null;
-    if (this.#gives && changes && this.#applied !== null) {
+    if (this.#makesRows && changes && this.#applied !== null) {
       row = nextRow(this.#applied, { ...change, ts: this.#ts, now: this.#now });
       this.#applied = { ...this.#applied, seq: row.seq, ts: row.ts, sum: row.sum };
     }
-    if (this.#applied !== null && (row !== null || !this.#gives)) moveHead(this.#connection, this.#applied);
+    if (this.#applied !== null && (row !== null || !this.#makesRows)) {
+      moveHead(this.#connection, this.#applied);
+    }
     return row;
   }
 
   /** What was written down is committed. */
-  #kept(): void {
+  #recorded(): void {
     this.#journal?.committed();
-    if (this.#ending) this.#endsHistory = this.#ending = false;
+    if (this.#hasEndedHistory) this.#endsHistory = this.#hasEndedHistory = false;
   }
 
   beginMutation({ at }: { readonly at: number }): MutationTransaction {
@@ -383,7 +385,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (changes.length === 0) return null;
     this.#ts++;
     const entry = { ts: this.#ts, at: this.#at, changes };
-    if (this.#journal !== null || this.#gives) this.#openGroup().entries.push(entry);
+    if (this.#journal !== null || this.#makesRows) this.#openGroup().entries.push(entry);
     return entry;
   }
 
@@ -402,7 +404,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#records.save(key, { answer, ts: this.#ts });
   }
 
-  sealGroup(text: string | null): JournalRow | null {
+  prepareCommit(text: string | null): JournalRow | null {
     const { writes, tsBefore, entries } = this.#openGroup();
     writes.check();
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
@@ -410,10 +412,10 @@ class SqliteWriterDatabase implements WriterDatabase {
       this.#writer.searches.write();
       const records = this.#records.write();
       const { lastCreationTime } = writes;
-      const row = this.#keep({ tsBefore, entries, records, lastCreationTime, catalog: null });
+      const row = this.#record({ tsBefore, entries, records, lastCreationTime, catalog: null });
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
         .run(this.#ts, lastCreationTime, text);
-      this.#sealed = { row };
+      this.#prepared = { row };
       return row;
     } catch (error) {
       writes.fail(error);
@@ -423,7 +425,7 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   commitGroup(text: string | null): void {
     const { writes } = this.#openGroup();
-    if (this.#sealed === null) this.sealGroup(text);
+    if (this.#prepared === null) this.prepareCommit(text);
     writes.check();
     try {
       this.#connection.statement("COMMIT").run();
@@ -433,8 +435,8 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
     this.#lastCreationTime = writes.lastCreationTime;
     this.#group = null;
-    this.#sealed = null;
-    this.#kept();
+    this.#prepared = null;
+    this.#recorded();
   }
 
   rollbackGroup(): void {
@@ -445,19 +447,19 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
     this.#ts = tsBefore;
     this.#group = null;
-    this.#sealed = null;
+    this.#prepared = null;
     this.#records.forget();
     this.#writer.searches.forget();
     this.#vectors.forget();
     this.#journal?.discard();
-    this.#ending = false;
+    this.#hasEndedHistory = false;
     if (this.#applied === null) return;
     this.#applied = readHead(this.#connection);
-    if (!this.#gives) this.#tables = storedTables(this.#connection);
+    if (!this.#makesRows) this.#tables = storedTables(this.#connection);
   }
 
-  tend(calls: number): void {
-    if (this.#group === null) this.#checkpoints.tend(calls);
+  maintain(calls: number): void {
+    if (this.#group === null) this.#checkpoints.afterGroup(calls);
   }
 
   lastGroup(): string | null {

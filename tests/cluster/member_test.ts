@@ -37,7 +37,7 @@ class Leading implements Disposable {
       this.#db.openGroup();
       this.#db.beginMutation({ at: n }).insert("items", { n });
       this.#db.releaseMutation();
-      await this.#keep(this.#db.sealGroup(null));
+      await this.#keep(this.#db.prepareCommit(null));
       this.#db.commitGroup(null);
     }
   }

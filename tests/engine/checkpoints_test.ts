@@ -12,7 +12,7 @@ const TEXT = "x".repeat(20_000);
 function commitGroups(db: TestDatabase, count: number, calls: (n: number) => number): void {
   for (let n = 0; n < count; n++) {
     db.commit((tx) => tx.insert("items", { text: TEXT }));
-    db.writer.tend(calls(n));
+    db.writer.maintain(calls(n));
   }
 }
 
@@ -27,7 +27,7 @@ function logPages(db: TestDatabase): number {
 Deno.test("while groups are small the log is copied long before it has to be, among larger ones it is not", () => {
   using db = new TestDatabase(tables);
   commitGroups(db, 600, lone);
-  const bound = engineLimits.earlyCheckpointPages + engineLimits.groupsBetweenLooks * 20;
+  const bound = engineLimits.earlyCheckpointPages + engineLimits.groupsBetweenChecks * 20;
   assert.ok(logPages(db) <= bound, `${logPages(db)} pages`);
   commitGroups(db, 600, mixed);
   assert.ok(logPages(db) > 2 * bound, `${logPages(db)} pages`);

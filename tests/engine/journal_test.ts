@@ -5,8 +5,8 @@ import {
   checkDatabase,
   EngineError,
   forgetHistory,
-  holdDatabase,
   type JournalRow,
+  openDatabaseSnapshot,
   openHistoryReplay,
   openJournalReader,
   openWriterDatabase,
@@ -120,7 +120,7 @@ function rowsOf(path: string, after = 0): JournalRow[] {
 }
 
 async function copyOf(path: string, target: string): Promise<void> {
-  using held = holdDatabase(path);
+  using held = openDatabaseSnapshot(path);
   await held.copyTo(target);
 }
 

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import {
-  beginClusterHistory,
-  beginFollowing,
   checkDatabase,
   type JournalRow,
+  markAsFollower,
   openWriterDatabase,
+  startClusterHistory,
   type WriterDatabase,
   type WriterOptions,
 } from "../../mod/engine/mod.ts";
@@ -38,12 +38,12 @@ Deno.test("[PG25] only a server of a cluster leaves the syncing of its commits t
   assert.equal(synchronousOf(own.path, { kind: "on", pendingBytesMax: 2 ** 20 }), 2);
   using followed = new TemporaryDatabase();
   openWriterDatabase(followed.path)[Symbol.dispose]();
-  beginFollowing(followed.path, "s3://a-replica");
+  markAsFollower(followed.path, "s3://a-replica");
   assert.equal(synchronousOf(followed.path, { kind: "applied" }), 2);
   using member = new TemporaryDatabase();
   openWriterDatabase(member.path)[Symbol.dispose]();
-  beginClusterHistory(member.path, { id: "one", now: 1 });
-  assert.equal(synchronousOf(member.path, { kind: "given" }), 1);
+  startClusterHistory(member.path, { id: "one", now: 1 });
+  assert.equal(synchronousOf(member.path, { kind: "external" }), 1);
   assert.equal(synchronousOf(member.path, { kind: "applied" }), 1);
 });
 
@@ -58,7 +58,7 @@ function commit(
     tx.insert("items", { n: rows.length, text: "x".repeat(rows.length * 37 % 1_500) });
     db.releaseMutation();
     db.saveRecord({ sessionId: `s${n % 3}`, requestId: rows.length, principal: null }, `answer ${n}`);
-    const row = db.sealGroup("text") ?? assert.fail("a group that writes has a row");
+    const row = db.prepareCommit("text") ?? assert.fail("a group that writes has a row");
     rows.push(row);
     db.commitGroup("text");
   }
@@ -86,8 +86,9 @@ Deno.test("[PG25] of what a power failure takes from a server's database the log
   using folder = new TemporaryDatabase();
   const { path } = folder;
   openWriterDatabase(path)[Symbol.dispose]();
-  beginClusterHistory(path, { id: "one", now: 1 });
-  const open = () => openWriterDatabase(path, { journal: { kind: "given" }, now: () => 1_700_000_000_000 });
+  startClusterHistory(path, { id: "one", now: 1 });
+  const open = () =>
+    openWriterDatabase(path, { journal: { kind: "external" }, now: () => 1_700_000_000_000 });
   const rows: JournalRow[] = [];
   {
     // What is in the file itself is synced: the log was copied.

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
-  beginFollowing,
   chainedSum,
   checkDatabase,
   EngineError,
-  holdDatabase,
   type JournalRow,
+  markAsFollower,
   newId,
+  openDatabaseSnapshot,
   openHistoryReplay,
   openJournalReader,
   openReaderDatabase,
@@ -78,7 +78,7 @@ class Pair implements Disposable {
     }
     Deno.copyFileSync(origin.path, follower.path);
     Deno.copyFileSync(origin.path, restored.path);
-    beginFollowing(follower.path, "the other");
+    markAsFollower(follower.path, "the other");
     this.origin = open();
     this.follower = openWriterDatabase(follower.path, {
       journal: { kind: "applied" },
@@ -375,7 +375,7 @@ Deno.test("RP1 rows of a version that did not say it are applied all the same", 
   assert.ok(!marks(old).includes(true));
   pair.apply(old.slice(0, 2));
   const [entry] = pair.apply(old.slice(2));
-  assert.equal(entry?.changes[0]?.kept, undefined);
+  assert.equal(entry?.changes[0]?.unchanged, undefined);
   assert.ok(entry?.changes[0]?.keys.every(([, before, after]) => before !== null && before === after));
   const { here, there } = pair.shown();
   assert.deepEqual(here, there);
@@ -423,7 +423,7 @@ Deno.test("[PG5] what is kept of a row counts with all of it, however little of 
   });
   const rows = pair.rows();
   const entries = pair.tell(rows);
-  const kept = entries.flatMap(({ changes }) => changes.flatMap(({ kept }) => kept ?? []));
+  const kept = entries.flatMap(({ changes }) => changes.flatMap(({ unchanged: kept }) => kept ?? []));
   assert.equal(kept.length, 2);
   assert.equal(kept.reduce((sum, { chars }) => sum + chars, 0), rows[0]?.body.length);
 });
@@ -446,10 +446,10 @@ Deno.test("a text goes into the row of its own document and no other", () => {
   const [rid, text] = connection.statement(table.sql.get).get(own) as [number, string];
   const writer = new DocumentWriter(connection);
   assert.throws(
-    () => writer.rewrite({ table, rid, id: other, text }),
+    () => writer.updateText({ table, rid, id: other, text }),
     wrong("unusable_database", /damaged/),
   );
-  writer.rewrite({ table, rid, id: own, text: text.replace('"n":0', '"n":7') });
+  writer.updateText({ table, rid, id: own, text: text.replace('"n":0', '"n":7') });
   const n = ids.map((id) =>
     JSON.parse((connection.statement(table.sql.get).get(id) as [number, string])[1]).n
   );
@@ -464,8 +464,11 @@ Deno.test("[PG5] keys that stay as they are, are made when somebody asks for the
   pair.group((tx) => tx.patch(id, { more: 1 }));
   const [entry] = pair.apply();
   const [change] = entry?.changes ?? [];
-  assert.ok(change?.kept !== undefined && change.doc === undefined);
-  const { spaces, key } = { spaces: change.kept.spaces, key: (place: number) => change.kept?.key(place) };
+  assert.ok(change?.unchanged !== undefined && change.doc === undefined);
+  const { spaces, key } = {
+    spaces: change.unchanged.spaces,
+    key: (place: number) => change.unchanged?.key(place),
+  };
   assert.equal(spaces.length, 3);
   assert.equal(key(0), id);
   assert.deepEqual(change.keys, spaces.map((space, place) => [space, key(place), key(place)]));
@@ -626,7 +629,7 @@ Deno.test("a row that is wrong about indexes leaves what a check finds", async (
     const rows = rewritten(pair.rows(), { before: sum, change: (head) => head.s = [1] });
     using copied = new TemporaryDatabase();
     {
-      using held = holdDatabase(pair.followerPath);
+      using held = openDatabaseSnapshot(pair.followerPath);
       await held.copyTo(copied.path);
     }
     if (way === "applied") {

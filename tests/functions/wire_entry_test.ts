@@ -135,7 +135,9 @@ Deno.test("of applied rows only what they do not say travels, and of each change
   assert.deepEqual(entries.map(({ ts, at }) => [ts, at]), [[7, 10], [8, 11], [9, 12]]);
   const [first, second, third] = entries.map(({ changes }) => changes);
   assert.deepEqual(first?.map(({ table, id }) => [table, id]), [["users", kept], ["users", gone]]);
-  assert.ok(first?.[0]?.kept !== undefined && first[0].keys.every(([, before, after]) => before === after));
+  assert.ok(
+    first?.[0]?.unchanged !== undefined && first[0].keys.every(([, before, after]) => before === after),
+  );
   assert.deepEqual(second?.map(({ id, doc }) => [id, doc]), [[moved, undefined], [gone, undefined]]);
   assert.deepEqual(second?.[0]?.keys, movedKeys);
   assert.deepEqual([first[1]?.keys, second[1]?.keys], [goneKeys, changes[2]?.keys]);

@@ -1,7 +1,7 @@
 /** Requests to a bucket: retries, aborts and bounds. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { Bucket } from "../../mod/kit/bucket.ts";
+import { Bucket } from "../../mod/kit/locations/bucket.ts";
 import { bucketLimits } from "../../mod/kit/limits.ts";
 import { BucketRetryStrategy } from "../../mod/kit/locations/bucket_retries.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { simulateCluster } from "./cluster/cluster_simulation.ts";
-import { Records } from "../../mod/engine/records.ts";
+import { ReplayRecords } from "../../mod/engine/replay_records.ts";
 import { SocketState } from "../../mod/sync/sockets/socket_state.ts";
 import { Violation } from "./support/simulation.ts";
 
@@ -72,7 +72,7 @@ Deno.test("a planted bug of the cluster is found: a group is shown before its ro
 });
 
 Deno.test("a planted bug of the cluster is found: followers forget what was answered", async () => {
-  using _bug = planted(Records.prototype, { name: "saveRun", by: () => () => {} });
+  using _bug = planted(ReplayRecords.prototype, { name: "saveRun", by: () => () => {} });
   await findBug(/ts of .* by|result of .* by|success of .* by/);
 });
 

@@ -62,7 +62,7 @@ const PUBLIC_FILES = new Set([
   // Types only.
   "mod/engine/types.ts",
   // The format of a journal row, without SQLite.
-  "mod/engine/journal/row.ts",
+  "mod/engine/journal/journal_row.ts",
   // The commits in journal rows, without SQLite.
   "mod/engine/journal/row_entries.ts",
   // Without SQLite, for bundles of the API that apps import.
@@ -103,7 +103,7 @@ const PUBLIC_FILES = new Set([
   // A test server answers as a real one does.
   "mod/server/http/api_headers.ts",
   "mod/server/http/app_routes.ts",
-  "mod/server/http/origin_guard.ts",
+  "mod/server/http/request_gate.ts",
   "mod/server/dev/dev_mode.ts",
   "mod/server/dev/type_check.ts",
   "mod/server/dev/watch_folder.ts",

@@ -30,7 +30,7 @@ function keptChange(
     get keys(): never {
       throw new Error("All keys were made");
     },
-    kept: {
+    unchanged: {
       spaces,
       chars,
       key(place) {

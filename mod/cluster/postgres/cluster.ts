@@ -18,7 +18,7 @@ import {
   type LogPosition,
   type TargetPlace,
 } from "../../ops/replication/mod.ts";
-import { clusterPlace } from "../../engine/mod.ts";
+import { clusterSource } from "../../engine/mod.ts";
 import type { LeadingServer } from "../leader_road.ts";
 import { Attention } from "./attention.ts";
 import { ClusterError } from "./cluster_error.ts";
@@ -532,7 +532,7 @@ export class PostgresCluster implements AsyncDisposable {
       const newest = await this.#newestSnapshot();
       log("info", "The newest snapshot of the cluster is fetched, which may take a while", { ts: newest.ts });
       try {
-        await fetchInProcess({ dataDir, target, name: newest.name, place: clusterPlace(id), signal });
+        await fetchInProcess({ dataDir, target, name: newest.name, place: clusterSource(id), signal });
         break;
       } catch (error) {
         if (!(error instanceof BringError) || signal.aborted) throw error;

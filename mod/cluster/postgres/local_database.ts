@@ -1,12 +1,12 @@
 /** The database of a data folder: whether it is of a cluster, and, where nobody has it open, how it becomes one's. */
 import { join } from "node:path";
 import {
-  beginClusterHistory,
-  clusterOfPlace,
-  followedState,
+  clusterOfSource,
   forgetHistory,
   type JournalHead,
   openWriterDatabase,
+  readFollowerState,
+  startClusterHistory,
 } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
@@ -30,8 +30,8 @@ export interface LocalMember {
 export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(path) === null) return { kind: "none" };
-  const { place, history, version } = followedState(path);
-  const clusterId = place === null ? null : clusterOfPlace(place);
+  const { place, history, version } = readFollowerState(path);
+  const clusterId = place === null ? null : clusterOfSource(place);
   if (clusterId === null || history === null || history.generation === null) return { kind: "own" };
   const { generation, seq, ts, sum } = history;
   return { kind: "member", clusterId, position: { generation, seq, ts, sum }, version };
@@ -41,7 +41,7 @@ export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {
 export function beginHistory(dataDir: string, clusterId: string): JournalHead {
   const path = join(dataDir, archiveNames.database);
   openWriterDatabase(path)[Symbol.dispose]();
-  return beginClusterHistory(path, { id: clusterId, now: Date.now() });
+  return startClusterHistory(path, { id: clusterId, now: Date.now() });
 }
 
 /** Takes back what {@linkcode beginHistory} has done. */

@@ -22,11 +22,11 @@ export class DocumentChanges {
   readonly #group: WriteGroup;
   readonly #writer: DocumentWriter;
   /** Documents met or written, as they are now; `null` for deleted ones. */
-  readonly #known = new Map<string, StoredDocument | null>();
+  readonly #current = new Map<string, StoredDocument | null>();
   /** Documents written, undone writes included, as they were before the mutation. */
   readonly #originals = new Map<string, StoredDocument | null>();
   /** Every write, for undoing. */
-  readonly #journal: DocumentWrite[] = [];
+  readonly #undoLog: DocumentWrite[] = [];
 
   constructor(group: WriteGroup, writer: DocumentWriter) {
     this.#group = group;
@@ -35,17 +35,17 @@ export class DocumentChanges {
 
   /** A place in the journal to which {@linkcode undoTo} can return. */
   get mark(): number {
-    return this.#journal.length;
+    return this.#undoLog.length;
   }
 
   /** A document that was met or written; `null` when it was deleted, `undefined` when nothing is known of it. */
-  known(id: string): StoredDocument | null | undefined {
-    return this.#known.get(id);
+  current(id: string): StoredDocument | null | undefined {
+    return this.#current.get(id);
   }
 
   /** Notes a document that was read. What is known of it already is newer. */
-  meet(stored: StoredDocument): void {
-    if (!this.#known.has(stored.id)) this.#known.set(stored.id, stored);
+  noteRead(stored: StoredDocument): void {
+    if (!this.#current.has(stored.id)) this.#current.set(stored.id, stored);
   }
 
   /**
@@ -55,7 +55,7 @@ export class DocumentChanges {
   write(table: Table, write: DocumentWrite, scans: Iterable<Scan>): void {
     const { id, before, after } = write;
     // Getters of the fields and the table's own checks are app code, which may have written meanwhile.
-    if (before !== null && this.#known.get(id) !== before) {
+    if (before !== null && this.#current.get(id) !== before) {
       throw new EngineError(
         "not_storable",
         `Cannot write document "${id}": it was written again by a getter or a check while it was being written`,
@@ -65,19 +65,19 @@ export class DocumentChanges {
     for (const scan of scans) if (scan.table === table) scan.noteWrite(id, rowIn(scan, before));
     this.#apply(before, after);
     if (!this.#originals.has(id)) this.#originals.set(id, before);
-    this.#known.set(id, after);
-    this.#journal.push(write);
+    this.#current.set(id, after);
+    this.#undoLog.push(write);
   }
 
   /** Undoes every write since a mark. */
   undoTo(mark: number): void {
-    while (this.#journal.length > mark) {
-      const entry = this.#journal.pop();
+    while (this.#undoLog.length > mark) {
+      const entry = this.#undoLog.pop();
       if (entry === undefined) return;
       // Open scans know of these writes already: those that began after the savepoint have been ended.
       const { id, before, after } = entry;
       this.#apply(after, before);
-      this.#known.set(id, before);
+      this.#current.set(id, before);
     }
   }
 
@@ -85,7 +85,7 @@ export class DocumentChanges {
   changes(): DocumentChange[] {
     const changes: DocumentChange[] = [];
     for (const [id, before] of this.#originals) {
-      const after = this.#known.get(id) ?? null;
+      const after = this.#current.get(id) ?? null;
       const change = changeOf(id, { before, after });
       if (change !== null) changes.push(change);
     }

@@ -42,13 +42,13 @@ export class DocumentWriter {
   }
 
   /** Gives a document another text that is the same to every index. Its row must be its own, however that was found. */
-  rewrite({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
-    this.#one(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
+  updateText({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
+    this.#expectOneRow(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
   }
 
   /** The same for a document whose row is not known. */
-  rewriteById({ table, id, text }: Pick<StoredDocument, "table" | "id" | "text">): void {
-    this.#one(table, this.#connection.statement(table.sql.updateById).run(text, id).changes);
+  updateTextById({ table, id, text }: Pick<StoredDocument, "table" | "id" | "text">): void {
+    this.#expectOneRow(table, this.#connection.statement(table.sql.updateById).run(text, id).changes);
   }
 
   #insert(after: StoredDocument): void {
@@ -66,20 +66,28 @@ export class DocumentWriter {
 
   #update(before: StoredDocument, after: StoredDocument): void {
     const { table } = after;
-    this.#one(table, this.#connection.statement(table.sql.update).run(after.text, after.rid).changes);
+    this.#expectOneRow(
+      table,
+      this.#connection.statement(table.sql.update).run(after.text, after.rid).changes,
+    );
     for (const { writeSql, position } of table.indexes.fields) {
       const from = keyOf(before, position);
       const to = keyOf(after, position);
-      if (from !== to) this.#one(table, this.#connection.statement(writeSql.move).run(to, from).changes);
+      if (from !== to) {
+        this.#expectOneRow(table, this.#connection.statement(writeSql.move).run(to, from).changes);
+      }
     }
     this.#writeDerived(after, { before: before.entries, after: after.entries });
   }
 
   #remove(before: StoredDocument): void {
     const { table, rid } = before;
-    this.#one(table, this.#connection.statement(table.sql.remove).run(rid).changes);
+    this.#expectOneRow(table, this.#connection.statement(table.sql.remove).run(rid).changes);
     for (const { writeSql, position } of table.indexes.fields) {
-      this.#one(table, this.#connection.statement(writeSql.remove).run(keyOf(before, position)).changes);
+      this.#expectOneRow(
+        table,
+        this.#connection.statement(writeSql.remove).run(keyOf(before, position)).changes,
+      );
     }
     this.#writeDerived(before, { before: before.entries, after: null });
   }
@@ -121,7 +129,7 @@ export class DocumentWriter {
   }
 
   /** Each write must meet exactly the row it is meant for: anything else is damage, which must not spread. */
-  #one(table: Table, changes: number): void {
+  #expectOneRow(table: Table, changes: number): void {
     if (changes === 1) return;
     throw new EngineError(
       "unusable_database",

@@ -37,7 +37,7 @@ export function differenceText({ path, stored, made }: Difference): string {
 }
 
 /** The way out, as a sentence. */
-export function migrationText({ path, stored, made }: Difference): string {
+export function adviceText({ path, stored, made }: Difference): string {
   const [field = ""] = path;
   const value = path.length === 1 && made !== undefined ? shown(made) : "...";
   const first = stored === undefined && path.length === 1

@@ -79,7 +79,7 @@ export function importedDocument(
 }
 
 /** The document of a commit entry's text. Throws an `EngineError` when the text is not that of a document with this id. */
-export function documentOfEntry(id: string, text: string): Doc & StoredFields {
+export function parseDocument(id: string, text: string): Doc & StoredFields {
   let doc: Partial<Doc> | null;
   try {
     doc = JSON.parse(text);

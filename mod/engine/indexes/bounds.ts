@@ -6,7 +6,7 @@ import { BY_ID } from "../table.ts";
 import { END_OF_KEYS, type Value } from "../types.ts";
 import { checkStorable } from "../documents/values.ts";
 import type { ScanIndex } from "./field_index.ts";
-import type { Bound, IndexBounds, ScanOptions } from "../reading.ts";
+import type { Bound, IndexBounds, ScanOptions } from "../read_options.ts";
 
 /** The keys a scan goes through. Throws an `EngineError` for bounds that do not fit the index. */
 export function rangeOfScan(

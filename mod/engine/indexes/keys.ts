@@ -7,7 +7,7 @@
  * the encodings one after another. Only the characters 0x20 to 0x7e occur; 0x20 ends what has no fixed length.
  */
 import { END_OF_KEYS, type Value } from "../types.ts";
-import type { IndexBounds } from "../reading.ts";
+import type { IndexBounds } from "../read_options.ts";
 
 const MISSING = "1";
 const NULL = "2";

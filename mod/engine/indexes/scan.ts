@@ -13,7 +13,7 @@ import type { ReadRange, ReadSetRecorder } from "../read_set.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
 import type { ScanIndex } from "./field_index.ts";
-import type { ScanRow } from "../reading.ts";
+import type { ScanRow } from "../read_options.ts";
 
 const { parse } = JSON;
 
@@ -32,10 +32,10 @@ export interface ScanOwner {
   /** Throws when the run has ended. */
   check(): void;
   /** Counts a row the app is about to see. */
-  delivered(table: Table, row: StoredRow): void;
+  noteDelivered(table: Table, row: StoredRow): void;
   /** Called when the first row is asked for, and when no further row can be. */
-  opened(scan: Scan): void;
-  closed(scan: Scan): void;
+  scanOpened(scan: Scan): void;
+  scanClosed(scan: Scan): void;
 }
 
 export interface ScanSetup {
@@ -95,7 +95,7 @@ export class Scan implements IterableIterator<ScanRow> {
     }
     if (this.#state === "new") {
       this.#state = "open";
-      this.#owner.opened(this);
+      this.#owner.scanOpened(this);
     }
     while (this.#next === this.#rows.length) {
       if (this.#state === "last piece") {
@@ -108,7 +108,7 @@ export class Scan implements IterableIterator<ScanRow> {
     // `#next` is below the length: the loop above saw to it.
     const row = this.#rows[this.#next++] as StoredRow;
     this.#extendRead(row.key);
-    this.#owner.delivered(this.table, row);
+    this.#owner.noteDelivered(this.table, row);
     return { done: false, value: { key: row.key, doc: parse(row.text) as Doc } };
   }
 
@@ -149,12 +149,12 @@ export class Scan implements IterableIterator<ScanRow> {
       const fitting = Math.floor(scanCharsAimed / (chars / rows.length));
       this.#pieceRows = Math.max(1, Math.min(scanRowsMax, wanted * 4, fitting));
     }
-    this.#rows = this.#touched === null ? rows : this.#asBefore(rows, this.#touched);
+    this.#rows = this.#touched === null ? rows : this.#atStart(rows, this.#touched);
     this.#next = 0;
   }
 
   /** The rows of a piece as they were when the walk began. */
-  #asBefore(rows: readonly StoredRow[], touched: ReadonlySet<string>): StoredRow[] {
+  #atStart(rows: readonly StoredRow[], touched: ReadonlySet<string>): StoredRow[] {
     const unread = (row: StoredRow) => row.key >= this.#lo && row.key < this.#hi;
     const result = rows.filter((row) => !touched.has(row.key.slice(-ID_CHARS)));
     for (const row of this.#kept) if (!unread(row)) result.push(row);
@@ -180,7 +180,7 @@ export class Scan implements IterableIterator<ScanRow> {
   }
 
   #end(): void {
-    if (this.#state === "open" || this.#state === "last piece") this.#owner.closed(this);
+    if (this.#state === "open" || this.#state === "last piece") this.#owner.scanClosed(this);
     this.#state = "ended";
     this.#rows = [];
     this.#next = 0;

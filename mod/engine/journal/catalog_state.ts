@@ -3,8 +3,8 @@ import { readCatalog, uncheckedTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
-import { createTable, walkTable } from "../schema_change.ts";
-import { nameVersion, servedVersion } from "./served_code.ts";
+import { createTable, validateAndIndexTable } from "../schema_change.ts";
+import { servedVersion, setServedVersion } from "./served_version.ts";
 
 /** All tables and indexes of a database, and the highest numbers that were ever given to one. */
 export interface CatalogState {
@@ -46,8 +46,8 @@ function highestOf(connection: Connection, table: string): number {
  * dropped, new ones are built from the documents that are there. Throws an `EngineError` when the database cannot have
  * become that.
  */
-export function fitCatalog(connection: Connection, wanted: CatalogState): void {
-  nameVersion(connection, wanted.code ?? null);
+export function applyCatalog(connection: Connection, wanted: CatalogState): void {
+  setServedVersion(connection, wanted.code ?? null);
   const known = readCatalog(connection);
   for (const [number, name] of wanted.tables) {
     const table = known.get(name);
@@ -83,7 +83,7 @@ export function fitCatalog(connection: Connection, wanted: CatalogState): void {
   for (const table of known.values()) {
     const indexes = created.get(table.number);
     if (indexes === undefined) continue;
-    walkTable(connection, { table, definition: uncheckedTable, created: indexes, check: false });
+    validateAndIndexTable(connection, { table, definition: uncheckedTable, created: indexes, check: false });
   }
   for (const [number, , fingerprint] of wanted.tables) {
     connection.statement("UPDATE syncline_tables SET fingerprint = ? WHERE number = ?").run(

@@ -6,19 +6,19 @@
 import { storedTables, type Tables } from "../catalog.ts";
 import { Connection } from "../connection.ts";
 import { DocumentWriter, type StoredDocument } from "../documents/document_writer.ts";
-import { documentOfEntry } from "../documents/system_fields.ts";
+import { parseDocument } from "../documents/system_fields.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { indexedFields, indexEntries, sameIndexed } from "../indexes/index_set.ts";
-import { beginAlike } from "../indexes/same_fields.ts";
+import { hasFieldsInCommonPrefix } from "../indexes/common_prefix.ts";
 import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
-import { Records } from "../records.ts";
+import { ReplayRecords } from "../replay_records.ts";
 import type { Table } from "../table.ts";
-import { upgradeFormat } from "../whole/upgrade_format.ts";
-import { fitCatalog } from "./catalog_state.ts";
-import { GatheredChanges, type GatheredState } from "./gathered_changes.ts";
+import { upgradeFormat } from "../database/upgrade_format.ts";
+import { applyCatalog } from "./catalog_state.ts";
+import { MergedChanges, type MergedState } from "./merged_changes.ts";
 import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
-import { checkFollows, type JournalRow, readRow, recordsUntil } from "./row.ts";
+import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal_row.ts";
 
 export interface TakeOptions {
   /** Of the row's commits, those up to this one. */
@@ -64,7 +64,7 @@ export function openHistoryReplay(path: string): HistoryReplay {
 
 class SqliteHistoryReplay implements HistoryReplay {
   readonly #connection: Connection;
-  readonly #records: Records;
+  readonly #records: ReplayRecords;
   readonly #writer: DocumentWriter;
   #tables: Tables;
   #head: JournalHead | null;
@@ -72,7 +72,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   #lastCreationTime: number;
   /** Time of the newest row. */
   #at = 0;
-  #pending: GatheredChanges;
+  #pending: MergedChanges;
   #pendingBytes = 0;
   /** Row ids of documents that changed lately: what changes often is not looked up each time. */
   readonly #rids = new Map<string, number>();
@@ -82,10 +82,10 @@ class SqliteHistoryReplay implements HistoryReplay {
     const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     [this.#ts, this.#lastCreationTime] = row as [number, number];
     this.#head = hasJournal(connection) ? readHead(connection) : null;
-    this.#records = new Records(connection, () => this.#at);
+    this.#records = new ReplayRecords(connection, () => this.#at);
     this.#writer = new DocumentWriter(connection);
     this.#tables = storedTables(connection);
-    this.#pending = new GatheredChanges(this.#tables);
+    this.#pending = new MergedChanges(this.#tables);
   }
 
   get history(): JournalHead | null {
@@ -106,9 +106,9 @@ class SqliteHistoryReplay implements HistoryReplay {
     this.#at = row.at;
     if (catalog !== null) {
       for (const _ of this.#writeAll()) { /* The tables are about to be others. */ }
-      this.#inTransaction(() => fitCatalog(this.#connection, catalog));
+      this.#inTransaction(() => applyCatalog(this.#connection, catalog));
       this.#tables = storedTables(this.#connection);
-      this.#pending = new GatheredChanges(this.#tables);
+      this.#pending = new MergedChanges(this.#tables);
       this.#rids.clear();
     }
     // What it says of creation times is what they were at its end.
@@ -143,7 +143,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 
   #noteCreationTime(id: string, text: string): void {
-    const { _creationTime } = documentOfEntry(id, text);
+    const { _creationTime } = parseDocument(id, text);
     this.#lastCreationTime = Math.max(this.#lastCreationTime, Number(_creationTime));
   }
 
@@ -176,7 +176,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 
   /** What changed: first what is there, as it lies in the file, then what is new, as it came. */
-  *#parts(table: Table, changed: ReadonlyMap<string, GatheredState>): Generator<Change[]> {
+  *#parts(table: Table, changed: ReadonlyMap<string, MergedState>): Generator<Change[]> {
     const { replayRowsWritten } = engineLimits;
     const there: Change[] = [];
     const unknown: string[] = [];
@@ -232,19 +232,19 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 
   #writeOne(table: Table, { id, rid, text, same, old }: Change & { readonly old: string | null }): void {
-    if (same && text !== null) return this.#writer.rewrite({ table, rid, id, text });
+    if (same && text !== null) return this.#writer.updateText({ table, rid, id, text });
     if (old === text) return;
     // Most changes leave all that indexes hold as it is, which is told faster than by making it.
     const indexed = indexedFields(table.indexes);
-    if (old !== null && text !== null && indexed !== null && beginAlike(old, text, indexed)) {
-      return this.#writer.rewrite({ table, rid, id, text });
+    if (old !== null && text !== null && indexed !== null && hasFieldsInCommonPrefix(old, text, indexed)) {
+      return this.#writer.updateText({ table, rid, id, text });
     }
     if (text === null) this.#rids.delete(id);
-    const before = old === null ? null : documentOfEntry(id, old);
-    const after = text === null ? null : documentOfEntry(id, text);
+    const before = old === null ? null : parseDocument(id, old);
+    const after = text === null ? null : parseDocument(id, text);
     const isAsItWas = before !== null && after !== null && before._creationTime === after._creationTime &&
       sameIndexed(table.indexes, before, after);
-    if (isAsItWas && text !== null) return this.#writer.rewrite({ table, rid, id, text });
+    if (isAsItWas && text !== null) return this.#writer.updateText({ table, rid, id, text });
     this.#writer.write(
       before === null || old === null ? null : stored(before, { table, id, rid, text: old }),
       after === null || text === null ? null : stored(after, { table, id, rid, text }),
@@ -259,12 +259,12 @@ class SqliteHistoryReplay implements HistoryReplay {
 }
 
 /** A document that is to be in a state; `rid` is 0 for one that is not there yet. */
-interface Change extends GatheredState {
+interface Change extends MergedState {
   readonly id: string;
   readonly rid: number;
 }
 
-const NONE: GatheredState = { text: null, same: false };
+const NONE: MergedState = { text: null, same: false };
 
 function stored(doc: StoredFields, of: Omit<StoredDocument, "entries">): StoredDocument {
   return { ...of, entries: indexEntries(of.table.indexes, doc) };

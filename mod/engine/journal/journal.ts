@@ -10,7 +10,7 @@ import type { Connection } from "../connection.ts";
 import type { RecordRun } from "../record_runs.ts";
 import type { CommitEntry } from "../types.ts";
 import type { CatalogState } from "./catalog_state.ts";
-import { chainedSum, firstSum, rowBody } from "./row.ts";
+import { chainedSum, firstSum, rowBody } from "./journal_row.ts";
 
 /** Tables of the journal; databases that never had one do not have them. */
 export const CREATE_JOURNAL_SQL = `
@@ -236,7 +236,7 @@ export class Journal {
    * Drops the rows that wait, in a transaction of its own, because the disk has no room for more; but only where there are
    * so many that this makes room. Gives back whether: some of them have gone, and the others go with the next groups.
    */
-  dropMuch(): boolean {
+  dropBacklog(): boolean {
     const { journalBytesDropped, journalShareDropped } = engineLimits;
     const much = Math.min(journalBytesDropped, this.#options.pendingBytesMax * journalShareDropped);
     if (this.#pendingBytes < much) return false;

@@ -2,7 +2,7 @@
 import { engineLimits } from "../limits.ts";
 import { Connection } from "../connection.ts";
 import { hasJournal, type JournalHead, readConfirmed, readHead } from "./journal.ts";
-import type { JournalRow } from "./row.ts";
+import type { JournalRow } from "./journal_row.ts";
 
 /** What is read at one moment. */
 export interface JournalPart {

@@ -6,8 +6,8 @@ import { EngineError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
 import type { Path, StoredFields } from "../documents/stored_fields.ts";
 import { type FieldIndex, fieldKeys } from "../indexes/field_index.ts";
-import type { CommitEntry, DocumentChange, KeptKeys, KeyChange, KeySpace } from "../types.ts";
-import { type JournalRow, readRow, type RowChange } from "./row.ts";
+import type { CommitEntry, DocumentChange, KeyChange, KeySpace, UnchangedKeys } from "../types.ts";
+import { type JournalRow, readRow, type RowChange } from "./journal_row.ts";
 
 /** A table, as whoever makes keys of its documents has to know it: its key spaces are that of ids, and these. */
 export interface AppliedTable {
@@ -108,7 +108,7 @@ class KeyMaker {
 }
 
 /** A document of the app that the indexes hold as they did. */
-class KeptDocument implements DocumentChange, KeptKeys {
+class KeptDocument implements DocumentChange, UnchangedKeys {
   readonly id: string;
   readonly chars: number;
   readonly #maker: KeyMaker;
@@ -133,7 +133,7 @@ class KeptDocument implements DocumentChange, KeptKeys {
     return this.#maker.table.number;
   }
 
-  get kept(): KeptKeys {
+  get unchanged(): UnchangedKeys {
     return this;
   }
 

@@ -7,7 +7,7 @@ import { passes, prepareSearch, type SearchIndex } from "./search_index.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
-import type { SearchOptions } from "../reading.ts";
+import type { SearchOptions } from "../read_options.ts";
 
 const { parse } = JSON;
 const GROWTH = 8;
@@ -43,7 +43,7 @@ export function searchDocuments(
         const doc = parse(text) as Doc & StoredFields;
         if (!passes(filters, doc)) continue;
         owner.recorder?.point(table.space, id);
-        owner.delivered(table, { key: id, rid, text });
+        owner.noteDelivered(table, { key: id, rid, text });
         yield doc;
       }
       // One call may read no more documents than this, however many there are.

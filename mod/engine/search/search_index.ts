@@ -11,7 +11,7 @@ import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
 import type { KeySpace, SearchIndexDefinition, Value } from "../types.ts";
-import type { SearchOptions } from "../reading.ts";
+import type { SearchOptions } from "../read_options.ts";
 
 export interface SearchIndex {
   readonly name: string;

@@ -10,7 +10,7 @@ import { inCreationOrder, type ScoredRow } from "../search/tied_rows.ts";
 import type { Table } from "../table.ts";
 import { unitVector, type VectorIndex } from "./vector_index.ts";
 import { encodeQuery, VectorStore } from "./vector_store.ts";
-import type { VectorSearchOptions } from "../reading.ts";
+import type { VectorSearchOptions } from "../read_options.ts";
 
 const { vectorResultsMax } = engineLimits;
 const PAGE_ROWS = 512;

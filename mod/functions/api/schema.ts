@@ -1,6 +1,6 @@
 /** `defineSchema`, `defineTable` and `id` declare the tables in `schema.ts`. */
 import { z } from "zod";
-import { UnfitFieldsError } from "../../engine/errors.ts";
+import { InvalidFieldsError } from "../../engine/errors.ts";
 import type {
   IndexDefinition,
   SchemaDefinition,
@@ -195,7 +195,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       ...print,
       validate(fields) {
         const parsed = schema.safeParse(fields);
-        if (!parsed.success) throw new UnfitFieldsError(issueText(parsed.error, ""));
+        if (!parsed.success) throw new InvalidFieldsError(issueText(parsed.error, ""));
         if (print.fingerprint === undefined) checkSettled(schema, { given: fields, made: parsed.data });
         return parsed.data as Record<string, Value>;
       },
@@ -230,7 +230,7 @@ function checkSettled(
   const again = schema.safeParse(made);
   if (again.success && sameJson(again.data, made)) return;
   const what = again.success ? "parsing it again changes it" : issueText(again.error, "");
-  throw new UnfitFieldsError(
+  throw new InvalidFieldsError(
     `the parsed document does not match the schema: ${what}. Stored documents are validated again; ` +
       "transform values in the function that writes them",
   );

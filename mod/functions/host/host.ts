@@ -1,5 +1,5 @@
 /** The isolates as the rest of the server sees them: one writer, readers, action runners. */
-import type { JournalRow } from "../../engine/journal/row.ts";
+import type { JournalRow } from "../../engine/journal/journal_row.ts";
 import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../limits.ts";
 import type {

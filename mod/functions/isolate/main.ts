@@ -66,7 +66,7 @@ function openDatabase({ role, databasePath, journal, follows, gives, cacheBytes 
       const kept = follows
         ? { kind: "applied" } as const
         : gives
-        ? { kind: "given" } as const
+        ? { kind: "external" } as const
         : journal && { kind: "on", ...journal } as const;
       return {
         role,
@@ -191,7 +191,7 @@ async function load(
     const looksAtAll = role === "writer" || check !== undefined;
     if (looksAtAll || waits) await sender.send({ type: "Loaded" } satisfies FromIsolate);
     if (waits) await fitted(inbox);
-    if (waits && database.role === "writer") database.writer.reread();
+    if (waits && database.role === "writer") database.writer.reload();
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
@@ -213,7 +213,7 @@ async function load(
       if (keep !== null) reached = reachedBy(database.writer);
     } else if (database.role === "reader" && check !== undefined) {
       ts = database.reader.openSnapshot();
-      const schema = database.reader.fit(app.schema, check);
+      const schema = database.reader.previewSchema(app.schema, check);
       database.reader.closeSnapshot();
       const found = { schema, functions: functionPrints(app) };
       return { app, ready: { type: "Ready", functions: [], ts, lastGroup, check: found } };

@@ -3,7 +3,7 @@
  * that change are not named at all.
  */
 import { type AppliedRows, type AppliedTable, rowEntries } from "../../engine/journal/row_entries.ts";
-import type { JournalRow } from "../../engine/journal/row.ts";
+import type { JournalRow } from "../../engine/journal/journal_row.ts";
 import type { CommitEntry, DocumentChange, KeySpace } from "../../engine/types.ts";
 import type { FollowedGroup } from "../host_port.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "./packed_entry.ts";

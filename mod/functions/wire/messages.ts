@@ -1,5 +1,5 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
-import type { MisfitBounds, SchemaFit } from "../../engine/mod.ts";
+import type { SchemaPreview, ViolationLimits } from "../../engine/mod.ts";
 import type { ReadSet } from "../../engine/types.ts";
 import type { CronDefinition } from "../api/cron_jobs.ts";
 import type { Bytes } from "./segment_frames.ts";
@@ -60,14 +60,14 @@ export interface Fitted {
   readonly type: "Fitted";
 }
 
-export interface CheckBounds extends MisfitBounds {
+export interface CheckBounds extends ViolationLimits {
   /** For how long documents may be looked at. */
   readonly msMax: number;
 }
 
 /** What a version of an app is, beside the data as they are. */
 export interface AppCheck {
-  readonly schema: SchemaFit;
+  readonly schema: SchemaPreview;
   /** The app's functions by path; equal texts are equal functions. */
   readonly functions: Readonly<Record<string, string>>;
 }

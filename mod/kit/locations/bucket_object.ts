@@ -1,5 +1,5 @@
 /** Reads an object of a bucket to its end. After a broken connection it requests the rest. */
-import type { Bucket } from "../bucket.ts";
+import type { Bucket } from "./bucket.ts";
 
 export interface OpenedObject extends AsyncDisposable {
   /** 0 if the service does not report it. */

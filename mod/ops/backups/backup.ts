@@ -1,7 +1,12 @@
 /** Backups: an archive of one state of a data folder, made while a server uses it or not. */
 import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
-import { copySqliteFile, type HeldDatabase, holdDatabase, type JournalHead } from "../../engine/mod.ts";
+import {
+  copySqliteFile,
+  type DatabaseSnapshot,
+  type JournalHead,
+  openDatabaseSnapshot,
+} from "../../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
 import type { OnProgress } from "../progress.ts";
 import { opsLimits } from "../limits.ts";
@@ -170,8 +175,8 @@ async function copyHeld(
     /** Called when the state is held and its files are linked. */
     readonly whenHeld: () => void;
   },
-): Promise<Pick<HeldDatabase, "ts" | "history">> {
-  using held = holdDatabase(source);
+): Promise<Pick<DatabaseSnapshot, "ts" | "history">> {
+  using held = openDatabaseSnapshot(source);
   await files?.link();
   whenHeld();
   await held.copyTo(database);

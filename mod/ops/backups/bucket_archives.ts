@@ -1,6 +1,6 @@
 /** Archives in a bucket, for a restore: which there are, and one of them brought here. */
 import { dirname } from "node:path";
-import type { Bucket, ListedObject } from "../../kit/bucket.ts";
+import type { Bucket, ListedObject } from "../../kit/locations/bucket.ts";
 import { ObjectLostError, openObject } from "../../kit/locations/bucket_object.ts";
 import { opsLimits } from "../limits.ts";
 import { hasRoom } from "../disk_room.ts";

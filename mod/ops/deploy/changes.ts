@@ -1,5 +1,5 @@
 /** What a deploy changes, beside what is served: for people who decide about it, and for whom it was refused. */
-import type { SchemaFit } from "../../engine/mod.ts";
+import type { SchemaPreview } from "../../engine/mod.ts";
 import type { AppCheck } from "../../functions/host/mod.ts";
 import type { Manifest } from "../../functions/versions/mod.ts";
 
@@ -16,7 +16,7 @@ export interface DeployChanges {
   /** Whether there was a front end, and there is none any more. */
   readonly frontendGoes: boolean;
   /** Tables, indexes, and documents that do not fit or are out of reach. */
-  readonly schema: SchemaFit;
+  readonly schema: SchemaPreview;
   /** Whether all documents fit. */
   readonly fits: boolean;
 }

@@ -318,7 +318,7 @@ export class Deployments {
 
   #check(version: Version): Promise<AppCheck> {
     const { misfitsTold: documentsTold, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
-    return this.#options.host.check(version, { documentsTold, charsMax, msMax });
+    return this.#options.host.check(version, { documentsMax: documentsTold, charsMax, msMax });
   }
 
   /** What is known of what is served; of code that was not deployed, what an isolate finds in it. */

@@ -1,6 +1,6 @@
 /** Looks at a data folder, one check after the other, and writes nothing to it. */
 import { join } from "node:path";
-import { checkSqliteFile, EngineError, openCheckup } from "../../engine/mod.ts";
+import { checkSqliteFile, EngineError, openSnapshotCheck } from "../../engine/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../backups/archive/mod.ts";
 import { otherLogFormat } from "../log/store/log_database.ts";
@@ -43,7 +43,7 @@ function checkDatabase(path: string, onProgress: OnProgress = () => {}): Checked
     message: `the database of ts ${sound?.ts} is whole`,
   } as const);
   try {
-    using checkup = openCheckup(path);
+    using checkup = openSnapshotCheck(path);
     // SQLite does not say how far it is with that.
     onProgress({ what: "Checking the database file", done: 0, of: null, unit: "bytes" });
     sound = checkup.file();

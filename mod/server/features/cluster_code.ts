@@ -52,8 +52,8 @@ export class ClusterCode {
     const { dataDir, pinned } = this.#options.config;
     const path = join(dataDir, "data.db");
     if (await statIfThere(path) === null) return null;
-    const { followedState } = await import("../../engine/mod.ts");
-    const named = followedState(path).version;
+    const { readFollowerState } = await import("../../engine/mod.ts");
+    const named = readFollowerState(path).version;
     if (named !== null && pinned) throw new StartError(PINNED);
     return named;
   }

@@ -42,7 +42,7 @@ export async function startStorage(
   const { config } = context;
   const bucketReason = config.storage.s3 === null
     ? undefined
-    : (await import("../../kit/bucket.ts")).bucketReason;
+    : (await import("../../kit/locations/bucket.ts")).bucketReason;
   return {
     place: () =>
       isFollower(config) ? null : testBlobStore(store, {

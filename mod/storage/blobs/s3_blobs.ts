@@ -1,5 +1,5 @@
 /** Blob store in an S3 bucket: `blobs/<name>`, and derivatives as `derived/<name>/<derivative>`, below a prefix. */
-import { Bucket, type BucketLocation } from "../../kit/bucket.ts";
+import { Bucket, type BucketLocation } from "../../kit/locations/bucket.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { storageLimits } from "../limits.ts";

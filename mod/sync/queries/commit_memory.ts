@@ -2,7 +2,7 @@
  * The keys changed by recent commits, kept while queries run: an answer computed at an older snapshot is checked against
  * them to learn until when it holds.
  */
-import type { CommitEntry, Interval, KeptKeys, KeySpace, ReadSet } from "../../engine/types.ts";
+import type { CommitEntry, Interval, KeySpace, ReadSet, UnchangedKeys } from "../../engine/types.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
 
@@ -17,7 +17,7 @@ const CHARS_OF_KEY = 256;
 
 export class CommitMemory {
   /** Changes that left keys as they were: these are made when they are asked for. Oldest first. */
-  #kept: { readonly ts: number[]; readonly changes: KeptKeys[] } = { ts: [], changes: [] };
+  #kept: { readonly ts: number[]; readonly changes: UnchangedKeys[] } = { ts: [], changes: [] };
   readonly #spaces = new Map<KeySpace, SpaceKeys>();
   readonly #keysMax: number;
   #keyCount = 0;
@@ -41,8 +41,8 @@ export class CommitMemory {
   add(entry: CommitEntry): void {
     this.#newest = entry.ts;
     for (const change of entry.changes) {
-      if (change.kept !== undefined) {
-        this.#keep(change.kept, entry.ts);
+      if (change.unchanged !== undefined) {
+        this.#keep(change.unchanged, entry.ts);
         continue;
       }
       for (const [space, before, after] of change.keys) {
@@ -83,7 +83,7 @@ export class CommitMemory {
     return this.#keptTouch(readSet, { after, before: first }) ?? first;
   }
 
-  #keep(kept: KeptKeys, ts: number): void {
+  #keep(kept: UnchangedKeys, ts: number): void {
     this.#kept.ts.push(ts);
     this.#kept.changes.push(kept);
     this.#keyCount += kept.spaces.length + Math.ceil(kept.chars / CHARS_OF_KEY);

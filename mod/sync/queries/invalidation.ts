@@ -1,5 +1,5 @@
 /** Which queries a commit touches: the read sets of all shared queries, one interval index a key space. */
-import type { CommitEntry, KeptKeys, KeySpace, ReadSet } from "../../engine/types.ts";
+import type { CommitEntry, KeySpace, ReadSet, UnchangedKeys } from "../../engine/types.ts";
 import { IntervalIndex } from "./interval_index.ts";
 
 /** The key space of {@linkcode unknownReads}. */
@@ -41,8 +41,8 @@ export class Invalidation<Owner> {
     for (const owner of this.#unknown) touch(owner);
     if (this.#spaces.size === 0) return;
     for (const change of entry.changes) {
-      if (change.kept !== undefined) {
-        this.#stabKept(change.kept, touch);
+      if (change.unchanged !== undefined) {
+        this.#stabKept(change.unchanged, touch);
         continue;
       }
       for (const [space, before, after] of change.keys) {
@@ -55,7 +55,7 @@ export class Invalidation<Owner> {
   }
 
   /** Asks only for keys that somebody has read beside: making them costs more than most of what is done with them. */
-  #stabKept(kept: KeptKeys, touch: (owner: Owner) => void): void {
+  #stabKept(kept: UnchangedKeys, touch: (owner: Owner) => void): void {
     const { spaces } = kept;
     for (let place = 0; place < spaces.length; place++) {
       const index = this.#spaces.get(spaces[place] ?? "");

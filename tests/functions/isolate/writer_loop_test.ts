@@ -95,7 +95,7 @@ function told(database: WriterDatabase, events: string[]): WriterDatabase {
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => {
         const result: unknown = Reflect.apply(value, target, args);
-        if (key === "commitGroup" || key === "tend") events.push(key);
+        if (key === "commitGroup" || key === "maintain") events.push(key);
         return result;
       };
     },
@@ -107,10 +107,10 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
   const events: string[] = [];
   const database = told(parts.database, events);
   for (
-    const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "tend"]], [1, [
+    const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "maintain"]], [1, [
       "commitGroup",
       "Group",
-      "tend",
+      "maintain",
     ]]] as const
   ) {
     await runBatch({ ...parts, database, sender: new NotedFrames(events) }, {
@@ -272,7 +272,7 @@ Deno.test("[PG1] a group whose row was kept and that cannot be committed is answ
   const given = new Proxy(failing(opened.database, "commitGroup", 1), {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
-      if (key !== "sealGroup" || typeof value !== "function") return value;
+      if (key !== "prepareCommit" || typeof value !== "function") return value;
       return (text: string) => {
         Reflect.apply(value, target, [text]);
         return row;

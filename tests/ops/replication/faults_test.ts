@@ -352,12 +352,12 @@ Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, 
     const before = rig.db.history?.generation;
     let error = group(text);
     if (error === null) continue;
-    if (rig.db.makeRoom(error, { again: false })) {
+    if (rig.db.freeDiskSpace(error, { again: false })) {
       assert.equal(rig.db.history?.generation, before, "first the log is copied only");
       error = group(text);
       if (error === null) continue;
     }
-    assert.ok(rig.db.makeRoom(error, { again: true }), `no room was made after ${error}`);
+    assert.ok(rig.db.freeDiskSpace(error, { again: true }), `no room was made after ${error}`);
     dropped++;
     assert.equal(group(text), null, "it has room then");
   }
@@ -367,11 +367,11 @@ Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, 
   // Hardly anything waits now: it is not what fills the disk, and stays.
   const last = rig.db.history?.generation;
   const full = new Error("database or disk is full");
-  assert.equal(rig.db.makeRoom(full, { again: true }), false);
+  assert.equal(rig.db.freeDiskSpace(full, { again: true }), false);
   assert.equal(rig.db.history?.generation, last);
   assert.equal(rig.shipper.status.counts.overflows, 1, "it is told while the target is away");
   assert.ok(rig.shipper.status.errors.some(({ message }) => /dropped.*disk was full/.test(message)));
-  assert.equal(rig.db.makeRoom(new Error("something else"), { again: true }), false);
+  assert.equal(rig.db.freeDiskSpace(new Error("something else"), { again: true }), false);
   faults.before = () => {};
   await rig.ship();
   await rig.ship();

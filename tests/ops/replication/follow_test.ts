@@ -6,7 +6,7 @@ import { bring, type Brought } from "../../../mod/ops/replication/follow/bring.t
 import type { CommitLog, LogPart, LogPosition } from "../../../mod/ops/replication/mod.ts";
 import { Follower, LogGapError } from "../../../mod/ops/replication/mod.ts";
 import { SegmentLog } from "../../../mod/ops/replication/follow/segment_log.ts";
-import { followedState, openWriterDatabase } from "../../../mod/engine/mod.ts";
+import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
 import { openTarget, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
 import { bringFollowed } from "../../../mod/server/features/following.ts";
@@ -161,7 +161,7 @@ Deno.test("[RP20] [RP22] what is damaged or missing is never applied: it is told
   await rig.ship();
   assert.equal((await copy.bring()).snapshot, true);
   same(copy, rig, rig.db.ts);
-  const held = followedState(join(copy.dataDir, "data.db"));
+  const held = readFollowerState(join(copy.dataDir, "data.db"));
   assert.equal(held.place, rig.replica);
   assert.throws(() => openWriterDatabase(join(copy.dataDir, "data.db")), /its commits come from/);
 });
@@ -209,7 +209,7 @@ Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async
       return objects.filter(({ name }) => name !== hidden);
     },
   });
-  const { history } = followedState(join(copy.dataDir, "data.db"));
+  const { history } = readFollowerState(join(copy.dataDir, "data.db"));
   const { generation, seq, ts, sum } = history ?? assert.fail("it has no history");
   const after: LogPosition = { generation: generation ?? "", seq, ts, sum };
   await using log = new SegmentLog(late, { everyMs: 0, lateLooks: 2 });
@@ -233,7 +233,7 @@ Deno.test("[RP21] promoted, a database has commits of its own in a generation be
   const path = join(copy.dataDir, "data.db");
   await Deno.rename(rig.replica, `${rig.replica}-away`);
   await assert.rejects(copy.bring("promote"), /is not there/);
-  assert.equal(followedState(path).place, rig.replica, "nothing was promoted without the newest rows");
+  assert.equal(readFollowerState(path).place, rig.replica, "nothing was promoted without the newest rows");
   await Deno.rename(`${rig.replica}-away`, rig.replica);
   assert.equal((await copy.bring("promote")).ts, rig.db.ts);
   same(copy, rig, rig.db.ts);

@@ -1,6 +1,6 @@
 /** A journal in memory, of rows that are made without a database. */
 import type { JournalHead, JournalPart, JournalReader, JournalRow } from "../../../mod/engine/mod.ts";
-import { nextRow } from "../../../mod/engine/journal/row.ts";
+import { nextRow } from "../../../mod/engine/journal/journal_row.ts";
 
 export class MemoryJournal implements JournalReader {
   #head: JournalHead;

@@ -1,7 +1,7 @@
 /** Killed at each step: of shipping, merging, snapshots and retention, of a restore, and of following. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { followedState, openWriterDatabase } from "../../../mod/engine/mod.ts";
+import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { bring } from "../../../mod/ops/replication/follow/bring.ts";
@@ -283,7 +283,7 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
       const what = `${stage}, kill ${nth}`;
       const path = join(copy, "data.db");
       if (stage !== "new") {
-        const { place, history } = followedState(path);
+        const { place, history } = readFollowerState(path);
         assert.equal(place, rig.replica, `${what}: it follows`);
         assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[history?.ts ?? 0]), `${what}: whole`);
       }

@@ -1,7 +1,7 @@
 /** What goes wrong between a server and its bucket of backups, with a service that does as it is told. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Bucket } from "../../../mod/kit/bucket.ts";
+import { Bucket } from "../../../mod/kit/locations/bucket.ts";
 import { downloadArchive, newestArchives } from "../../../mod/ops/backups/bucket_archives.ts";
 import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { FakeBucket } from "./fake_bucket.ts";

@@ -1,7 +1,7 @@
 /** As much of an S3 service as backups use, in memory, which fails when the test says so. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import type { BucketLocation } from "../../../mod/kit/bucket.ts";
+import type { BucketLocation } from "../../../mod/kit/locations/bucket.ts";
 
 export interface FakeRequest {
   readonly method: string;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { CreateBucketCommand, DeleteBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Bucket, type BucketLocation } from "../../../mod/kit/bucket.ts";
+import { Bucket, type BucketLocation } from "../../../mod/kit/locations/bucket.ts";
 import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { projectDir } from "../../support/processes/child.ts";

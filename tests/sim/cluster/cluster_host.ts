@@ -123,7 +123,7 @@ export class ClusterHost extends ReadingHost {
       answer: runMutation(this.#writer, { call: waiting.call, entries }),
     }));
     this.#open = { entries, answered };
-    const row = this.#writer.sealGroup("");
+    const row = this.#writer.prepareCommit("");
     if (row === null) return this.#commit(this.#open);
     onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
     void rows.keep(row).then((refused) => {

@@ -4,7 +4,7 @@
  * hands of a seed.
  */
 import assert from "node:assert/strict";
-import { beginClusterHistory, type JournalRow, openWriterDatabase } from "../../../mod/engine/mod.ts";
+import { type JournalRow, openWriterDatabase, startClusterHistory } from "../../../mod/engine/mod.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { settle } from "../../sync/support/test_socket.ts";
@@ -395,7 +395,7 @@ class ClusterSimulation implements Disposable {
     const writer = openWriterDatabase(a);
     writer.applySchema(schema);
     writer[Symbol.dispose]();
-    const { generation, seq, ts, sum } = beginClusterHistory(a, { id: "sim", now: 1 });
+    const { generation, seq, ts, sum } = startClusterHistory(a, { id: "sim", now: 1 });
     if (generation === null) throw new Error("A history that has begun has a name");
     Deno.copyFileSync(a, b);
     return { generation, seq, ts, sum };

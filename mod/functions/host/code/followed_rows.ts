@@ -1,5 +1,5 @@
 /** Journal rows of another server, applied in order: also those with which tables, indexes or the code become others. */
-import { changesCatalog, type JournalRow, versionNamed } from "../../../engine/journal/row.ts";
+import { changesCatalog, type JournalRow, versionInRow } from "../../../engine/journal/journal_row.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { Reached } from "../../wire/messages.ts";
 import { type FollowingWriter, RowsRefusedError } from "../writer/following_writer.ts";
@@ -43,7 +43,7 @@ export class FollowedRows {
   #bringsOther(row: JournalRow): (() => Promise<Version>) | null {
     const { code, served } = this.#parts;
     const bring = code?.bring;
-    const named = bring === undefined ? undefined : versionNamed(row);
+    const named = bring === undefined ? undefined : versionInRow(row);
     const { version } = served;
     if (bring === undefined || named === undefined || named === (version?.deployed ? version.hash : null)) {
       return null;

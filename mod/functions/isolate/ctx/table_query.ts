@@ -1,5 +1,5 @@
 /** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
-import type { Positions, ScanOptions, ScanRow } from "../../../engine/mod.ts";
+import type { IndexPositions, ScanOptions, ScanRow } from "../../../engine/mod.ts";
 import type { Doc, TableDefinition } from "../../../engine/types.ts";
 import type { PaginationOptions, PaginationResult } from "../../api/database.ts";
 import type { Frame } from "../runs/call.ts";
@@ -204,7 +204,7 @@ export class TableQueryApi {
   }
 
   /** Throws a `TypeError` for searches and for queries with filters, whose rows have no place before they are read. */
-  [positionsIn](inspection: Positions): QueryPositions {
+  [positionsIn](inspection: IndexPositions): QueryPositions {
     const { table, source: given, order, predicates } = this.#state;
     const source = given ?? wholeTable;
     if (source.from === "search" || predicates.length > 0) {

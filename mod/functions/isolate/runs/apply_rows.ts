@@ -1,5 +1,5 @@
 /** The work of a writer that follows the commits of another server: journal rows, committed as they come. */
-import { type AppliedRows, doesNotFit, type WriterDatabase } from "../../../engine/mod.ts";
+import { type AppliedRows, isHistoryMismatch, type WriterDatabase } from "../../../engine/mod.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
 import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
@@ -23,7 +23,7 @@ export async function applyRows(
   const reached = reachedBy(database);
   if (reached === null) throw new TypeError("This database follows nobody");
   await sender.send({ type: "RowsApplied", ...packApplied(committed), reached } satisfies RowsApplied);
-  database.tend(reached.ts - tsBefore);
+  database.maintain(reached.ts - tsBefore);
 }
 
 /** Where a database stands; `null` for one that follows no history. */
@@ -56,7 +56,7 @@ function commitRows(
     return applied;
   } catch (error) {
     if (opened) database.rollbackGroup();
-    const unfit = doesNotFit(error);
+    const unfit = isHistoryMismatch(error);
     const message = error instanceof Error ? error.message : String(error);
     return { type: "RowsRefused", message, unfit };
   }

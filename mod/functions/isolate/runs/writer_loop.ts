@@ -1,5 +1,5 @@
 /** The writer's work: batches of mutations, committed in groups. */
-import { hasNoRoom, type WriterDatabase } from "../../../engine/mod.ts";
+import { isDiskFullError, type WriterDatabase } from "../../../engine/mod.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
@@ -40,7 +40,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
     await parts.sender.sendText(group.text);
-    parts.database.tend(group.answers);
+    parts.database.maintain(group.answers);
   }
   parts.progress.idle();
   if (batch.calls.length === 1) parts.untilNext?.waitStarted();
@@ -110,7 +110,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     const ts = database.ts;
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
     if (keep !== null) {
-      const row = database.sealGroup(text);
+      const row = database.prepareCommit(text);
       if (row !== null) await keep(row);
       kept = row !== null;
     }
@@ -125,7 +125,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     if (opened) database.rollbackGroup();
     undos.backTo(0);
     const { roomMade } = given;
-    if (roomMade < 2 && opened && database.makeRoom(error, { again: roomMade > 0 })) {
+    if (roomMade < 2 && opened && database.freeDiskSpace(error, { again: roomMade > 0 })) {
       return await runGroup(parts, { ...given, told, roomMade: roomMade + 1 });
     }
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
@@ -191,6 +191,6 @@ function failureOf(error: unknown): CallError {
   }
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
   // The log tells all of it, and whoever waits for room that there is none.
-  const data = hasNoRoom(error) ? { code: "disk_full", data: null } : null;
+  const data = isDiskFullError(error) ? { code: "disk_full", data: null } : null;
   return { kind: "internal", message, data, retryable: true };
 }

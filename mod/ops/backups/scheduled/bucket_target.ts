@@ -1,5 +1,5 @@
 /** A place in a bucket for scheduled backups. Loads the client's library: only to be loaded when there is a bucket. */
-import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/bucket.ts";
+import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/locations/bucket.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import { downloadArchive } from "../bucket_archives.ts";

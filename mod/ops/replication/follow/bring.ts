@@ -4,13 +4,13 @@
  */
 import { join } from "node:path";
 import {
-  beginFollowing,
   checkDatabase,
   checkDatabaseSchema,
-  doesNotFit,
-  followedState,
   forgetHistory,
+  isHistoryMismatch,
+  markAsFollower,
   openWriterDatabase,
+  readFollowerState,
   UnusableDatabaseError,
 } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder } from "../../../kit/durable_files.ts";
@@ -57,7 +57,7 @@ export async function bring(open: () => Promise<ReplicaTarget>, options: BringOp
   const { dataDir, step } = options;
   const path = join(dataDir, archiveNames.database);
   if (step !== "renew") await putInPlace(dataDir);
-  const state = await statIfThere(path) === null ? null : followedState(path);
+  const state = await statIfThere(path) === null ? null : readFollowerState(path);
   if (state !== null && state.place === null) return { kind: "own" };
   const brought = await bringRows(open, { ...options, path, position: positionOf(state) });
   if (step === "promote") {
@@ -94,7 +94,7 @@ async function bringRows(
   }
 }
 
-function positionOf(state: Pick<ReturnType<typeof followedState>, "history"> | null): LogPosition | null {
+function positionOf(state: Pick<ReturnType<typeof readFollowerState>, "history"> | null): LogPosition | null {
   const { generation = null, seq = 0, ts = 0, sum = "" } = state?.history ?? {};
   return generation === null ? null : { generation, seq, ts, sum };
 }
@@ -121,7 +121,7 @@ async function catchUp(
         db.applyRows(items);
         db.commitGroup(null);
       } catch (error) {
-        if (!doesNotFit(error)) throw error;
+        if (!isHistoryMismatch(error)) throw error;
         throw new LogGapError(error instanceof Error ? error.message : String(error), { cause: error });
       }
     } else if (newestTs <= db.ts) return db.ts;
@@ -196,7 +196,7 @@ async function unpackReady(
   await removeIfThere(archive);
   const path = join(folder, archiveNames.database);
   checkDatabaseSchema(path);
-  beginFollowing(path, place);
+  markAsFollower(path, place);
   await catchUp(path);
   const { ts } = checkDatabase(path);
   for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
@@ -223,7 +223,7 @@ async function putInPlace(dataDir: string): Promise<void> {
 
 function isFollowed(path: string): boolean {
   try {
-    return followedState(path).place !== null;
+    return readFollowerState(path).place !== null;
   } catch (error) {
     if (error instanceof UnusableDatabaseError) return false;
     throw error;

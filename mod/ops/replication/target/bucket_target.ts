@@ -1,7 +1,7 @@
 /** A place in a bucket for a replica. Loads the client's library: only to be loaded when there is a bucket. */
 import { Buffer } from "node:buffer";
 import { setTimeout as wait } from "node:timers/promises";
-import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/bucket.ts";
+import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/locations/bucket.ts";
 import { ObjectLostError, type OpenedObject, openObject } from "../../../kit/locations/bucket_object.ts";
 import type { RetryPolicy } from "../../../kit/locations/bucket_retries.ts";
 import { opsLimits, replicationLimits } from "../../limits.ts";

@@ -1,5 +1,5 @@
 /** Finding and opening the place where a replica lies. */
-import type { BucketLocation } from "../../../kit/bucket.ts";
+import type { BucketLocation } from "../../../kit/locations/bucket.ts";
 import type { ReplicaTarget } from "./replica_target.ts";
 
 /** Where a target is, as processes tell one another. */

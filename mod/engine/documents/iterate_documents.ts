@@ -3,15 +3,15 @@ import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 
 /** Row id, document id, JSON text. */
-export type WalkedDocument = readonly [rid: number, id: string, text: string];
+export type DocumentRow = readonly [rid: number, id: string, text: string];
 
 /** `documents` is the SQLite table. Other tables may be written meanwhile. */
-export function* walkDocuments(connection: Connection, documents: string): Generator<WalkedDocument> {
+export function* iterateDocuments(connection: Connection, documents: string): Generator<DocumentRow> {
   const select = `SELECT rid, id, doc FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
   let last = Number.MIN_SAFE_INTEGER;
   let wanted = 1;
   for (;;) {
-    const rows = connection.statement(select).all(last, wanted) as unknown as WalkedDocument[];
+    const rows = connection.statement(select).all(last, wanted) as unknown as DocumentRow[];
     let chars = 1;
     for (const row of rows) {
       const [rid, , text] = row;

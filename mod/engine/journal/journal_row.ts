@@ -192,7 +192,7 @@ function leavesIndexes({ keys }: DocumentChange): boolean {
 }
 
 /** Says of one change after the other what {@linkcode Head.s} says of it. */
-function inTurn(runs: readonly number[]): () => boolean {
+function alternating(runs: readonly number[]): () => boolean {
   let turn = 0;
   let left = runs[0] ?? 0;
   return () => {
@@ -218,7 +218,7 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
     throw broken(seq, "its first line is no JSON", cause);
   }
   let commitTs = tsBefore;
-  const nextSame = inTurn(head.s ?? []);
+  const nextSame = alternating(head.s ?? []);
   const commits = (head.e ?? []).map(([when, ids]): RowCommit => ({
     ts: ++commitTs,
     at: when,
@@ -248,7 +248,7 @@ export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
  * The version of the code that is served from a row on that changes the catalog; `null`: what each server was started with,
  * `undefined`: the row says nothing of it.
  */
-export function versionNamed({ body }: Pick<JournalRow, "body">): string | null | undefined {
+export function versionInRow({ body }: Pick<JournalRow, "body">): string | null | undefined {
   const { c } = headOf(body);
   return c === undefined ? undefined : c.code ?? null;
 }

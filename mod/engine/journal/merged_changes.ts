@@ -2,31 +2,31 @@
 import type { Tables } from "../catalog.ts";
 import { EngineError } from "../errors.ts";
 import type { Table } from "../table.ts";
-import type { RowChange } from "./row.ts";
+import type { RowChange } from "./journal_row.ts";
 
 /** What becomes of a document. */
-export interface GatheredState {
+export interface MergedState {
   /** `null`: there is none. */
   readonly text: string | null;
   /** Whether it is there, and the indexes hold of it what the last state is to have in them. */
   readonly same: boolean;
 }
 
-export class GatheredChanges {
+export class MergedChanges {
   readonly #tables: Tables;
-  readonly #byTable = new Map<Table, Map<string, GatheredState>>();
+  readonly #byTable = new Map<Table, Map<string, MergedState>>();
 
   constructor(tables: Tables) {
     this.#tables = tables;
   }
 
   /** By table, in the order in which documents were changed first. */
-  get byTable(): ReadonlyMap<Table, ReadonlyMap<string, GatheredState>> {
+  get byTable(): ReadonlyMap<Table, ReadonlyMap<string, MergedState>> {
     return this.#byTable;
   }
 
   /** What is to become of a document by now; `undefined`: nothing. Throws an `EngineError` for one of no table. */
-  of(id: string): GatheredState | undefined {
+  of(id: string): MergedState | undefined {
     return this.#byTable.get(this.tableOf(id))?.get(id);
   }
 

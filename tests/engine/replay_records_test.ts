@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { replayLimits } from "../../mod/engine/limits.ts";
-import { beginClusterHistory, openWriterDatabase, type RecordKey } from "../../mod/engine/mod.ts";
+import { openWriterDatabase, type RecordKey, startClusterHistory } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
 
 const tables = { items: anyTable() };
@@ -171,8 +171,8 @@ Deno.test("[PG7] a writer that waited beside another one keeps the records that 
   using folder = new TemporaryDatabase();
   const now = 1_700_000_000_000;
   openWriterDatabase(folder.path)[Symbol.dispose]();
-  beginClusterHistory(folder.path, { id: "one", now });
-  const open = () => openWriterDatabase(folder.path, { now: () => now, journal: { kind: "given" } });
+  startClusterHistory(folder.path, { id: "one", now });
+  const open = () => openWriterDatabase(folder.path, { now: () => now, journal: { kind: "external" } });
   using waits = open();
   const saved = (writer: typeof waits, requestId: number) => {
     writer.openGroup();
@@ -185,7 +185,7 @@ Deno.test("[PG7] a writer that waited beside another one keeps the records that 
     // The table of records is another one behind the first of them.
     for (const requestId of [1, 2]) saved(other, requestId);
   }
-  waits.reread();
+  waits.reload();
   waits.applySchema(schemaOf(tables));
   saved(waits, 3);
   for (const requestId of [1, 2, 3]) assert.equal(waits.findRecord(key(requestId)), `answer ${requestId}`);

@@ -1,18 +1,18 @@
 /** The complete check of a database in use: in a snapshot, so that it sees one state whoever writes meanwhile. */
 import type { CatalogTable } from "../catalog.ts";
 import { Connection } from "../connection.ts";
-import { checkFile, checkIndexes, type OnChecked, unusable } from "./check_database.ts";
+import { asUnusableDatabase, checkFile, checkIndexes, type OnProgress } from "./check_database.ts";
 
 /** A database at one moment. While it is held, the write-ahead log behind it cannot be used again. */
-export interface DatabaseCheckup extends Disposable {
+export interface SnapshotCheck extends Disposable {
   /** Checks the file. Throws an `UnusableDatabaseError` with the fault. */
   file(): { readonly ts: number; readonly lastCreationTime: number };
   /** Checks every document against every index, in a file that was found sound. Throws as above. */
-  indexes(onChecked?: OnChecked): { readonly tables: number; readonly documents: number };
+  indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number };
 }
 
 /** Holds the present state of a database. Throws an `UnusableDatabaseError` when it is missing, foreign, newer or damaged. */
-export function openCheckup(path: string): DatabaseCheckup {
+export function openSnapshotCheck(path: string): SnapshotCheck {
   let connection: Connection | undefined;
   try {
     connection = Connection.openReader(path);
@@ -22,11 +22,11 @@ export function openCheckup(path: string): DatabaseCheckup {
     return new SqliteCheckup(connection, path);
   } catch (error) {
     connection?.[Symbol.dispose]();
-    throw unusable(path, error);
+    throw asUnusableDatabase(path, error);
   }
 }
 
-class SqliteCheckup implements DatabaseCheckup {
+class SqliteCheckup implements SnapshotCheck {
   readonly #connection: Connection;
   readonly #path: string;
   #catalog: readonly CatalogTable[] | null = null;
@@ -45,7 +45,7 @@ class SqliteCheckup implements DatabaseCheckup {
     });
   }
 
-  indexes(onChecked?: OnChecked): { readonly tables: number; readonly documents: number } {
+  indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number } {
     const catalog = this.#catalog;
     if (catalog === null) throw new RangeError("The file was not found sound");
     return this.#checked(() => ({
@@ -58,7 +58,7 @@ class SqliteCheckup implements DatabaseCheckup {
     try {
       return check();
     } catch (error) {
-      throw unusable(this.#path, error);
+      throw asUnusableDatabase(this.#path, error);
     }
   }
 

@@ -1,23 +1,27 @@
 /** What making a database fit a schema would do, and which documents would not fit: told without writing anything. */
 import { type CatalogTable, readCatalog, wantedIndexes } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
-import { walkDocuments } from "../documents/document_walk.ts";
+import { iterateDocuments } from "../documents/iterate_documents.ts";
 import { type Difference, differenceText, firstDifference } from "../documents/schema_difference.ts";
 import { fieldsOf, type StoredFields } from "../documents/stored_fields.ts";
 import { type CatalogIndex, indexEntries, indexSet } from "../indexes/index_set.ts";
 import { checkSchema, isSame } from "../schema_change.ts";
 import { documentsTable } from "../table.ts";
-import type { MisfitBounds, SchemaFit, TableMisfits } from "../transaction.ts";
+import type { SchemaPreview, TableViolations, ViolationLimits } from "../transaction.ts";
 import type { SchemaDefinition, TableDefinition } from "../types.ts";
 
 /** Looks at the open snapshot. Throws an `EngineError` for a schema that is wrong in itself. */
-export function schemaFit(connection: Connection, schema: SchemaDefinition, bounds: MisfitBounds): SchemaFit {
+export function previewSchema(
+  connection: Connection,
+  schema: SchemaDefinition,
+  bounds: ViolationLimits,
+): SchemaPreview {
   checkSchema(schema);
   const catalog = readCatalog(connection);
   const createdTables: string[] = [];
   const createdIndexes: string[] = [];
   const droppedIndexes: string[] = [];
-  const misfits: TableMisfits[] = [];
+  const misfits: TableViolations[] = [];
   for (const [name, definition] of schema) {
     const table = catalog.get(name);
     if (table === undefined) {
@@ -58,14 +62,14 @@ function misfitsOf(
     readonly definition: TableDefinition;
     readonly created: readonly CatalogIndex[];
     readonly check: boolean;
-    readonly bounds: MisfitBounds;
+    readonly bounds: ViolationLimits;
   },
-): TableMisfits {
+): TableViolations {
   const documents = documentsTable(table.number);
   const indexes = indexSet(documents, created);
   const first: { id: string; reason: string }[] = [];
   let count = 0;
-  for (const [, , text] of walkDocuments(connection, documents)) {
+  for (const [, , text] of iterateDocuments(connection, documents)) {
     const doc = JSON.parse(text) as StoredFields;
     const reason = misfitReason(() => {
       const fields = fieldsOf(doc);
@@ -75,7 +79,7 @@ function misfitsOf(
     });
     if (reason === null) continue;
     count++;
-    if (first.length >= bounds.documentsTold) continue;
+    if (first.length >= bounds.documentsMax) continue;
     first.push({ id: String(doc._id), reason: reason.slice(0, bounds.charsMax) });
   }
   return { table: table.name, documents: count, first };

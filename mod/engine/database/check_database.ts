@@ -7,12 +7,12 @@ import { type CatalogTable, readCatalog } from "../catalog.ts";
 import { Connection, prepareArrays } from "../connection.ts";
 import { UnusableDatabaseError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql } from "../indexes/index_set.ts";
-import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/followed.ts";
+import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/history_source.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
-import { CREATE_SERVED_SQL, namesVersion } from "../journal/served_code.ts";
-import { checkTable, damage, entriesTableOfSearch } from "./check_indexes.ts";
+import { CREATE_SERVED_SQL, namesVersion } from "../journal/served_version.ts";
+import { checkTable, damagedError, searchEntriesTable } from "./check_indexes.ts";
 import { CREATE_DATABASE_SQL } from "./new_database.ts";
-import { type Prepares, schemaFault } from "./sqlite_schema.ts";
+import { schemaFault, type StatementSource } from "./sqlite_schema.ts";
 import { isCreationTime } from "../documents/system_fields.ts";
 import { createDocumentsSql, documentsTable } from "../table.ts";
 
@@ -35,7 +35,7 @@ export function checkDatabase(path: string): CheckedDatabase {
     using connection = Connection.openReader(path);
     return check(connection);
   } catch (error) {
-    throw unusable(path, error);
+    throw asUnusableDatabase(path, error);
   }
 }
 
@@ -48,11 +48,11 @@ export function checkSqliteFile(path: string, schemaSql: (tables: readonly strin
     using db = new DatabaseSync(path, { readOnly: true });
     const database = { statement: (sql: string) => prepareArrays(db, sql) };
     const schema = schemaFault(database, { sql: schemaSql(tableNames(database)), lacking: true });
-    if (schema !== null) throw damage(schema);
+    if (schema !== null) throw damagedError(schema);
     const fault = Object.values(db.prepare("PRAGMA integrity_check(1)").get() ?? {})[0];
-    if (fault !== "ok") throw damage(String(fault));
+    if (fault !== "ok") throw damagedError(String(fault));
   } catch (error) {
-    throw unusable(path, error);
+    throw asUnusableDatabase(path, error);
   }
 }
 
@@ -62,12 +62,12 @@ export function checkDatabaseSchema(path: string): void {
     using connection = Connection.openReader(path);
     checkedCatalog(connection);
   } catch (error) {
-    throw unusable(path, error);
+    throw asUnusableDatabase(path, error);
   }
 }
 
 /** What a check threw, with the file it is about. */
-export function unusable(path: string, error: unknown): UnusableDatabaseError {
+export function asUnusableDatabase(path: string, error: unknown): UnusableDatabaseError {
   if (error instanceof UnusableDatabaseError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new UnusableDatabaseError(path, { reason, cause: error });
@@ -85,23 +85,23 @@ export function checkFile(
   const catalog = checkedCatalog(connection);
   // It covers search indexes, too.
   const fault = connection.statement("PRAGMA integrity_check(1)").get()?.[0];
-  if (fault !== "ok") throw damage(String(fault));
+  if (fault !== "ok") throw damagedError(String(fault));
   return { ts: checkState(connection), catalog };
 }
 
 /** Told how many documents were looked at, of how many. */
-export type OnChecked = (done: number, of: number) => void;
+export type OnProgress = (done: number, of: number) => void;
 
 /** Time between two such words. */
-const TOLD_EVERY_MS = 200;
+const PROGRESS_INTERVAL_MS = 200;
 
 /** Every document against every index of its table. Gives the number of documents. */
 export function checkIndexes(
   connection: Connection,
   catalog: readonly CatalogTable[],
-  onChecked?: OnChecked,
+  onChecked?: OnProgress,
 ): number {
-  const onDocument = onChecked && toldNowAndThen(onChecked, countDocuments(connection, catalog));
+  const onDocument = onChecked && throttledProgress(onChecked, countDocuments(connection, catalog));
   let documents = 0;
   for (const table of catalog) documents += checkTable(connection, table, onDocument);
   return documents;
@@ -115,14 +115,14 @@ function countDocuments(connection: Connection, catalog: readonly CatalogTable[]
   );
 }
 
-function toldNowAndThen(onChecked: OnChecked, of: number): () => void {
+function throttledProgress(onChecked: OnProgress, of: number): () => void {
   let done = 0;
   let toldAt = performance.now();
   onChecked(0, of);
   return () => {
     done++;
     const now = performance.now();
-    if (now - toldAt < TOLD_EVERY_MS) return;
+    if (now - toldAt < PROGRESS_INTERVAL_MS) return;
     toldAt = now;
     onChecked(done, of);
   };
@@ -134,7 +134,7 @@ function toldNowAndThen(onChecked: OnChecked, of: number): () => void {
  */
 function checkedCatalog(connection: Connection): readonly CatalogTable[] {
   const own = schemaFault(connection, { sql: CREATE_DATABASE_SQL, others: true });
-  if (own !== null) throw damage(own);
+  if (own !== null) throw damagedError(own);
   const present = new Set(tableNames(connection));
   const catalog = [...readCatalog(connection).values()];
   checkCatalog(connection, catalog, present);
@@ -149,11 +149,11 @@ function checkedCatalog(connection: Connection): readonly CatalogTable[] {
       ) => [createDocumentsSql(number), ...indexes.map((index) => createIndexSql(index, connection.format))]),
     ].join(";\n"),
   });
-  if (whole !== null) throw damage(whole);
+  if (whole !== null) throw damagedError(whole);
   return catalog;
 }
 
-function tableNames(database: Prepares): readonly string[] {
+function tableNames(database: StatementSource): readonly string[] {
   return database.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
     .map(([name]) => String(name));
 }
@@ -164,10 +164,10 @@ function checkState(connection: Connection): number {
     connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get() ??
       [];
   if (!Number.isInteger(ts) || Number(ts) < 0 || !isCreationTime(lastCreationTime)) {
-    throw damage("the row with its newest commit is missing or makes no sense");
+    throw damagedError("the row with its newest commit is missing or makes no sense");
   }
   const turn = connection.statement("SELECT slot FROM syncline_record_turn").get();
-  if (turn === undefined) throw damage("the row that says where replay records are kept is missing");
+  if (turn === undefined) throw damagedError("the row that says where replay records are kept is missing");
   return Number(ts);
 }
 
@@ -182,13 +182,15 @@ function checkCatalog(
      WHERE tableNumber NOT IN (SELECT number FROM syncline_tables) LIMIT 1`,
   ).get();
   if (stray !== undefined) {
-    throw damage(`index "${stray[0]}" belongs to table ${stray[1]}, which is not there`);
+    throw damagedError(`index "${stray[0]}" belongs to table ${stray[1]}, which is not there`);
   }
   for (const { name, number, indexes } of catalog) {
-    if (!present.has(documentsTable(number))) throw damage(`the documents of table "${name}" are missing`);
+    if (!present.has(documentsTable(number))) {
+      throw damagedError(`the documents of table "${name}" are missing`);
+    }
     for (const index of indexes) {
       for (const sqlite of sqliteTablesOf(index)) {
-        if (!present.has(sqlite)) throw damage(`index "${index.name}" of table "${name}" is missing`);
+        if (!present.has(sqlite)) throw damagedError(`index "${index.name}" of table "${name}" is missing`);
       }
     }
   }
@@ -199,11 +201,11 @@ function sqliteTablesOf({ kind, number }: CatalogIndex): readonly string[] {
     case "fields":
       return [`i${number}`];
     case "search":
-      return [`s${number}`, entriesTableOfSearch(number)];
+      return [`s${number}`, searchEntriesTable(number)];
     case "vector":
       return [`v${number}`, `w${number}`];
     default:
       kind satisfies never;
-      throw damage(`it has an index of the unknown kind "${String(kind)}"`);
+      throw damagedError(`it has an index of the unknown kind "${String(kind)}"`);
   }
 }

@@ -5,7 +5,7 @@
 const seeds = crypto.getRandomValues(new Uint32Array(2));
 const [SEED_A = 0, SEED_B = 0] = seeds;
 
-export class EntrySum {
+export class EntryChecksum {
   count = 0;
   #a = 0;
   #b = 0;
@@ -26,7 +26,7 @@ export class EntrySum {
     this.#b = this.#b + mixed(b ^ a >>> 11) >>> 0;
   }
 
-  equals(other: EntrySum): boolean {
+  equals(other: EntryChecksum): boolean {
     return this.count === other.count && this.#a === other.#a && this.#b === other.#b;
   }
 }

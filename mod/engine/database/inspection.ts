@@ -3,7 +3,7 @@ import type { TableSize } from "../types.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
-import { type Positions, positionsOf } from "./positions.ts";
+import { type IndexPositions, positionsOf } from "./index_positions.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 import { END_OF_KEYS, type KeySpace } from "../types.ts";
 
@@ -15,7 +15,7 @@ export interface KeySpaceOwner {
 }
 
 /** The view of an open snapshot as a whole. */
-export interface Inspection extends Positions {
+export interface Inspection extends IndexPositions {
   /** How many documents a table has, counted up to `max`. Counts as having read the table. */
   count(table: string, max: number): number;
   /** Looks at every page of the file, some 120 ms for 200 MB. Does not count as read: the result is of one moment. */
@@ -64,7 +64,7 @@ function sizes(connection: Connection, tables: Tables): TableSize[] {
     const { searches, vectors, fields } = indexes;
     const indexBytes = fields.reduce((sum, { space }) => sum + bytesOf(space), bytesOf(ids)) +
       searches.reduce(
-        (sum, { space }) => sum + shadows(space).reduce((all, part) => all + bytesOf(part), 0),
+        (sum, { space }) => sum + searchTables(space).reduce((all, part) => all + bytesOf(part), 0),
         0,
       ) +
       vectors.reduce((sum, { number }) => sum + bytesOf(`v${number}`) + bytesOf(`w${number}`), 0);
@@ -73,6 +73,6 @@ function sizes(connection: Connection, tables: Tables): TableSize[] {
 }
 
 /** The SQLite tables of a full-text index. */
-function shadows(search: string): string[] {
+function searchTables(search: string): string[] {
   return ["data", "idx", "docsize", "config"].map((part) => `${search}_${part}`);
 }

@@ -3,7 +3,7 @@ import { checkComparable, rangeOfScan } from "./indexes/bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
-import { type Inspection, inspectionOf } from "./whole/inspection.ts";
+import { type Inspection, inspectionOf } from "./database/inspection.ts";
 import { ReadSetRecorder } from "./read_set.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
 import type { SearchIndex } from "./search/search_index.ts";
@@ -13,7 +13,13 @@ import type { ReadTransaction } from "./transaction.ts";
 import type { Doc, ReadSet } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import type { VectorSearcher } from "./vectors/vector_search.ts";
-import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
+import type {
+  IndexBounds,
+  ScanOptions,
+  ScanRow,
+  SearchOptions,
+  VectorSearchOptions,
+} from "./read_options.ts";
 
 const { parse } = JSON;
 
@@ -92,15 +98,15 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
     if (!this.#snapshot.open) throw endedError();
   }
 
-  delivered(_table: Table, row: StoredRow): void {
+  noteDelivered(_table: Table, row: StoredRow): void {
     this.usage.found(row.text.length);
   }
 
   beforeSearch(): void {}
 
-  opened(): void {}
+  scanOpened(): void {}
 
-  closed(): void {}
+  scanClosed(): void {}
 }
 
 /** A scan of a run, its table, index and bounds checked. */

@@ -7,10 +7,10 @@
  */
 import { engineLimits } from "../limits.ts";
 import { loadTables, readCatalog, type Tables } from "../catalog.ts";
-import { Connection, inPlainWords, type Row } from "../connection.ts";
+import { Connection, describeSqliteError, type Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
-import type { IndexBounds, SearchOptions } from "../reading.ts";
-import { checkedSearch, scanOf } from "../reads.ts";
+import type { IndexBounds, SearchOptions } from "../read_options.ts";
+import { checkedSearch, scanOf } from "../query.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
 import { allMatchingRows } from "../search/matching_rows.ts";
 import { passes, prepareSearch } from "../search/search_index.ts";
@@ -66,7 +66,7 @@ export function openExport(path: string): ExportSnapshot {
     return new SqliteExportSnapshot(connection, path);
   } catch (error) {
     connection[Symbol.dispose]();
-    throw inPlainWords(error, path);
+    throw describeSqliteError(error, path);
   }
 }
 
@@ -95,7 +95,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
       const [[count] = []] = this.#connection.statement(`SELECT count(*) FROM ${this.#rowsOf(table)}`).all();
       return count as number;
     } catch (error) {
-      throw inPlainWords(error, this.#path);
+      throw describeSqliteError(error, this.#path);
     }
   }
 
@@ -117,7 +117,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
         rows = texts.all(after, last);
         after = last;
       } catch (error) {
-        throw inPlainWords(error, this.#path);
+        throw describeSqliteError(error, this.#path);
       }
       for (const [text] of rows) yield text as string;
     }
@@ -130,9 +130,9 @@ class SqliteExportSnapshot implements ExportSnapshot {
       connection,
       recorder: null,
       check: () => {},
-      delivered: (_table, row) => void (text = row.text),
-      opened: () => {},
-      closed: () => {},
+      noteDelivered: (_table, row) => void (text = row.text),
+      scanOpened: () => {},
+      scanClosed: () => {},
     };
     try {
       const asked = {
@@ -148,7 +148,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
         }
       }
     } catch (error) {
-      throw inPlainWords(error, this.#path);
+      throw describeSqliteError(error, this.#path);
     }
   }
 

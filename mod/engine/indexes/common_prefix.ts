@@ -10,7 +10,7 @@ const BACKSLASH = 92;
 const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [123, 125, 91, 93];
 
 /** `false` when it cannot be told. Both are texts that `JSON.stringify` made of objects. */
-export function beginAlike(a: string, b: string, fields: ReadonlySet<string>): boolean {
+export function hasFieldsInCommonPrefix(a: string, b: string, fields: ReadonlySet<string>): boolean {
   let missing = fields.size;
   let depth = 0;
   /** Where the name of the present field begins, and where it ends; -1 before that. */

@@ -1,9 +1,9 @@
 /** What texts of documents tell of their fields without being parsed is so; what they cannot tell is not told. */
 import assert from "node:assert/strict";
-import { beginAlike } from "../../mod/engine/indexes/same_fields.ts";
+import { hasFieldsInCommonPrefix } from "../../mod/engine/indexes/common_prefix.ts";
 
 const told = (a: object, b: object, ...fields: string[]) =>
-  beginAlike(JSON.stringify(a), JSON.stringify(b), new Set(fields));
+  hasFieldsInCommonPrefix(JSON.stringify(a), JSON.stringify(b), new Set(fields));
 
 Deno.test("fields in front of the first difference are told to be the same, and no others", () => {
   const doc = {

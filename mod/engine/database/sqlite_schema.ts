@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { prepareArrays, type Statement } from "../connection.ts";
 
 /** Whatever prepares statements whose rows are arrays. */
-export interface Prepares {
+export interface StatementSource {
   statement(sql: string): Statement;
 }
 
@@ -15,7 +15,7 @@ export interface Prepares {
 type Objects = ReadonlyMap<string, { readonly type: string; readonly name: string; readonly text: string }>;
 
 /** Reads nothing but the schema. */
-function objectsOf(database: Prepares): Objects {
+function objectsOf(database: StatementSource): Objects {
   const rows = database.statement("SELECT type, name, tbl_name, sql FROM sqlite_schema").all();
   return new Map(rows.map(([type, name, table, sql]) => [
     `${type} ${name}`,
@@ -38,7 +38,7 @@ function made(sql: string): Objects {
  * With `others`, it may have other tables as well, but nothing that is no table; with `lacking`, it need not have all.
  */
 export function schemaFault(
-  database: Prepares,
+  database: StatementSource,
   { sql, others = false, lacking = false }: {
     readonly sql: string;
     readonly others?: boolean;

@@ -23,7 +23,7 @@ export function servedVersion(connection: Statements): string | null {
 }
 
 /** Names another one, or none, inside the open transaction. */
-export function nameVersion(connection: Connection, version: string | null): void {
+export function setServedVersion(connection: Connection, version: string | null): void {
   if (version === servedVersion(connection)) return;
   if (namesVersion(connection)) connection.execute("DROP TABLE syncline_served");
   if (version === null) return;

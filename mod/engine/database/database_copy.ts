@@ -13,7 +13,7 @@ import { hasJournal, type JournalHead, readHead } from "../journal/journal.ts";
 const ALL_PAGES = -1;
 
 /** One state of a database, held until it is disposed of. */
-export interface HeldDatabase extends Disposable {
+export interface DatabaseSnapshot extends Disposable {
   /** The newest commit in it. */
   readonly ts: number;
   /** Where the history of its journal stands; `null` without one. */
@@ -26,7 +26,7 @@ export interface HeldDatabase extends Disposable {
  * Holds the present state of a database, whether others have it open or not. Throws an `UnusableDatabaseError` when the
  * file is damaged, foreign, newer, or empty because no writer has opened it yet.
  */
-export function holdDatabase(path: string): HeldDatabase {
+export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   // Says in plain words what is wrong with the file.
   Connection.openReader(path)[Symbol.dispose]();
   const held = new HeldFile(path);

@@ -11,8 +11,8 @@ import {
   addAnswer,
   addRun,
   callerName,
+  lastRequestId,
   newCaller,
-  newestOf,
   principalText,
   type RecordCaller,
   type RecordRun,
@@ -50,16 +50,16 @@ const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
 });
 
 /** Which table receives records, since when, and since when the one before it did (ms since the epoch). */
-interface Turn {
+interface Rotation {
   readonly slot: number;
   readonly since: number;
   readonly previousSince: number;
 }
 
-export class Records {
+export class ReplayRecords {
   readonly #connection: Connection;
   readonly #now: () => number;
-  #turn: Turn;
+  #rotation: Rotation;
   /** Whether the oldest table is known to be empty. */
   #oldestEmpty = false;
   /** By session and principal; the one that wrote longest ago is forgotten first. */
@@ -72,7 +72,7 @@ export class Records {
   constructor(connection: Connection, now: () => number) {
     this.#connection = connection;
     this.#now = now;
-    this.#turn = this.#readTurn();
+    this.#rotation = this.#readRotation();
   }
 
   /** The answer recorded for a key, or `null`. */
@@ -107,7 +107,7 @@ export class Records {
       highest: null,
       runs: [],
     }));
-    if (caller.highest !== null && caller.highest < newestOf(run)) caller.highest = newestOf(run);
+    if (caller.highest !== null && caller.highest < lastRequestId(run)) caller.highest = lastRequestId(run);
     if (caller.runs.length === 0) this.#saving.push(caller);
     addRun(caller, run);
   }
@@ -120,10 +120,10 @@ export class Records {
     const runs = this.#take();
     for (const run of runs) {
       const { session, principal, oldest, answers } = run;
-      this.#statement(this.#turn.slot, "save")
-        .run(session, principal, newestOf(run), oldest, answers.join(SEPARATOR));
+      this.#statement(this.#rotation.slot, "save")
+        .run(session, principal, lastRequestId(run), oldest, answers.join(SEPARATOR));
     }
-    this.#tend(runs.length);
+    this.#rotate(runs.length);
     return runs;
   }
 
@@ -131,21 +131,23 @@ export class Records {
   forget(): void {
     this.#take();
     this.#oldestEmpty = false;
-    this.#turn = this.#readTurn();
+    this.#rotation = this.#readRotation();
   }
 
-  #tend(saved: number): void {
+  #rotate(saved: number): void {
     const now = this.#now();
-    const { slot, since, previousSince } = this.#turn;
+    const { slot, since, previousSince } = this.#rotation;
     // A clock set back must not keep a table in use for ever.
-    if (now < since) return this.#setTurn({ slot, since: now, previousSince: Math.min(previousSince, now) });
+    if (now < since) {
+      return this.#setRotation({ slot, since: now, previousSince: Math.min(previousSince, now) });
+    }
     const oldest = (slot + 1) % SLOTS;
-    if (!this.#oldestEmpty && now > oldestExpiresAt(this.#turn)) {
+    if (!this.#oldestEmpty && now > oldestExpiresAt(this.#rotation)) {
       const limit = runsRemovedPerGroup + runsRemovedPerRun * saved;
       this.#oldestEmpty = this.#statement(oldest, "remove").run(limit).changes < limit;
     }
     if (this.#oldestEmpty && now >= since + recordMs / 2) {
-      this.#setTurn({ slot: oldest, since: now, previousSince: since });
+      this.#setRotation({ slot: oldest, since: now, previousSince: since });
     }
   }
 
@@ -173,7 +175,7 @@ export class Records {
       const newest = this.#statement(slot, "newest").get(caller.session, caller.principal)?.[0];
       if (typeof newest === "number" && newest > highest) highest = newest;
     }
-    for (const run of caller.runs) highest = Math.max(highest, newestOf(run));
+    for (const run of caller.runs) highest = Math.max(highest, lastRequestId(run));
     caller.highest = highest;
     return highest;
   }
@@ -201,16 +203,16 @@ export class Records {
     }
   }
 
-  #readTurn(): Turn {
+  #readRotation(): Rotation {
     const row = this.#connection.statement(READ_TURN_SQL).get();
     const [slot, since, previousSince] = row as [number, number, number];
     return { slot, since, previousSince };
   }
 
-  #setTurn(turn: Turn): void {
+  #setRotation(turn: Rotation): void {
     this.#connection.statement("UPDATE syncline_record_turn SET slot = ?, since = ?, previousSince = ?")
       .run(turn.slot, turn.since, turn.previousSince);
-    this.#turn = turn;
+    this.#rotation = turn;
     this.#oldestEmpty = false;
   }
 
@@ -221,6 +223,6 @@ export class Records {
 }
 
 /** Every record of the oldest table has expired after this time: the table was used until the one before the current began. */
-function oldestExpiresAt({ previousSince }: Turn): number {
+function oldestExpiresAt({ previousSince }: Rotation): number {
   return previousSince + recordMs;
 }

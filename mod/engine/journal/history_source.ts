@@ -8,7 +8,7 @@ export const CREATE_FOLLOWED_SQL =
 type Statements = Pick<Connection, "statement">;
 
 /** For people: where the commits come from; `null` for a database of its own. */
-export function followedPlace(connection: Statements): string | null {
+export function historySource(connection: Statements): string | null {
   if (!isMarked(connection)) return null;
   const place = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
   return typeof place === "string" ? place : null;
@@ -31,15 +31,15 @@ export function isMarked(connection: Statements): boolean {
 const CLUSTER_PREFIX = "cluster ";
 
 /** What the mark of a database of a cluster says. */
-export function clusterPlace(id: string): string {
+export function clusterSource(id: string): string {
   return `${CLUSTER_PREFIX}${id}`;
 }
 
-export function isClusterPlace(place: string): boolean {
+export function isClusterSource(place: string): boolean {
   return place.startsWith(CLUSTER_PREFIX);
 }
 
 /** The cluster whose database it is; `null`: it is of none. */
-export function clusterOfPlace(place: string): string | null {
-  return isClusterPlace(place) ? place.slice(CLUSTER_PREFIX.length) : null;
+export function clusterOfSource(place: string): string | null {
+  return isClusterSource(place) ? place.slice(CLUSTER_PREFIX.length) : null;
 }

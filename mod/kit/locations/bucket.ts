@@ -18,9 +18,9 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { createHash } from "node:crypto";
-import type { ByteRange } from "./byte_range.ts";
-import { bucketLimits } from "./limits.ts";
-import { BucketRetryStrategy, type RetryPolicy } from "./locations/bucket_retries.ts";
+import type { ByteRange } from "../byte_range.ts";
+import { bucketLimits } from "../limits.ts";
+import { BucketRetryStrategy, type RetryPolicy } from "./bucket_retries.ts";
 
 export interface BucketLocation {
   readonly bucket: string;

@@ -1,7 +1,7 @@
 /** Databases whose history goes on elsewhere, or has to become their own. */
 import { Connection } from "../connection.ts";
-import { clearFollowed, clusterPlace, followedPlace, markFollowed } from "./followed.ts";
-import { nameVersion, servedVersion } from "./served_code.ts";
+import { clearFollowed, clusterSource, historySource, markFollowed } from "./history_source.ts";
+import { servedVersion, setServedVersion } from "./served_version.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -20,13 +20,13 @@ export function forgetHistory(path: string, reason: GenerationReason = "restored
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   connection.execute("BEGIN IMMEDIATE");
   clearFollowed(connection);
-  nameVersion(connection, null);
+  setServedVersion(connection, null);
   if (hasJournal(connection)) endGeneration(connection, reason);
   connection.execute("COMMIT");
 }
 
 /** Notes in a database that nobody has open that its commits come from elsewhere: nobody else may write to it. */
-export function beginFollowing(path: string, place: string): void {
+export function markAsFollower(path: string, place: string): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   markFollowed(connection, place);
 }
@@ -35,7 +35,7 @@ export function beginFollowing(path: string, place: string): void {
  * Begins the history of a cluster in a database that nobody has open, and that is its own: from now on it is kept in the
  * cluster's log, and only written to as the log says. Gives back where it begins.
  */
-export function beginClusterHistory(
+export function startClusterHistory(
   path: string,
   { id, now }: { readonly id: string; readonly now: number },
 ): JournalHead {
@@ -46,14 +46,14 @@ export function beginClusterHistory(
   const ts = Number(connection.statement("SELECT ts FROM syncline_state").get()?.[0] ?? 0);
   const head = newHead({ seq: 0, ts, reason: "cluster", now, after: known?.begunAt ?? 0 });
   writeHead(connection, head);
-  markFollowed(connection, clusterPlace(id));
-  nameVersion(connection, null);
+  markFollowed(connection, clusterSource(id));
+  setServedVersion(connection, null);
   connection.execute("COMMIT");
   return head;
 }
 
 /** Where the history of a database stands, and where its commits come from; `null`: they are its own. */
-export interface FollowedState {
+export interface FollowerState {
   readonly place: string | null;
   readonly history: JournalHead | null;
   /** The version of the code that its cluster commits with; `null`: none was named. */
@@ -61,10 +61,10 @@ export interface FollowedState {
 }
 
 /** Looks at a database that nobody writes to. Throws an `UnusableDatabaseError` as readers do. */
-export function followedState(path: string): FollowedState {
+export function readFollowerState(path: string): FollowerState {
   using connection = Connection.openReader(path);
   return {
-    place: followedPlace(connection),
+    place: historySource(connection),
     history: hasJournal(connection) ? readHead(connection) : null,
     version: servedVersion(connection),
   };

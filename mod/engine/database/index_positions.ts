@@ -2,12 +2,12 @@
 import { rangeOfScan } from "../indexes/bounds.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
-import type { IndexBounds } from "../reading.ts";
+import type { IndexBounds } from "../read_options.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 
 /** Some rows of an index in an order. */
-export interface RowsOfIndex {
+export interface IndexRows {
   readonly table: string;
   readonly index: string;
   readonly bounds: IndexBounds;
@@ -17,11 +17,11 @@ export interface RowsOfIndex {
 }
 
 /** Both go along the keys only, some 100 ms for a million, and count as having read the whole range. */
-export interface Positions {
+export interface IndexPositions {
   /** How many rows there are, counted up to `max`. */
-  countRows(rows: RowsOfIndex, max: number): number;
+  countRows(rows: IndexRows, max: number): number;
   /** Key of the row at a position, from 0 on; `null` where there are fewer rows. */
-  keyAt(rows: RowsOfIndex, position: number): string | null;
+  keyAt(rows: IndexRows, position: number): string | null;
 }
 
 export function positionsOf(
@@ -30,9 +30,9 @@ export function positionsOf(
     readonly tables: Tables;
     readonly recorder: ReadSetRecorder;
   },
-): Positions {
+): IndexPositions {
   /** What follows `SELECT … FROM` for these rows, and the range it is run with. */
-  const keysOf = ({ table: name, index: indexName, bounds, order, after }: RowsOfIndex) => {
+  const keysOf = ({ table: name, index: indexName, bounds, order, after }: IndexRows) => {
     const table = tables.named(name);
     const index = tables.index(table, indexName);
     const { lo, hi } = rangeOfScan(table, {

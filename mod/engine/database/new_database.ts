@@ -1,6 +1,6 @@
 /** The SQLite tables that every database has. */
 import { CREATE_CATALOG_SQL } from "../catalog.ts";
-import { CREATE_RECORDS_SQL } from "../records.ts";
+import { CREATE_RECORDS_SQL } from "../replay_records.ts";
 
 const CREATE_STATE_SQL = `
   CREATE TABLE syncline_state (one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -2,7 +2,7 @@
 import { readCatalog, uncheckedTable } from "../catalog.ts";
 import { type Connection, FORMAT_VERSION } from "../connection.ts";
 import { createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
-import { walkTable } from "../schema_change.ts";
+import { validateAndIndexTable } from "../schema_change.ts";
 
 /**
  * Upgrades the file in a transaction of its own, if its format is older. Format 2 rebuilds the search indexes: see
@@ -19,7 +19,12 @@ export function upgradeFormat(connection: Connection): void {
         connection.execute(createIndexSql(index));
       }
       if (searches.length > 0) {
-        walkTable(connection, { table, definition: uncheckedTable, created: searches, check: false });
+        validateAndIndexTable(connection, {
+          table,
+          definition: uncheckedTable,
+          created: searches,
+          check: false,
+        });
       }
     }
     connection.execute(`PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);

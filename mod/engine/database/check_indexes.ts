@@ -4,17 +4,17 @@
  */
 import type { CatalogTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
-import { walkDocuments } from "../documents/document_walk.ts";
+import { iterateDocuments } from "../documents/iterate_documents.ts";
 import { tableNumberOf } from "../documents/ids.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { isCreationTime } from "../documents/system_fields.ts";
 import { indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
 import { engineLimits } from "../limits.ts";
 import { documentsTable } from "../table.ts";
-import { EntrySum } from "./entry_sum.ts";
+import { EntryChecksum } from "./entry_checksum.ts";
 
 /** FTS5 has a row in it for each document. */
-export function entriesTableOfSearch(number: number): string {
+export function searchEntriesTable(number: number): string {
   return `s${number}_docsize`;
 }
 
@@ -41,11 +41,11 @@ function sumsOfDocuments(
     readonly indexes: IndexSet;
     readonly onDocument: () => void;
   },
-): { readonly count: number; readonly sums: readonly EntrySum[] } {
+): { readonly count: number; readonly sums: readonly EntryChecksum[] } {
   const { fields, searches, vectors } = indexes;
-  const sums = [...fields, ...searches, ...vectors].map(() => new EntrySum());
+  const sums = [...fields, ...searches, ...vectors].map(() => new EntryChecksum());
   let count = 0;
-  for (const [rid, id, text] of walkDocuments(connection, documentsTable(number))) {
+  for (const [rid, id, text] of iterateDocuments(connection, documentsTable(number))) {
     count++;
     onDocument();
     const entries = indexEntries(indexes, parsed(text, { table: name, number, id }));
@@ -79,8 +79,7 @@ function entriesOf({ fields, searches, vectors }: IndexSet): readonly Walk[] {
       read: ([key, rid]) => [key as string, rid as number, key as string],
     })),
     ...searches.map(({ number }): Walk => ({
-      sql: (than) =>
-        `SELECT id FROM ${entriesTableOfSearch(number)} WHERE id ${than} ? ORDER BY id LIMIT ?+0`,
+      sql: (than) => `SELECT id FROM ${searchEntriesTable(number)} WHERE id ${than} ? ORDER BY id LIMIT ?+0`,
       first: Number.MIN_SAFE_INTEGER,
       read: ([id]) => ["", id as number, id as number],
     })),
@@ -101,17 +100,17 @@ function vectorText(bytes: number, filters: string): string {
   return `${bytes} ${filters}`;
 }
 
-function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntrySum {
-  const sum = new EntrySum();
+function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntryChecksum {
+  const sum = new EntryChecksum();
   let than: ">" | ">=" = ">=";
   for (let last = first;; than = ">") {
-    const rows = connection.statement(sql(than)).all(last, engineLimits.entriesWalked);
+    const rows = connection.statement(sql(than)).all(last, engineLimits.indexEntriesRead);
     for (const row of rows) {
       const [text, rid, next] = read(row);
       sum.add(text, rid);
       last = next;
     }
-    if (rows.length < engineLimits.entriesWalked) return sum;
+    if (rows.length < engineLimits.indexEntriesRead) return sum;
   }
 }
 
@@ -125,11 +124,11 @@ function checkDocuments(connection: Connection, { name, number, indexes: catalog
   const searchesFound = indexes.searches.map(() => 0);
   const vectorsFound = indexes.vectors.map(() => 0);
   let count = 0;
-  for (const [rid, id, text] of walkDocuments(connection, documents)) {
+  for (const [rid, id, text] of iterateDocuments(connection, documents)) {
     count++;
     const doc = parsed(text, { table: name, number, id });
     const missing = (index: string) =>
-      damage(`index "${index}" of table "${name}" does not hold document "${id}" as it is`);
+      damagedError(`index "${index}" of table "${name}" does not hold document "${id}" as it is`);
     const entries = indexEntries(indexes, doc);
     indexes.fields.forEach((index, position) => {
       const row = connection.statement(`SELECT rid FROM i${index.number} WHERE key = ?`)
@@ -139,7 +138,7 @@ function checkDocuments(connection: Connection, { name, number, indexes: catalog
     indexes.searches.forEach((index, position) => {
       if ((entries.searches[position] ?? null) === null) return;
       searchesFound[position] = (searchesFound[position] ?? 0) + 1;
-      const row = connection.statement(`SELECT 1 FROM ${entriesTableOfSearch(index.number)} WHERE id = ?`)
+      const row = connection.statement(`SELECT 1 FROM ${searchEntriesTable(index.number)} WHERE id = ?`)
         .get(rid);
       if (row === undefined) throw missing(index.name);
     });
@@ -169,7 +168,7 @@ function checkCounts(connection: Connection, found: FoundEntries): void {
   const expected: [index: string, sqlite: string, entries: number][] = [
     ...indexes.fields.map((index) => [index.name, `i${index.number}`, count] as [string, string, number]),
     ...indexes.searches.map((index, position) =>
-      [index.name, entriesTableOfSearch(index.number), searchesFound[position] ?? 0] as [
+      [index.name, searchEntriesTable(index.number), searchesFound[position] ?? 0] as [
         string,
         string,
         number,
@@ -182,7 +181,7 @@ function checkCounts(connection: Connection, found: FoundEntries): void {
   for (const [index, sqlite, entries] of expected) {
     const there = Number(connection.statement(`SELECT count(*) FROM ${sqlite}`).get()?.[0]);
     if (there !== entries) {
-      throw damage(
+      throw damagedError(
         `index "${index}" of table "${name}" has ${there} entries where the documents make ${entries}`,
       );
     }
@@ -198,19 +197,19 @@ function parsed(
   try {
     doc = JSON.parse(text);
   } catch {
-    throw damage(`document "${id}" of table "${table}" is not JSON`);
+    throw damagedError(`document "${id}" of table "${table}" is not JSON`);
   }
   const { _id, _creationTime } = (doc ?? {}) as Partial<StoredFields>;
   if (_id !== id || typeof _creationTime !== "number" || tableNumberOf(id) !== number) {
-    throw damage(`document "${id}" of table "${table}" has another id or no creation time`);
+    throw damagedError(`document "${id}" of table "${table}" has another id or no creation time`);
   }
   if (!isCreationTime(_creationTime)) {
-    throw damage(`document "${id}" of table "${table}" has ${_creationTime} for its creation time`);
+    throw damagedError(`document "${id}" of table "${table}" has ${_creationTime} for its creation time`);
   }
   return doc as StoredFields;
 }
 
 /** What is wrong with a database. */
-export function damage(what: string): Error {
+export function damagedError(what: string): Error {
   return new Error(`the database is damaged: ${what}`);
 }
