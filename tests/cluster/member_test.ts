@@ -23,7 +23,7 @@ class Leading implements Disposable {
 
   constructor(cluster: PostgresCluster, dataDir: string) {
     this.#cluster = cluster;
-    this.#db = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "given" } });
+    this.#db = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "external" } });
   }
 
   async begin(): Promise<void> {

@@ -69,7 +69,7 @@ export class ClusterHost extends ReadingHost {
     super(options.random);
     const { path, rows, clock, readers } = options;
     this.#options = options;
-    this.#writer = openWriterDatabase(path, { journal: { kind: rows === null ? "applied" : "given" } });
+    this.#writer = openWriterDatabase(path, { journal: { kind: rows === null ? "applied" : "external" } });
     if (rows !== null) this.#writer.applySchema(schema);
     this.#ts = this.#writer.ts;
     this.#answers = new Arrivals(clock, this.#ts);
