@@ -34,7 +34,7 @@ async function collect(folder: string): Promise<void> {
     await copyTree(
       join(projectDir, part),
       join(app, part),
-      (path) => part === "docs" || !NOT_SERVED.test(path),
+      (path) => part === "docs" ? path !== "images/" : !NOT_SERVED.test(path),
     );
   }
   for (const file of ["main.ts", "cli.ts"]) await Deno.copyFile(join(projectDir, file), join(app, file));
