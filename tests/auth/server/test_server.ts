@@ -148,8 +148,9 @@ export class TestSocket implements AsyncDisposable {
     };
   }
 
-  static async open(url: string): Promise<TestSocket> {
-    const socket = new WebSocket(url.replace(/^http/, "ws"));
+  static async open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<TestSocket> {
+    // The types of the platform know no headers here.
+    const socket = new WebSocket(url.replace(/^http/, "ws"), { headers } as unknown as string[]);
     const opened = new TestSocket(socket);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
