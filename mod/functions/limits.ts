@@ -110,6 +110,9 @@ export const schedulerLimits = {
   jobsLoadedMax: 1_000,
   /** Characters of their arguments: the look-up reads whole documents. */
   jobsLoadedCharsMax: 4 * MiB,
+  /** Waiting functions that a deploy counts, and characters of their arguments. */
+  jobsCountedMax: 20_000,
+  jobsCountedCharsMax: 32 * MiB,
   /** Scheduled mutations that are with the writer at once. */
   mutationsAtOnceMax: 32,
   /** Fewer are when they take longer than this together, so that calls of clients never wait long behind them. */

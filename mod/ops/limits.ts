@@ -401,6 +401,8 @@ export const deployLimits = {
   drainMs: 5_000,
   /** Documents named for each table that does not fit; all are counted. */
   misfitsTold: 10,
+  /** Functions named that waiting jobs call and a version lacks. */
+  lostFunctionsTold: 100,
   /** Longest reason told of one of them. */
   misfitCharsMax: 300,
   /** How long the documents may be looked at before a deploy is given up; nobody waits meanwhile. */

@@ -4,7 +4,10 @@ import type { DeployChanges } from "../../ops/deploy/mod.ts";
 /** Names that are listed of each kind; of more the number is told. */
 const NAMES_SHOWN = 30;
 
-export function changesText({ functions, files, frontendGoes, schema }: DeployChanges): string {
+/** `crons` and `jobs` are missing in the answer of an older server. */
+type Changes = Omit<DeployChanges, "crons" | "jobs"> & Partial<Pick<DeployChanges, "crons" | "jobs">>;
+
+export function changesText({ functions, crons, jobs, files, frontendGoes, schema }: Changes): string {
   const lines = [
     ...listed("+ function", functions.added),
     ...listed("- function", functions.removed),
@@ -12,12 +15,25 @@ export function changesText({ functions, files, frontendGoes, schema }: DeployCh
     ...listed("+ table", schema.createdTables),
     ...listed("+ index", schema.createdIndexes),
     ...listed("- index", schema.droppedIndexes),
+    ...listed("+ cron", crons?.added ?? []),
+    ...listed("~ cron", crons?.changed ?? []),
+    ...(crons?.removed ?? []).map((name) =>
+      `! cron ${name} is not in this version: it does not run any more`
+    ),
+    ...(jobs?.lost ?? []).map(({ function: path, jobs }) =>
+      `! function ${path} is not in this version: ${counted(jobs, "waiting job")} ` +
+      `${
+        jobs === 1 ? "calls it, and fails when it is" : "call it, and fail when they are"
+      } due, unless a version ` +
+      "has the function again by then"
+    ),
+    ...jobs?.complete === false ? ["! more jobs wait than were counted: the numbers above are at least"] : [],
     ...frontendGoes ? ["! the front end goes: it comes along with --static"] : [],
     ...schema.unreachable.map(({ table, documents }) =>
-      `! table ${table} is not in the schema: ${
-        counted(documents, "document")
-      } of it will be kept, out of reach of the ` +
-      "functions, until a schema has the table again; delete them first to be rid of them"
+      `! table ${table} is not in the schema: ${counted(documents, "document")} of it ${
+        documents === 1 ? "stays" : "stay"
+      } in the database, out of reach of the functions until a schema ` +
+      "has the table again; delete documents first if you do not want to keep them"
     ),
     ...schema.misfits.flatMap(({ table, documents, first }) => [
       `! ${counted(documents, "document")} of ${table} ${documents === 1 ? "does" : "do"} not fit:`,

@@ -21,4 +21,4 @@ export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { wireHeaders } from "../wire/http_headers.ts";
 export { RouteTable } from "./runners/route_table.ts";
-export type { AppCheck, IsolateRole } from "../wire/messages.ts";
+export type { AppCheck, IsolateRole, WireCron } from "../wire/messages.ts";

@@ -215,7 +215,7 @@ async function load(
       ts = database.reader.openSnapshot();
       const schema = database.reader.previewSchema(app.schema, check);
       database.reader.closeSnapshot();
-      const found = { schema, functions: functionPrints(app) };
+      const found = { schema, functions: functionPrints(app), crons: app.crons };
       return { app, ready: { type: "Ready", functions: [], ts, lastGroup, check: found } };
     } else if (database.role === "reader") {
       database.reader.useSchema(app.schema, { missing: follows ? "leave" : "refuse" });

@@ -70,6 +70,7 @@ export interface AppCheck {
   readonly schema: SchemaPreview;
   /** The app's functions by path; equal texts are equal functions. */
   readonly functions: Readonly<Record<string, string>>;
+  readonly crons: readonly WireCron[];
 }
 
 /**

@@ -1,6 +1,7 @@
 /** What a deploy changes, beside what is served: for people who decide about it, and for whom it was refused. */
 import type { SchemaPreview } from "../../engine/mod.ts";
-import type { AppCheck } from "../../functions/host/mod.ts";
+import type { AppCheck, WireCron } from "../../functions/host/mod.ts";
+import { deployLimits } from "../limits.ts";
 import type { Manifest } from "../../functions/versions/mod.ts";
 
 export interface Difference {
@@ -11,36 +12,65 @@ export interface Difference {
 
 export interface DeployChanges {
   readonly functions: Difference;
+  /** Crons of the app by name. Those that are removed do not run any more. */
+  readonly crons: Difference;
+  /** Waiting jobs whose function is not in the version: they are kept, and fail if they are due before it is back. */
+  readonly jobs: LostJobs;
   /** Files of functions, packages and front end, counted. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
   /** Whether there was a front end, and there is none any more. */
   readonly frontendGoes: boolean;
-  /** Tables, indexes, and documents that do not fit or are out of reach. */
+  /** Tables, indexes, and documents that do not fit or are out of reach. What is out of reach stays in the database. */
   readonly schema: SchemaPreview;
   /** Whether all documents fit. */
   readonly fits: boolean;
 }
 
+/** Waiting jobs, counted by function. */
+export interface WaitingJobs {
+  readonly functions: readonly { readonly function: string; readonly jobs: number }[];
+  /** Whether all jobs were counted. */
+  readonly complete: boolean;
+}
+
+export interface LostJobs {
+  /** In the order of paths, the first {@linkcode deployLimits.lostFunctionsTold}. */
+  readonly lost: WaitingJobs["functions"];
+  /** Whether these are all functions, and all their jobs. */
+  readonly complete: boolean;
+}
+
 /** What there is of a version. */
 export interface Facts {
+  readonly crons: readonly WireCron[];
   readonly functions: Readonly<Record<string, string>>;
   readonly manifest: Manifest | null;
 }
 
 export function deployChanges(
   before: Facts,
-  after: { readonly check: AppCheck; readonly manifest: Manifest },
+  after: { readonly check: AppCheck; readonly manifest: Manifest; readonly waiting: WaitingJobs },
 ): DeployChanges {
-  const { check: { functions, schema }, manifest } = after;
+  const { check: { functions, schema, crons }, manifest, waiting } = after;
+  const lost = waiting.functions.filter(({ function: path }) => !Object.hasOwn(functions, path));
   const files = difference(sums(before.manifest), sums(manifest));
   return {
     functions: difference(before.functions, functions),
+    crons: difference(cronTexts(before.crons), cronTexts(crons)),
+    jobs: {
+      lost: lost.slice(0, deployLimits.lostFunctionsTold),
+      complete: waiting.complete && lost.length <= deployLimits.lostFunctionsTold,
+    },
     files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },
     frontendGoes: before.manifest?.static !== undefined && manifest.static === undefined,
     // Those of the service are there whatever the app says.
     schema: { ...schema, unreachable: schema.unreachable.filter(({ table }) => !table.startsWith("_")) },
     fits: schema.misfits.length === 0,
   };
+}
+
+function cronTexts(crons: readonly WireCron[]): Record<string, string> {
+  return Object.fromEntries(crons.map((cron) => [cron.name, JSON.stringify(cron)]));
 }
 
 function sums(manifest: Manifest | null): Record<string, string> {

@@ -19,17 +19,19 @@ import { spoolBody, type SpooledBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
 import { takeBundle } from "./bundle/take.ts";
 import { drainBody } from "./drain_body.ts";
-import { type DeployChanges, deployChanges, misfitText } from "./changes.ts";
+import { type DeployChanges, deployChanges, misfitText, type WaitingJobs } from "./changes.ts";
 
 export interface DeploymentsOptions {
   readonly dataDir: string;
   /** Folder of what is being received. */
   readonly incomingDir: string;
-  readonly host: Pick<IsolateHost, "check" | "load" | "version" | "versions">;
+  readonly host: Pick<IsolateHost, "check" | "crons" | "load" | "version" | "versions">;
   /** Whether the server serves a folder that it was started with. */
   readonly pinned: boolean;
   /** What the other servers of a cluster get versions from; absent on a server that is alone. */
   readonly shared?: SharedVersions;
+  /** Counts the jobs that wait for each of the app's functions. */
+  readonly waitingJobs: () => Promise<WaitingJobs>;
   /** Told when another version is served. */
   readonly onServed: (version: Version) => Promise<void>;
   readonly now: () => number;
@@ -213,7 +215,10 @@ export class Deployments {
     const deployed = await readDeployed(dataDir);
     const check = await this.#check(version);
     const manifest = await host.versions.manifest(version.hash);
-    const changes = deployChanges(await this.#facts(before, deployed), { check, manifest });
+    const changes = deployChanges(await this.#facts(before, deployed), {
+      ...{ check, manifest },
+      waiting: await this.#waiting(),
+    });
     if (!changes.fits) throw new ServiceError("schema_mismatch", misfitText(changes), { data: changes });
     const result = { hash: version.hash, previous: before?.hash ?? null, changes };
     const isNoted = shared === undefined ? deployed?.current === version.hash : before?.deployed === true;
@@ -316,6 +321,15 @@ export class Deployments {
     });
   }
 
+  /** A deploy does not fail because they cannot be counted. */
+  async #waiting(): Promise<WaitingJobs> {
+    const { waitingJobs, log } = this.#options;
+    return await waitingJobs().catch((error) => {
+      log("warn", "Waiting jobs could not be counted for a deploy", { error });
+      return { functions: [], complete: false };
+    });
+  }
+
   #check(version: Version): Promise<AppCheck> {
     const { misfitsTold: documentsTold, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
     return this.#options.host.check(version, { documentsMax: documentsTold, charsMax, msMax });
@@ -323,10 +337,11 @@ export class Deployments {
 
   /** What is known of what is served; of code that was not deployed, what an isolate finds in it. */
   async #facts(version: Version | null, deployed: Deployed | null) {
-    if (version === null) return { functions: {}, manifest: null };
+    const { crons } = this.#options.host;
+    if (version === null) return { functions: {}, manifest: null, crons };
     const known = deployed?.deployments.find(({ hash }) => hash === version.hash);
     const functions = known?.functions ?? (await this.#check(version)).functions;
-    return { functions, manifest: await this.#options.host.versions.manifest(version.hash) };
+    return { functions, crons, manifest: await this.#options.host.versions.manifest(version.hash) };
   }
 }
 

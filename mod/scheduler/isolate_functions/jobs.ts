@@ -48,6 +48,37 @@ export const pending = internalQuery({
   },
 });
 
+/** Waiting jobs, counted by the function they call. */
+export interface WaitingJobs {
+  readonly functions: readonly { readonly function: string; readonly jobs: number }[];
+  /** Whether all of them were counted: there is a bound. */
+  readonly complete: boolean;
+}
+
+/** Counts the waiting jobs of the app's functions, in the order of the functions' paths. */
+export const waiting = internalQuery({
+  args: {},
+  handler: async (ctx): Promise<WaitingJobs> => {
+    const counts = new Map<string, number>();
+    let left: number = schedulerLimits.jobsCountedMax;
+    let chars = 0;
+    const rows = ctx.db.query("_scheduled_functions")
+      .withIndex("by_due", (q) => q.eq("state.kind", "pending"));
+    for await (const { name, args } of rows) {
+      if (--left < 0 || chars > schedulerLimits.jobsCountedCharsMax) return counted(counts, false);
+      chars += JSON.stringify(args).length;
+      if (!name.startsWith("_")) counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    return counted(counts, true);
+  },
+});
+
+function counted(counts: ReadonlyMap<string, number>, complete: boolean): WaitingJobs {
+  const functions = [...counts].map(([path, jobs]) => ({ function: path, jobs }))
+    .sort((one, other) => one.function < other.function ? -1 : 1);
+  return { functions, complete };
+}
+
 /** Result of running a mutation; `state` is `null` if the job was no longer pending. */
 export interface RunResult {
   readonly state: JobState | null;

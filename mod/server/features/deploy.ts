@@ -14,6 +14,7 @@ import type { AdminRoutesOptions } from "../../ops/mod.ts";
 import { INCOMING_DIR, isFollower } from "../../config/config.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import { waitingJobs } from "../../scheduler/mod.ts";
 import { ClusterCode } from "./cluster_code.ts";
 
 export interface DeployFeature extends Feature {
@@ -58,6 +59,7 @@ export function startDeploy(
     host,
     pinned,
     ...(clusterCode !== null && { shared: clusterCode.shared(host) }),
+    waitingJobs: () => waitingJobs(calls),
     onServed: ({ staticDir }) => serveOrLog(staticDir),
     now: Date.now,
     log,
