@@ -19,8 +19,9 @@ interface Rulebook {
 /** A rule: its id in bold, then the mark when nothing stands behind it yet, then what it says. */
 const RULE = /^- \*\*([A-Z]{2}\d+)\*\* ([*_]\(not built yet\)[*_] )?/gm;
 
-/** Names of tests: the first argument of `Deno.test`, or the `name` or `rule` of a scenario in a table. */
-const TEST_NAME = /(?:Deno\.test\(\s*|\.step\(\s*|\b(?:name|rule):\s*)(["'`])((?:\\.|(?!\1)[^\\])*)\1/g;
+/** Names of tests: the first argument of `Deno.test` or a function such as `browserTest`, the second of `needs`, or the `name` or `rule` of a scenario in a table. */
+const TEST_NAME =
+  /(?:Deno\.test\(\s*|\.step\(\s*|\bneeds\(\s*\w+,\s*|\w+Test\(\s*|\b(?:name|rule):\s*)(["'`])((?:\\.|(?!\1)[^\\])*)\1/g;
 
 function rulebook(text: string): Rulebook {
   const prefixes = [...text.matchAll(/^## ([A-Z]{2}): /gm)].map(([, prefix]) => prefix ?? "");
