@@ -65,6 +65,7 @@ export const serviceErrors = {
   checksum_mismatch: [460, "The bytes do not have the checksum that came with them"],
   overloaded: [503, "The server is overloaded, try again later"],
   unavailable: [503, "The server is starting or stopping, try again in a moment"],
+  outcome_unknown: [503, "It is not known whether the call was committed: check before sending it again"],
   upgrade_required: [426, "This address speaks WebSocket only"],
   backup_failed: [500, "The backup could not be made"],
   restore_failed: [500, "The restore could not be staged"],

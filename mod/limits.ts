@@ -78,6 +78,11 @@ export const socketLimits = {
   frames: { burst: 80_000, perSecond: 10_000 },
   /** Frames that ask for nothing. One is due in 15 s. */
   idleFrames: { burst: 500, perSecond: 200 },
+  /**
+   * A socket on which the outcome of a mutation is unknown is closed once it is this old: clients come back at once, and the
+   * answer may be unknown again.
+   */
+  unsettledCloseMs: 3_000,
   /** A socket that was ended is cut off when its close frame is not answered for so long. */
   closeMs: 5_000,
   /** The same when it sends without end, or does not read: what is said to it then does not arrive anyway. */

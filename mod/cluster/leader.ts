@@ -5,7 +5,7 @@
 import type { CommitEntry } from "../engine/types.ts";
 import { type Companions, type IsolateHost, packedEntries, type RunObserver } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationCall } from "../functions/host_port.ts";
-import { failed, type Outcome } from "../functions/outcome.ts";
+import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { closeQuietly } from "../kit/local_socket.ts";
 import type { Log } from "../kit/log.ts";
@@ -414,7 +414,7 @@ export class Follower {
       await work();
     } catch (error) {
       this.#options.log("error", "A call of a follower failed", { error });
-      const { end } = wireEnd(failed("internal", error instanceof Error ? error.message : String(error)));
+      const { end } = wireEnd(outcomeUnknown(error instanceof Error ? error.message : String(error)));
       this.tell({ t: "acted", id, end, ts: this.#options.host.answeredTs });
     } finally {
       if (--this.#calls === 0) {

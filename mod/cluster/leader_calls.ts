@@ -4,7 +4,7 @@
  */
 import type { ActionAnswer, LeaderPort } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
-import { failed, type Outcome } from "../functions/outcome.ts";
+import { failed, type Outcome, outcomeUnknown, unavailable } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { linkLimits } from "./limits.ts";
 import { frameBody } from "./link/frames.ts";
@@ -281,7 +281,7 @@ export class LeaderCalls implements LeaderPort {
     if (this.#here === null || pending.run === null) return;
     pending.askedOf = "here";
     pending.wasAsked = true;
-    pending.run(this.#here).catch((error) => ({ outcome: failed("internal", String(error)) })).then(
+    pending.run(this.#here).catch((error) => ({ outcome: outcomeUnknown(String(error)) })).then(
       (answered) => {
         // Another one may have been asked meanwhile.
         if (pending.askedOf === "here") this.#settle(id, answered);
@@ -323,17 +323,12 @@ function unanswered({ wasAsked }: Pending): Pick<Answered, "outcome"> {
   return wasAsked ? lost() : away();
 }
 
-/** Nothing has happened. */
+/** This process has sent the call to no leader. */
 function away(): Pick<Answered, "outcome"> {
   return { outcome: unavailable("There is no leader now, try again in a moment") };
 }
 
-/** Whether it ran is not known, which is what its caller is told; one that comes again under its key is done once. */
+/** The leader may have run the call. A copy with the same key is answered from its record. */
 function lost(): Pick<Answered, "outcome"> {
-  return { outcome: unavailable("The leader was lost: whether the call ran is not known") };
-}
-
-function unavailable(message: string): Outcome {
-  const data = { code: "unavailable", data: null };
-  return { ok: false, error: { kind: "user", message, data, retryable: true }, logLines: [] };
+  return { outcome: outcomeUnknown("The leader was lost: whether the call ran is not known") };
 }

@@ -1,5 +1,5 @@
 /** How a call of a function ended, and what of it the caller may see. */
-import { serviceErrors } from "../errors.ts";
+import { ServiceError, type ServiceErrorCode, serviceErrors } from "../errors.ts";
 import type { ErrorData } from "../protocol/server_messages.ts";
 
 /** Why a call failed. Only `internal` errors are hidden outside `--dev` (SG6). */
@@ -12,8 +12,8 @@ export interface CallError {
   /** Code and data of a user error, or the code for want of room on the disk; `null` for all others. */
   readonly data: ErrorData;
   /**
-   * Set when the function is not to blame and the same call may succeed later: nothing of it has happened, or the message says
-   * that this is not known.
+   * Set when the function is not to blame and the same call may succeed later: this call was not run or was rolled back, or
+   * its outcome is unknown (`isOutcomeUnknown`).
    */
   readonly retryable?: true;
   /** Stack trace that names the author's files, for the execution log and `--dev`. */
@@ -37,6 +37,8 @@ export type Outcome =
   | { readonly ok: true; readonly value: string; readonly logLines: readonly string[] }
   | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
 
+type FailedOutcome = Extract<Outcome, { readonly ok: false }>;
+
 /** What a caller sees of an error. */
 export interface PublicError {
   readonly errorMessage: string;
@@ -48,6 +50,46 @@ export function publicError(error: CallError, options: { readonly dev: boolean }
   if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
   const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
   return { errorMessage: shown ? error.message : "Server Error", errorData: null };
+}
+
+/**
+ * The outcome of a call that was sent and may have been committed. Callers must not report it as a failure: sockets close with
+ * 1012, so that clients resend and get the recorded answer; HTTP answers `outcome_unknown` (SG13).
+ */
+export function outcomeUnknown(reason: string): FailedOutcome {
+  return retryableFailure("outcome_unknown", reason);
+}
+
+/** The outcome of a call that nobody could run now. Nothing of it has happened. */
+export function unavailable(reason: string): FailedOutcome {
+  return retryableFailure("unavailable", reason);
+}
+
+function retryableFailure(code: ServiceErrorCode, message: string): FailedOutcome {
+  return {
+    ok: false,
+    error: { kind: "user", message, data: { code, data: null }, retryable: true },
+    logLines: [],
+  };
+}
+
+/** Whether the call may have been committed. Errors of apps are never retryable. */
+export function isOutcomeUnknown({ data, retryable }: CallError): boolean {
+  return retryable === true && data?.code === "outcome_unknown";
+}
+
+/** The service's error for a call that was not to blame for its failure; `null` for other failures. */
+export function serviceErrorOf({ data, message, retryable }: CallError): ServiceError | null {
+  if (retryable !== true) return null;
+  switch (data?.code) {
+    case "unavailable":
+    case "outcome_unknown":
+      return new ServiceError(data.code, message);
+    case "disk_full":
+      return new ServiceError("disk_full");
+    default:
+      return new ServiceError("overloaded");
+  }
 }
 
 /** Whether the disk had no room for what a call wrote: nothing of it has happened (HC10). */

@@ -3,7 +3,7 @@ import { UserError } from "../errors.ts";
 import { functionPath, type FunctionReference } from "../protocol/function_reference.ts";
 import type { Caller, FunctionCall, MutationAnswer, MutationCall } from "./host_port.ts";
 import { anonymous, type Identity } from "./identity.ts";
-import type { CallError, Outcome } from "./outcome.ts";
+import { type CallError, type Outcome, serviceErrorOf } from "./outcome.ts";
 
 /** What calls go through: the writer for mutations, the shared queries for queries. */
 export interface CallPort {
@@ -27,19 +27,18 @@ export class SystemCallError extends Error {
   override readonly name = "SystemCallError";
   /** What the function said, or who could not run it. */
   readonly reason: string;
-  /** Whether nothing has happened and the same call may succeed later. */
+  /** Whether the function is not to blame and the same call may succeed later. */
   readonly retryable: boolean;
   /** Why nothing has happened, such as `disk_full`; `null` where that is not said. */
   readonly code: string | null;
 
-  constructor(
-    udfPath: string,
-    { message, retryable, data }: Pick<CallError, "message" | "retryable" | "data">,
-  ) {
-    super(`${udfPath} failed: ${message}`);
-    this.reason = message;
-    this.retryable = retryable ?? false;
-    this.code = this.retryable ? data?.code ?? null : null;
+  /** A retryable one has the service's error as its cause, with which requests are answered. */
+  constructor(udfPath: string, error: Pick<CallError, "message" | "retryable"> & Partial<CallError>) {
+    const cause = serviceErrorOf({ kind: "internal", data: null, ...error });
+    super(`${udfPath} failed: ${error.message}`, cause === null ? {} : { cause });
+    this.reason = error.message;
+    this.retryable = cause !== null;
+    this.code = this.retryable ? error.data?.code ?? null : null;
   }
 }
 
@@ -82,7 +81,9 @@ export class SystemCalls {
 function resultOf<Result>(outcome: Outcome, udfPath: string): Result {
   // The function was found by its reference, whose type says what it returns.
   if (outcome.ok) return JSON.parse(outcome.value) as Result;
-  const { kind, message, data } = outcome.error;
-  if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
+  const { kind, message, data, retryable } = outcome.error;
+  if (kind === "user" && data !== null && retryable !== true) {
+    throw new UserError(data.code, message, data.data);
+  }
   throw new SystemCallError(udfPath, outcome.error);
 }

@@ -39,13 +39,19 @@ export function refusalResponse(
   });
 }
 
-/** Returns the response for any error. Unexpected errors are logged and their details are not sent. */
+/**
+ * Returns the response for any error. An error that a `ServiceError` caused gets the response of that one. Unexpected errors are
+ * logged and their details are not sent.
+ */
 export function failureResponse(
   error: unknown,
   log: Log,
   further: Readonly<Record<string, string>> = {},
 ): Response {
   if (error instanceof ServiceError) return errorResponse(error, further);
+  if (error instanceof Error && error.cause instanceof ServiceError) {
+    return errorResponse(error.cause, further);
+  }
   if (error instanceof UserError) return refusalResponse(error, further);
   if (isDiskFull(error)) {
     return errorResponse(new ServiceError("disk_full", undefined, { cause: error }), further);

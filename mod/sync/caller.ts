@@ -13,3 +13,11 @@ export function guestOf(address: string, socket: number | null = null): Caller {
   const blame = `address ${addressKey(address)}`;
   return { turn: socket === null ? blame : `socket ${socket}`, blame };
 }
+
+/**
+ * A guest whose socket belongs to a session: mutations that the session sends on a new socket keep their order behind those of
+ * the old one.
+ */
+export function guestInSession({ blame }: Caller, sessionId: string): Caller {
+  return { turn: `session ${sessionId}`, blame };
+}

@@ -8,9 +8,9 @@ import {
   errorIdOf,
   errorStatus,
   failed,
-  foundNoRoom,
   type Outcome,
   publicError,
+  serviceErrorOf,
 } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
@@ -87,14 +87,10 @@ export function httpCalls(
     const { outcome, rest = "", named = false } = "refused" in call
       ? { outcome: call.refused }
       : await run(call, request.headers);
-    // Nothing has happened, and no function is to blame: so it is no error of the call.
-    if (!outcome.ok && outcome.error.retryable) {
-      const { data, message } = outcome.error;
-      if (foundNoRoom(outcome.error)) throw new ServiceError("disk_full");
-      throw data?.code === "unavailable"
-        ? new ServiceError("unavailable", message)
-        : new ServiceError("overloaded");
-    }
+    const refusal = outcome.ok ? null : serviceErrorOf(outcome.error);
+    // An earlier copy of a named request may have been committed, or may still be.
+    if (refusal?.code === "unavailable" && named) throw new ServiceError("outcome_unknown");
+    if (refusal !== null) throw refusal;
     const [status, body] = answerText(outcome, { dev, rest });
     const known = named ? namedHeaders : jsonHeaders;
     const errorId = outcome.ok ? null : errorIdOf(outcome.error);

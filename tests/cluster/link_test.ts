@@ -306,7 +306,7 @@ Deno.test("[WK2] when the link breaks, what the leader recognises is sent to the
   await first[Symbol.asyncDispose]();
   const { outcome } = await nameless;
   assert.ok(!outcome.ok && /not known/.test(outcome.error.message));
-  assert.equal(outcome.error.data?.code, "unavailable");
+  assert.equal(outcome.error.data?.code, "outcome_unknown");
   // Asked while there is no leader: it waits.
   const waiting = calls.mutate(mutation(null));
   await using second = new World();

@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { simulateCluster } from "./cluster/cluster_simulation.ts";
+import { LeaderCalls } from "../../mod/cluster/mod.ts";
+import type { MutationAnswer } from "../../mod/functions/host_port.ts";
+import { unavailable } from "../../mod/functions/outcome.ts";
 import { ReplayRecords } from "../../mod/engine/replay_records.ts";
 import { SocketState } from "../../mod/sync/sockets/socket_state.ts";
 import { Violation } from "./support/simulation.ts";
@@ -12,7 +15,7 @@ const SEEDS_MAX = 200;
 /** `SYNCLINE_SIM_SECONDS` makes the run of fresh seeds longer. */
 const seconds = Number(Deno.env.get("SYNCLINE_SIM_SECONDS") ?? 4);
 
-Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] no seed breaks a promise on two servers with one log", async () => {
+Deno.test("[PG1] [PG2] [PG3] [PG5] [PG7] [PG13] [PG16] [PG26] no seed breaks a promise on two servers with one log", async () => {
   const first = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
   const until = performance.now() + seconds * 1000;
   for (let seed = first; performance.now() < until; seed = (seed + 1) >>> 0) {
@@ -89,4 +92,62 @@ Deno.test("a planted bug of the cluster is found: a server ignores what a client
       },
   });
   await findBug(/a new socket shows an older state than was seen/);
+});
+
+/** A failure is taken for a rollback: by the client, and by what looks after it. */
+const UNTRUE = /a mutation is committed that was answered as a failure|error of mutation|success of mutation/;
+
+Deno.test("a planted bug of the cluster is found: a row of which nothing is known counts as rolled back", async () => {
+  using _bug = planted(PostgresRows.prototype, {
+    name: "keep",
+    by: (keep) =>
+      async function (this: PostgresRows, row) {
+        const refused = await keep.call(this, row);
+        return refused && { ...refused, known: true };
+      },
+  });
+  await findBug(/a row is there of which somebody was told that it is not/);
+});
+
+Deno.test("a planted bug of the cluster is found: a call lost with its leader counts as not run", async () => {
+  const lost = new Set<() => void>();
+  using _asked = planted(LeaderCalls.prototype, {
+    name: "mutate",
+    by: (mutate) =>
+      function (this: LeaderCalls, call) {
+        const outcome = unavailable("There is no leader");
+        const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
+        lost.add(() => resolve({ outcome, ts: 0, replayed: false }));
+        return Promise.race([mutate.call(this, call), promise]);
+      },
+  });
+  using _left = planted(LeaderCalls.prototype, {
+    name: "left",
+    by: (left) =>
+      function (this: LeaderCalls, link) {
+        for (const answer of lost) answer();
+        lost.clear();
+        left.call(this, link);
+      },
+  });
+  await findBug(UNTRUE);
+});
+
+Deno.test("a planted bug of the cluster is found: a refusal on a later socket is answered, whatever an earlier one has sent", async () => {
+  using _bug = planted(SocketState.prototype, {
+    name: "isUnsettled",
+    by: () => ({ data }) => data?.code === "outcome_unknown",
+  });
+  await findBug(UNTRUE);
+});
+
+Deno.test("a planted bug of the cluster is found: a group without a row is answered whoever leads", async () => {
+  using _bug = planted(PostgresRows.prototype, {
+    name: "keep",
+    by: (keep) =>
+      function (this: PostgresRows, row) {
+        return row === null ? Promise.resolve(null) : keep.call(this, row);
+      },
+  });
+  await findBug(/a mutation read the old state/);
 });

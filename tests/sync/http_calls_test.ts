@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { ServiceError } from "../../mod/errors.ts";
-import { failed } from "../../mod/functions/outcome.ts";
+import { failed, type Outcome, outcomeUnknown, unavailable } from "../../mod/functions/outcome.ts";
 import { type HttpCalls, httpCalls } from "../../mod/sync/http_calls.ts";
 import { World } from "./support/world.ts";
 
@@ -374,4 +374,20 @@ Deno.test("HC10 a call that found no place is overloaded, with a time to come ba
   assert.equal(answer.status, 503);
   assert.equal((await answer.json()).errorData.code, "overloaded");
   assert.equal(answer.headers.get("retry-after"), "1");
+});
+
+Deno.test("HC14 an unknown outcome is 503 with a code of its own, and so is a named mutation that nobody could run", async () => {
+  const setup = appOf(false);
+  const body = JSON.stringify({ path: "add", args: { key: "a" } });
+  const codeOf = async (outcome: Outcome, headers: Record<string, string> = {}) => {
+    setup.world.host.mutate = () => Promise.resolve({ outcome, ts: 1, replayed: false });
+    const answer = await ask(setup, "/api/mutation", { method: "POST", headers, body });
+    assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"]);
+    return (await answer.json()).errorData.code;
+  };
+  const named = { "Syncline-Request": `${crypto.randomUUID()} 0` };
+  assert.equal(await codeOf(outcomeUnknown("It was lost")), "outcome_unknown");
+  assert.equal(await codeOf(outcomeUnknown("It was lost"), named), "outcome_unknown");
+  assert.equal(await codeOf(unavailable("There is no leader")), "unavailable");
+  assert.equal(await codeOf(unavailable("There is no leader"), named), "outcome_unknown");
 });

@@ -1,5 +1,7 @@
 /** Mutations and actions over a socket: answers, read-your-writes, replay, order. */
 import assert from "node:assert/strict";
+import { socketLimits } from "../../mod/limits.ts";
+import { failed, type Outcome, outcomeUnknown, unavailable } from "../../mod/functions/outcome.ts";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";
 
@@ -296,4 +298,56 @@ Deno.test("SG4 an Add whose result came too late is not outrun twice", async () 
   world.host.answerAll();
   await settle();
   assert.equal(socket.value(0), 2);
+});
+
+/** A world in which mutations end like this. */
+function worldWith(outcome: Outcome): World {
+  const world = new World();
+  world.host.mutate = () => Promise.resolve({ outcome, ts: 0, replayed: false });
+  return world;
+}
+
+Deno.test("SG13 a mutation whose outcome is unknown is not answered: its socket is closed with 1012, not at once when it is new", async () => {
+  const world = worldWith(outcomeUnknown("The leader was lost"));
+  const socket = world.connected();
+  socket.mutate(1, "add", { key: "a" });
+  socket.mutate(2, "add", { key: "a" });
+  await settle();
+  assert.equal(socket.closedWith, null);
+  await world.clock.advance(socketLimits.unsettledCloseMs);
+  assert.deepEqual([socket.closedWith, socket.take()], [1012, []]);
+  const other = world.connected();
+  await world.clock.advance(socketLimits.unsettledCloseMs);
+  other.mutate(1, "add", { key: "a" });
+  await settle();
+  await world.clock.advance(1);
+  assert.equal(other.closedWith, 1012, "an old socket is closed at once");
+});
+
+Deno.test("SG13 a refusal without a look at the record is an answer on a session's first socket alone", async () => {
+  const refusals = [[unavailable("There is no leader"), 1012], [
+    failed("internal", "full", { retryable: true }),
+    1013,
+  ]] as const;
+  for (const [refusal, closeCode] of refusals) {
+    const world = worldWith(refusal);
+    const [first, second] = [world.connected(), world.connected({ connectionCount: 1 })];
+    await world.clock.advance(socketLimits.unsettledCloseMs);
+    for (const socket of [first, second]) socket.mutate(1, "add", { key: "a" });
+    await settle();
+    await world.clock.advance(1);
+    assert.equal(first.closedWith, null);
+    assert.equal(first.all("MutationResponse")[0]?.success, false);
+    assert.deepEqual([second.closedWith, second.all("MutationResponse")], [closeCode, []]);
+  }
+});
+
+Deno.test("SG13 a socket that was closed for an unknown outcome leaves no timer", async () => {
+  const world = worldWith(outcomeUnknown("The leader was lost"));
+  const socket = world.connected();
+  socket.mutate(1, "add", { key: "a" });
+  await settle();
+  const { timers } = world.clock;
+  socket.close(1001);
+  assert.ok(world.clock.timers < timers);
 });

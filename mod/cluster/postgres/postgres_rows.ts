@@ -30,6 +30,10 @@ const LATE: Refusal = {
   message: "The database of the cluster cannot be reached, try again later",
   known: true,
 };
+const NOT_LEADER: Refusal = {
+  message: "This server does not lead its cluster any more, try again in a moment",
+  known: true,
+};
 const UNKNOWN: Refusal = { message: "It is not known whether the mutation was committed", known: false };
 
 /**
@@ -43,6 +47,12 @@ export async function warmRows(
   await connection.query(statements.append, -1, 0, 0, 0, 0, "", Buffer.from(""), 0).catch(() => {});
 }
 
+interface Waiting {
+  readonly answer: (refusal: Refusal) => void;
+  /** Whether the row may be in the log. */
+  sent: boolean;
+}
+
 export class PostgresRows implements RowKeeper {
   readonly waitMs: number;
   readonly #options: PostgresRowsOptions;
@@ -52,8 +62,8 @@ export class PostgresRows implements RowKeeper {
   /** Set when this server is not the leader any more: nothing is kept then. */
   #isLost = false;
   #closed = false;
-  /** Answer whoever waits. */
-  readonly #waiting = new Set<(refusal: Refusal) => void>();
+  /** Calls that wait for an answer. */
+  readonly #waiting = new Set<Waiting>();
   /** The newest call of `keep`, settled or not. */
   #keeping: Promise<unknown> = Promise.resolve();
   /** Where the rows end that were kept. */
@@ -86,8 +96,8 @@ export class PostgresRows implements RowKeeper {
     return this.#isLost;
   }
 
-  keep(row: JournalRow): Promise<Refusal | null> {
-    const kept = this.#answered(() => this.#keep(row));
+  keep(row: JournalRow | null): Promise<Refusal | null> {
+    const kept = this.#answered((waiting) => this.#keep(row, waiting));
     this.#keeping = kept;
     return kept;
   }
@@ -102,36 +112,48 @@ export class PostgresRows implements RowKeeper {
     });
   }
 
-  /** Rows that wait are refused: this server is not the leader any more, and says so elsewhere. */
+  /** Refuses the rows that wait, and those that come: this server does not lead any more. */
   close(): void {
     this.#isLost = this.#closed = true;
-    for (const answer of this.#waiting) answer(UNKNOWN);
+    for (const { answer, sent } of this.#waiting) answer(sent ? UNKNOWN : NOT_LEADER);
     this.#waiting.clear();
   }
 
-  /** When this server is not the leader any more, whoever waits is answered by `close`: clients send again what had no answer. */
-  async #answered(find: () => Promise<Refusal | null | "lost">): Promise<Refusal | null> {
-    if (this.#closed) return UNKNOWN;
+  /**
+   * A server that has lost its lease answers nothing until `close`: by then its sockets and links are closed, and what they
+   * asked goes to the next leader.
+   */
+  async #answered(find: (waiting: Waiting) => Promise<Refusal | null | "lost">): Promise<Refusal | null> {
+    if (this.#closed) return NOT_LEADER;
     const { promise, resolve } = Promise.withResolvers<Refusal | null>();
-    this.#waiting.add(resolve);
-    void find().then((answer) => answer === "lost" ? undefined : resolve(answer));
+    const waiting: Waiting = { answer: resolve, sent: false };
+    this.#waiting.add(waiting);
+    void find(waiting).then((answer) => answer === "lost" ? undefined : resolve(answer));
     try {
       return await promise;
     } finally {
-      this.#waiting.delete(resolve);
+      this.#waiting.delete(waiting);
     }
   }
 
-  async #keep(row: JournalRow): Promise<Refusal | null | "lost"> {
-    const body = Buffer.from(row.body);
+  async #keep(row: JournalRow | null, waiting: Waiting): Promise<Refusal | null | "lost"> {
+    const body = Buffer.from(row?.body ?? "");
     let looks = this.#uncertain;
-    /** Whether this row may be in the log. */
-    let sent = false;
     while (!this.#isLost) {
+      const before = waiting.sent;
+      // Until the statement is answered.
+      waiting.sent = row !== null;
       try {
-        const kept = await this.#once(row, { body, looks });
+        const kept = row === null ? await this.#leads() : await this.#once(row, { body, looks });
         this.#awaySince = null;
-        if (!kept) return this.#lose(`row ${row.seq} of the log is another's`);
+        if (!kept) {
+          // Another row is in its place, or another epoch: a late statement adds nothing either.
+          waiting.sent = false;
+          return this.#lose(
+            row === null ? "the lease or the log is another's" : `row ${row.seq} of the log is another's`,
+          );
+        }
+        if (row === null) return null;
         this.#uncertain = false;
         this.#bytes += body.length;
         this.#seq = row.seq;
@@ -139,18 +161,24 @@ export class PostgresRows implements RowKeeper {
         return null;
       } catch (error) {
         // Whatever else the database says of the statement, nothing was added, and whose the log is was not told.
-        sent ||= error instanceof AwayError && error.asked;
-        looks ||= sent;
+        waiting.sent = before || row !== null && error instanceof AwayError && error.asked;
+        looks ||= waiting.sent;
         this.#awaySince ??= this.#clock.now();
         if (this.#clock.now() - this.#awaySince > this.waitMs) {
           // What may still arrive is found by the next row, which then does not fit.
-          this.#uncertain ||= sent;
-          return sent ? UNKNOWN : LATE;
+          this.#uncertain ||= waiting.sent;
+          return waiting.sent ? UNKNOWN : LATE;
         }
         await new Promise<void>((resolve) => this.#clock.after(clusterLimits.reconnectMs, resolve));
       }
     }
-    return UNKNOWN;
+    return "lost";
+  }
+
+  /** Whether this server has the lease, and everything that is in the log. */
+  async #leads(): Promise<boolean> {
+    const { connection, statements, epoch } = this.#options;
+    return (await connection.query(statements.leads, epoch, this.#end.seq)).length === 1;
   }
 
   /** Whether the log has the row now. */

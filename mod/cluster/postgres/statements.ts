@@ -79,6 +79,12 @@ export function statementsFor(schemaName: string) {
          returning seq)
        select seq from added`,
     ),
+    /** One row while nobody else leads and the log ends behind the row `$2`. */
+    leads: named(
+      "leads",
+      `select 1 as leads from ${schema}.lease l where l.one = 1 and l.epoch = $1::bigint
+         and not exists (select from ${schema}.log where seq > $2::bigint)`,
+    ),
     /** That there are new rows. In a statement of its own: its lock, and waking all who listen, hold up no row. */
     tell: named("tell", `notify ${channels.log}`),
     /** A server that leads is told of no rows: they are its own. */

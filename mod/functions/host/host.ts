@@ -41,6 +41,7 @@ import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
 import { Runners } from "./runners/runners.ts";
+import { RequestsInFlight } from "./requests_in_flight.ts";
 import { RunReports } from "./run_reports.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
 import { HearingWriter } from "./writer/hearing_writer.ts";
@@ -60,6 +61,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #served: ServedCode;
   readonly #swaps: CodeSwaps;
   readonly #lending: Lending;
+  readonly #inFlight = new RequestsInFlight();
   /** `null` on a server that follows nobody. */
   readonly #rows: FollowedRows | null;
   /** Set by `serveQueries`. */
@@ -187,7 +189,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#mainActions.info(udfPath) ?? this.#served.functions.get(udfPath);
   }
 
-  mutate(given: MutationCall): Promise<MutationAnswer> {
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return this.#inFlight.run(call, () => this.#mutate(call));
+  }
+
+  #mutate(given: MutationCall): Promise<MutationAnswer> {
     const reports = this.#reports;
     const since = reports.now();
     let call = given;

@@ -1,7 +1,7 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
 import { functionLimits } from "../../limits.ts";
 import type { FunctionCall, MutationAnswer, MutationCall, RunUse } from "../host_port.ts";
-import { type CallError, failed, type Outcome } from "../outcome.ts";
+import { type CallError, failed, type Outcome, unavailable } from "../outcome.ts";
 import type { WireAnswer, WireMutation, WireOutcome, WireUse } from "../wire/messages.ts";
 
 /** The outcome a frame carries. Throws when it has none: the isolate that sent it is not to be trusted any more. */
@@ -83,9 +83,9 @@ export function refusedFor(udfPath: string): Extract<Outcome, { ok: false }> {
   return { ok: false, error, logLines: [] };
 }
 
-/** The outcome of calls that are left when the host ends. */
+/** The outcome of calls that were not begun when the host ends. */
 export function stopping(): Outcome {
-  return failed("internal", "The server is stopping");
+  return unavailable("The server is stopping");
 }
 
 /** How long queries and mutations may run. */

@@ -207,13 +207,15 @@ export interface Reached {
 /** Writer to main: this row, whose body is the frame's segment, has to be kept before its group is committed. */
 export interface KeepRow {
   readonly type: "KeepRow";
-  readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string];
+  /** `null`: the group has no row, and only asks whether this server still leads. */
+  readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string] | null;
 }
 
 /** Main to writer: what became of the row. */
 export interface RowKept {
   readonly type: "RowKept";
-  readonly seq: number;
+  /** `null`: the group has no row. */
+  readonly seq: number | null;
   /** Why it was not kept; `null`: it was, and the group is to be committed. */
   readonly refused: RowRefusal | null;
 }

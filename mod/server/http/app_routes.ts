@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
-import { type CallError, errorIdOf, foundNoRoom, publicError } from "../../functions/outcome.ts";
+import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../functions/outcome.ts";
 import { requestPath } from "../../kit/request_path.ts";
 import { type Authenticator, callerOf, errorIdHeader, guestOf } from "../../sync/mod.ts";
 
@@ -61,7 +61,8 @@ async function identityOf(header: string | null, authenticator: Authenticator): 
 }
 
 function errorOf(error: CallError, dev: boolean): Response {
-  if (error.retryable) throw new ServiceError(foundNoRoom(error) ? "disk_full" : "overloaded");
+  const refusal = serviceErrorOf(error);
+  if (refusal !== null) throw refusal;
   const { errorMessage, errorData } = publicError(error, { dev });
   const errorId = errorIdOf(error);
   return Response.json({ status: "error", errorMessage, errorData }, {

@@ -1,6 +1,7 @@
 /** One socket's loop: what each message does, in the order received, until the socket ends. */
 import type { Caller, FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
+import { type CallError, isOutcomeUnknown } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
 import type {
   Action,
@@ -10,9 +11,9 @@ import type {
   Mutation,
 } from "../../protocol/client_messages.ts";
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
-import { callerOf } from "../caller.ts";
+import { callerOf, guestInSession } from "../caller.ts";
 import type { Ahead, Channel } from "./channel.ts";
-import type { Clock } from "../../kit/clock.ts";
+import type { Clock, Timer } from "../../kit/clock.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { FrameMemo } from "./frame_memo.ts";
 import { FrameAllowance } from "./frame_allowance.ts";
@@ -83,10 +84,13 @@ export class Connection implements View {
   #ahead: Ahead = "usual";
   #serving = false;
   /** Who it is while nobody is signed in. */
-  readonly #guest: Caller;
+  #guest: Caller;
   /** Whose turn its mutations take. It stays as long as some are under way, or later ones could overtake them. */
   #turn: string;
   #mutationsInFlight = 0;
+  readonly #openedAt: number;
+  /** Closes the socket; set when the outcome of a mutation is unknown. */
+  #unsettled: Timer | null = null;
 
   /** `ts`: of the newest commit when it connected. */
   constructor(
@@ -97,6 +101,7 @@ export class Connection implements View {
     const { channel } = unsent;
     const now = port.clock.now();
     this.state = new SocketState(ts);
+    this.#openedAt = now;
     this.#guest = guest;
     this.#turn = guest.turn;
     this.#channel = channel;
@@ -260,6 +265,7 @@ export class Connection implements View {
   end(closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#unsettled?.cancel();
     this.#inbound.clear();
     this.#port.held.release(this.#held, this.state.argsChars);
     this.#port.held.close(this.#held);
@@ -326,6 +332,7 @@ export class Connection implements View {
     switch (message.type) {
       case "Connect":
         this.#refuse(this.state.connect(message));
+        this.#guest = guestInSession(this.#guest, message.sessionId);
         return this.touch();
       case "ModifyQuerySet":
         this.#modifyQuerySet(message);
@@ -384,12 +391,30 @@ export class Connection implements View {
     this.#callEnded(chars);
     this.#mutationsInFlight--;
     if (this.#ended) return;
+    if (!answer.outcome.ok && this.state.isUnsettled(answer.outcome.error)) {
+      this.#closeUnsettled(answer.outcome.error);
+      return this.#serve();
+    }
     this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
     if (answer.outcome.ok) {
       this.state.owedTs = Math.max(this.state.owedTs ?? 0, answer.ts);
       this.touch();
     }
     this.#serve();
+  }
+
+  /** Has the client send what is unsettled again, on a new socket. */
+  #closeUnsettled(error: CallError): void {
+    // Clients wait longer and longer with that.
+    if (!isOutcomeUnknown(error) && error.data?.code !== "unavailable") {
+      return this.close(closeCodes.overloaded, "overloaded");
+    }
+    const { clock } = this.#port;
+    const closeAt = this.#openedAt + socketLimits.unsettledCloseMs;
+    this.#unsettled ??= clock.after(
+      Math.max(0, closeAt - clock.now()),
+      () => this.close(closeCodes.restart, "outcome unknown"),
+    );
   }
 
   async #act({ requestId, udfPath, args }: Action, chars: number): Promise<void> {

@@ -3,7 +3,7 @@
  * changes that await their Transition, calls under way. Pure: nothing here sends, waits or looks at a clock.
  */
 import { anonymous, type Identity } from "../../functions/identity.ts";
-import type { Outcome } from "../../functions/outcome.ts";
+import { type CallError, foundNoRoom, isOutcomeUnknown, type Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import type { AddQuery, Connect, ModifyQuerySet } from "../../protocol/client_messages.ts";
@@ -67,6 +67,8 @@ export class SocketState {
   /** Set by Connect. Without it mutations are not de-duplicated. */
   sessionId: string | null = null;
   connected = false;
+  /** Whether a mutation of this socket may have been sent on an earlier one. */
+  mayResend = false;
   /** Whether Connect asked for result diffs. */
   diffs = false;
   /** Whether the client takes the ids of errors: one of ours, which says so as its version. */
@@ -107,10 +109,19 @@ export class SocketState {
     return this.owedTs === null ? floor : Math.max(this.owedTs, floor ?? 0);
   }
 
+  /**
+   * Whether a mutation with this failure may be committed all the same: it was sent and its outcome is unknown, or it was
+   * refused without a look at its record and an earlier copy may have been sent. A client takes a failure for a rollback.
+   */
+  isUnsettled(error: CallError): boolean {
+    return isOutcomeUnknown(error) || (this.mayResend && error.retryable === true && !foundNoRoom(error));
+  }
+
   connect(message: Connect): Refusal | null {
     if (this.connected) return { refused: "Connect: the socket is already connected" };
     this.connected = true;
     this.sessionId = message.sessionId;
+    this.mayResend = message.connectionCount > 0;
     this.diffs = message.features?.includes("diffs") ?? false;
     this.errorIds = message.clientVersion.startsWith("syncline/");
     this.floorTs = Math.max(this.floorTs, message.maxObservedTs ?? 0);

@@ -168,7 +168,7 @@ Deno.test("a failure that waits for its record is answered when the host closes"
   const closed = world.writer.close();
   await world.clock.advance(functionLimits.mutationTimeoutMs);
   await closed;
-  assert.deepEqual(results, { a: "internal: The server is stopping" });
+  assert.deepEqual(results, { a: "outcome_unknown: The server stopped before the mutation was answered" });
 });
 
 Deno.test("a crash while no call ran is blamed on none", async () => {
@@ -229,8 +229,8 @@ for (
 }
 
 Deno.test("a last group in the database that is nonsense leaves the fate of its batch unknown, and runs nothing again", async () => {
-  const unknown = "internal: It is not known whether the mutation was committed";
-  const lost = "internal: The mutation was committed, but its answer was lost";
+  const unknown = "outcome_unknown: It is not known whether the mutation was committed";
+  const lost = "outcome_unknown: The mutation was committed, but its answer was lost";
   for (
     const nonsense of [
       {},
@@ -391,7 +391,7 @@ Deno.test("a batch that was sent ahead and committed proves that the one before 
   world.commitsUntold(0, 1, 2);
   world.isolate.dies("crashed", "nonsense");
   await settled();
-  assert.deepEqual(results, { a: "internal: The mutation was committed, but its answer was lost" });
+  assert.deepEqual(results, { a: "outcome_unknown: The mutation was committed, but its answer was lost" });
   assert.deepEqual(world.told, ["gap 2", "commit 2", "answer a", "answer b"]);
   assert.equal(world.batches, 0);
 });
@@ -416,7 +416,7 @@ Deno.test("calls do not wait for a writer for ever", async () => {
   const late = world.mutate("late");
   await world.clock.advance(isolateLimits.startMs + 10_000);
   assert.match(String(resultOf(await late)), /^internal: The app cannot be started: schema.ts:1: nonsense/);
-  assert.match(String(results["a"]), /^internal: It is not known whether the mutation was committed/);
+  assert.match(String(results["a"]), /^outcome_unknown: It is not known whether the mutation was committed/);
 });
 
 Deno.test("a call whose fate was open is not run again when it turns out to be committed", async () => {
@@ -463,7 +463,7 @@ Deno.test("a last group that cannot be read leaves the batch unknown, not run tw
   world.starter.lastGroup = "{";
   world.isolate.dies("killed");
   await settled();
-  assert.deepEqual(results, { a: "internal: It is not known whether the mutation was committed" });
+  assert.deepEqual(results, { a: "outcome_unknown: It is not known whether the mutation was committed" });
   assert.equal(world.batches, 0);
 });
 

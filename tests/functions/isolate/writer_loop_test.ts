@@ -6,9 +6,10 @@ import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
 import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
+import { RowRefusedError } from "../../../mod/functions/isolate/runs/kept_rows.ts";
 import { runBatch } from "../../../mod/functions/isolate/runs/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
-import type { Committing, Group } from "../../../mod/functions/wire/messages.ts";
+import type { Batch, Committing, Group } from "../../../mod/functions/wire/messages.ts";
 import { z } from "zod";
 import { call } from "./support.ts";
 import { pause, until } from "../../support/waiting.ts";
@@ -287,4 +288,44 @@ Deno.test("[PG1] a group whose row was kept and that cannot be committed is answ
   );
   assert.deepEqual(kept, [row]);
   assert.deepEqual(sender.groups, [], "nobody is told that nothing has happened");
+});
+
+Deno.test("[PG26] a group that only ran and wrote nothing is answered when this server is sure to lead, recorded answers at once", async () => {
+  using opened = emptyDatabase();
+  const sender = new KeptFrames();
+  const nothing = functionSpec(mutation({ handler: () => Promise.resolve("read") })) ?? assert.fail();
+  const app = {
+    ...opened.app,
+    functions: new Map([...opened.app.functions, ["read", {
+      udfPath: "read",
+      spec: nothing,
+      system: false,
+    }]]),
+  };
+  const rows: unknown[] = [];
+  let leads = true;
+  const keep = (row: unknown) => {
+    rows.push(row);
+    return leads
+      ? Promise.resolve()
+      : Promise.reject(new RowRefusedError({ message: "not the leader", known: true }));
+  };
+  const run = async (batch: string, ...calls: Batch["calls"]) => {
+    await runBatch({ ...opened, app, sender, keep }, { type: "Batch", batch, calls });
+    return sender.groups.at(-1)?.answers.map(([, result, , replayed]) =>
+      typeof result === "number" ? replayed ?? false : result.data?.code
+    );
+  };
+  const [named] = mutations(1);
+  assert.ok(named !== undefined);
+  assert.deepEqual(await run("b1", named), [false]);
+  rows.length = 0;
+  assert.deepEqual(await run("b2", call("read", {})), [false]);
+  assert.deepEqual(rows, [null]);
+  assert.deepEqual(await run("b3", named), [true]);
+  assert.deepEqual(rows, [null], "what is recorded is true whoever leads");
+  leads = false;
+  // The one that was committed when it was sent before has not failed.
+  assert.deepEqual(await run("b4", named, call("read", {})), [true, "unavailable"]);
+  assert.deepEqual(await run("b5", call("add", { text: "x" }), named), ["unavailable", true]);
 });

@@ -10,13 +10,14 @@ import {
 } from "../../../mod/engine/mod.ts";
 import type { MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
 import type { LeaderPort, RowKeeper } from "../../../mod/functions/host/mod.ts";
+import { RequestsInFlight } from "../../../mod/functions/host/requests_in_flight.ts";
 import { Arrivals } from "../../../mod/functions/host/readers/arrivals.ts";
 import { applyRows, reachedBy } from "../../../mod/functions/isolate/runs/apply_rows.ts";
-import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import { outcomeUnknown, unavailable } from "../../../mod/functions/outcome.ts";
 import type { Reached, RowsApplied, RowsRefused } from "../../../mod/functions/wire/messages.ts";
 import { AppliedGroup } from "../../../mod/functions/wire/applied_rows.ts";
 import type { Clock } from "../../../mod/kit/clock.ts";
-import { runMutation, schema } from "../support/engine_runs.ts";
+import { recordedAnswer, runMutation, schema } from "../support/engine_runs.ts";
 import type { Random } from "../support/random.ts";
 import { ReadingHost } from "../support/reading_host.ts";
 
@@ -58,8 +59,11 @@ export class ClusterHost extends ReadingHost {
   readonly #options: ClusterHostOptions;
   readonly #writer: WriterDatabase;
   readonly #answers: Arrivals;
+  readonly #inFlight = new RequestsInFlight();
   #queued: Waiting[] = [];
   #open: OpenGroup | null = null;
+  /** Calls whose writer died: it is for whoever leads next to say what became of them. */
+  readonly #lost: Waiting[] = [];
   #ts: number;
   #closed = false;
   /** Whether the writer dies when its next row is kept, before it has committed. */
@@ -80,6 +84,12 @@ export class ClusterHost extends ReadingHost {
     this.#closed = true;
     super[Symbol.dispose]();
     this.#answers.close();
+    const answer = { ts: this.#ts, replayed: false };
+    for (const { resolve } of this.#queued) resolve({ outcome: unavailable("The server ends"), ...answer });
+    const open = this.#open?.answered.map(({ waiting }) => waiting) ?? [];
+    for (const { resolve } of [...this.#lost, ...open]) {
+      resolve({ outcome: outcomeUnknown("The server ended"), ...answer });
+    }
     this.#writer[Symbol.dispose]();
   }
 
@@ -94,7 +104,11 @@ export class ClusterHost extends ReadingHost {
     return reached;
   }
 
-  async mutate(call: MutationCall): Promise<MutationAnswer> {
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return this.#inFlight.run(call, () => this.#mutate(call));
+  }
+
+  async #mutate(call: MutationCall): Promise<MutationAnswer> {
     const { rows, toLeader } = this.#options;
     if (rows !== null) {
       const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
@@ -124,8 +138,9 @@ export class ClusterHost extends ReadingHost {
     }));
     this.#open = { entries, answered };
     const row = this.#writer.prepareCommit("");
-    if (row === null) return this.#commit(this.#open);
-    onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
+    const ran = answered.some(({ answer: { replayed } }) => !replayed);
+    if (row === null && !ran) return this.#commit(this.#open);
+    if (row !== null) onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
     void rows.keep(row).then((refused) => {
       if (!this.#closed && this.#open !== null) this.#kept(row, { refused, rows, open: this.#open });
     });
@@ -153,7 +168,7 @@ export class ClusterHost extends ReadingHost {
   }
 
   #kept(
-    row: JournalRow,
+    row: JournalRow | null,
     { refused, rows, open }: {
       readonly refused: Awaited<ReturnType<RowKeeper["keep"]>>;
       readonly rows: RowKeeper;
@@ -165,20 +180,21 @@ export class ClusterHost extends ReadingHost {
     this.#open = null;
     this.#writer.rollbackGroup();
     const calls = open.answered.map(({ waiting: { call } }) => call);
+    if (refused === null && row === null) {
+      // The next writer runs them again.
+      return void this.#queued.unshift(...open.answered.map(({ waiting }) => waiting));
+    }
     if (refused === null) {
-      // The next writer finds that the history has a row which it lacks: the calls are for whoever leads then.
+      // The next writer finds that the history has a row which it lacks.
+      this.#lost.push(...open.answered.map(({ waiting }) => waiting));
       return void rows.begins(this.position);
     }
     const { known, message } = refused;
-    this.#options.onRefused(calls, { row, known });
-    const outcome: Outcome = known
-      ? {
-        ok: false,
-        error: { kind: "user", message, data: { code: "unavailable", data: null }, retryable: true },
-        logLines: [],
-      }
-      : failed("internal", message);
-    for (const { waiting: { resolve } } of open.answered) resolve({ outcome, ts: this.#ts, replayed: false });
+    if (row !== null) this.#options.onRefused(calls, { row, known });
+    const outcome = known ? unavailable(message) : outcomeUnknown(message);
+    for (const { waiting: { call, resolve } } of open.answered) {
+      resolve(recordedAnswer(this.#writer, call) ?? { outcome, ts: this.#ts, replayed: false });
+    }
   }
 
   #commit({ entries, answered }: OpenGroup): void {

@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { type JournalRow, openWriterDatabase, startClusterHistory } from "../../../mod/engine/mod.ts";
+import { anonymous } from "../../../mod/functions/identity.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { settle } from "../../sync/support/test_socket.ts";
@@ -26,6 +27,8 @@ const weights = {
   remove: 2,
   mutate: 14,
   repeat: 1,
+  /** A mutation that writes nothing, without a name, as over HTTP: its group has no row. */
+  readOnce: 5,
   authenticate: 2,
   drop: 0.7,
   /** A client goes to another server. */
@@ -110,6 +113,10 @@ class ClusterSimulation implements Disposable {
   readonly #refused = new Set<string>();
   /** Mutations whose fate their caller was not told. */
   readonly #uncertain = new Set<string>();
+  /** Mutations that were answered as failures without a record. */
+  readonly #failed = new Set<string>();
+  /** Mutations of which one socket has sent several copies. */
+  readonly #repeated = new Set<string>();
   /** Statements that may arrive late. */
   #late: (() => void)[] = [];
   #terms = 0;
@@ -150,7 +157,11 @@ class ClusterSimulation implements Disposable {
         overtaking: true,
         // Those who do not say what they have seen rely on what their server asks the others.
         tellsObserved: i % 2 === 0,
-        mayFail: (replay, errorData) => isUnavailable(errorData) || this.#uncertain.has(nameOf(replay)),
+        mayFail: (replay, errorData) => {
+          // Its caller may take it for undone: it must not be committed later.
+          if (!this.#repeated.has(nameOf(replay))) this.#failed.add(failedName(replay));
+          return isUnavailable(errorData);
+        },
       }));
     this.#deeds = (Object.entries(weights) as [Deed, number][])
       .map(([deed, weight]) => [deed, weight * random.pick([0.2, 1, 1, 1, 3])]);
@@ -237,9 +248,13 @@ class ClusterSimulation implements Disposable {
         return;
       case "repeat": {
         const waiting = [...client.mutations.values()];
-        if (client.open && waiting.length > 0) client.repeat(random.pick(waiting));
-        return;
+        if (!client.open || waiting.length === 0) return;
+        const mutation = random.pick(waiting);
+        this.#repeated.add(nameOf({ sessionId: client.options.sessionId, requestId: mutation.requestId }));
+        return client.repeat(mutation);
       }
+      case "readOnce":
+        return this.#readOnce(server);
       case "authenticate":
         if (client.open) client.authenticate(random.pick([null, ...tokens]));
         return;
@@ -314,6 +329,17 @@ class ClusterSimulation implements Disposable {
     }
   }
 
+  /** What is answered is as new as everything that anybody was shown before. */
+  #readOnce(server: SimServer): void {
+    const { host } = server.served ?? {};
+    const { ts } = this.#oracle;
+    const call = { udfPath: "nothing", args: {}, identity: anonymous, origin: "client" } as const;
+    host?.mutate(call).then(({ outcome, ts: answeredTs }) => {
+      if (outcome.ok) assert.ok(answeredTs >= ts, `a mutation read the old state of ${answeredTs}`);
+    }).catch((error) => server.failure ??= error);
+    if (server.leads) host?.commit(10);
+  }
+
   async #settle(): Promise<void> {
     await settle();
     for (const server of this.#servers) {
@@ -366,7 +392,16 @@ class ClusterSimulation implements Disposable {
     const group = this.#sealed.get(row.sum);
     assert.ok(group !== undefined, "the log has a row that nobody made");
     assert.ok(!this.#refused.has(row.sum), "a row is there of which somebody was told that it is not");
-    for (const { call, answer } of group) compareAnswer(this.#oracle, { call, answer });
+    for (const { call, answer } of group) {
+      const { replay, identity: { principal } } = call;
+      if (replay !== undefined && !answer.replayed) {
+        assert.ok(
+          !this.#failed.has(failedName({ ...replay, principal })),
+          "a mutation is committed that was answered as a failure",
+        );
+      }
+      compareAnswer(this.#oracle, { call, answer });
+    }
     assert.equal(row.ts, this.#oracle.ts);
     // Lost now and then: whoever looks by itself finds it.
     for (const server of this.#servers) if (this.#random.chance(0.7)) server.notice();
@@ -385,7 +420,9 @@ class ClusterSimulation implements Disposable {
     );
     return !busy &&
       this.#clients.every(({ connection }) =>
-        connection !== null && connection.socket.closedWith === null && !connection.socket.busy
+        connection !== null && connection.socket.closedWith === null && !connection.socket.busy &&
+        // A socket on which an outcome is unknown is closed a little later.
+        connection.calls.length === 0
       );
   }
 
@@ -406,6 +443,12 @@ function nameOf(
   { sessionId, requestId }: { readonly sessionId: string; readonly requestId: number },
 ): string {
   return `${sessionId} ${requestId}`;
+}
+
+function failedName(
+  replay: { readonly sessionId: string; readonly requestId: number; readonly principal: string | null },
+): string {
+  return JSON.stringify([replay.sessionId, replay.requestId, replay.principal]);
 }
 
 function isUnavailable(errorData: unknown): boolean {

@@ -49,6 +49,10 @@ export class SharedLog {
         return [];
       case "syncline_sum_of":
         return [this.#at(Number(values[0]))].flatMap((row) => row === undefined ? [] : [{ sum: row.sum }]);
+      case "syncline_leads": {
+        const [epoch, seq] = values as [number, number];
+        return this.#lease.epoch === epoch && this.end.seq <= seq ? [{ leads: 1 }] : [];
+      }
       case "syncline_end":
         return this.#rows.length === 0 ? [] : [{ ...this.end }];
       case "syncline_read":

@@ -40,6 +40,18 @@ export function runQuery(
   return { outcome, readSet: transaction.readSet(), scope: caller.scope, nondeterministic: false };
 }
 
+/** The recorded answer of a mutation, if it has one. */
+export function recordedAnswer(
+  writer: Pick<WriterDatabase, "findRecord">,
+  { replay, identity }: MutationCall,
+  { forgetCaller = false } = {},
+): MutationAnswer | null {
+  const principal = forgetCaller ? null : identity.principal;
+  const recorded = replay === undefined ? null : writer.findRecord({ ...replay, principal });
+  if (recorded === null) return null;
+  return { ...(JSON.parse(recorded) as Pick<MutationAnswer, "outcome" | "ts">), replayed: true };
+}
+
 /** Runs a mutation in the open group, or gives its recorded answer; `entries` gets what it has committed. */
 export function runMutation(
   writer: WriterDatabase,
@@ -52,10 +64,8 @@ export function runMutation(
 ): MutationAnswer {
   const principal = forgetCaller ? null : call.identity.principal;
   const key = call.replay && { ...call.replay, principal };
-  const recorded = key === undefined ? null : writer.findRecord(key);
-  if (recorded !== null) {
-    return { ...(JSON.parse(recorded) as Pick<MutationAnswer, "outcome" | "ts">), replayed: true };
-  }
+  const recorded = recordedAnswer(writer, call, { forgetCaller });
+  if (recorded !== null) return recorded;
   const transaction = writer.beginMutation({ at: 1_700_000_000_000 });
   const mutation = mutations[call.udfPath];
   const outcome = call.failedWith !== undefined

@@ -108,11 +108,18 @@ export class TestSocket implements Channel {
     this.raw(JSON.stringify(message));
   }
 
-  connect(options: { sessionId?: string; features?: string[]; maxObservedTs?: number } = {}): void {
+  connect(
+    options: {
+      sessionId?: string;
+      features?: readonly string[];
+      connectionCount?: number;
+      maxObservedTs?: number;
+    } = {},
+  ): void {
     this.tell({
       type: "Connect",
       sessionId: options.sessionId ?? "01890000-0000-7000-8000-000000000000",
-      connectionCount: 0,
+      connectionCount: options.connectionCount ?? 0,
       lastCloseReason: null,
       clientVersion: "test",
       ...(options.features && { features: options.features }),

@@ -594,8 +594,14 @@ class IsolateProcess implements Isolate {
     );
   }
 
-  async #keepRow({ row: [seq, tsBefore, ts, at, sum] }: KeepRow, [body]: readonly string[]): Promise<void> {
-    if (this.#rows === null || body === undefined) return this.end("it has no rows to be kept");
+  async #keepRow({ row }: KeepRow, [body]: readonly string[]): Promise<void> {
+    if (this.#rows === null || (row !== null && body === undefined)) {
+      return this.end("it has no rows to be kept");
+    }
+    if (row === null || body === undefined) {
+      return this.send({ type: "RowKept", seq: null, refused: await this.#rows.keep(null) });
+    }
+    const [seq, tsBefore, ts, at, sum] = row;
     const refused = await this.#rows.keep({ seq, tsBefore, ts, at, sum, body });
     this.send({ type: "RowKept", seq, refused });
   }

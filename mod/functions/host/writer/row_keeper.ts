@@ -7,9 +7,10 @@ export interface RowKeeper {
   readonly waitMs: number;
   /**
    * Keeps a row. Resolves to `null` when it is safe, otherwise to why its group is not to be committed. One at a time.
-   * Never rejects.
+   * With `null`, for a group without a row, it resolves to `null` if no other server had committed anything that this one
+   * lacks. Never rejects.
    */
-  keep(row: JournalRow): Promise<RowRefusal | null>;
+  keep(row: JournalRow | null): Promise<RowRefusal | null>;
   /**
    * A writer is about to serve from a database that stands there. Resolves to `null` when that is where the rows end that
    * were kept, otherwise, when calls may be answered, to why it cannot serve. Never rejects.

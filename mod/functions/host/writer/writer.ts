@@ -19,7 +19,7 @@ import { functionLimits } from "../../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../../wire/segment_frames.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
-import { failed, type Outcome } from "../../outcome.ts";
+import { failed, type Outcome, outcomeUnknown } from "../../outcome.ts";
 import type { Committing, Group, JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, MutationBatch } from "./mutation_batch.ts";
@@ -256,7 +256,7 @@ export class Writer implements MutationWriter {
     const isolate = this.#isolate;
     this.#isolate = null;
     await isolate?.close();
-    this.#answer(this.#unanswered, stopping());
+    this.#answer(this.#unanswered, outcomeUnknown("The server stopped before the mutation was answered"));
   }
 
   /** The calls that were sent and have no answer, in order. */
@@ -471,7 +471,7 @@ export class Writer implements MutationWriter {
     const since = this.#options.clock.now() - isolateLimits.startMs;
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
-    const unknown = failed("internal", `It is not known whether the mutation was committed: ${message}`);
+    const unknown = outcomeUnknown(`It is not known whether the mutation was committed: ${message}`);
     const old = this.#unanswered.filter(({ queuedAt }) => queuedAt < since);
     for (const call of old) call.givenUp = true;
     this.#answer(old, unknown);
@@ -522,7 +522,7 @@ export class Writer implements MutationWriter {
       this.#options.log("error", "The last group in the database cannot be read", { error });
       this.#answer(
         [...current.skipTo(Infinity), ...this.#ahead?.skipTo(Infinity) ?? []],
-        failed("internal", "It is not known whether the mutation was committed"),
+        outcomeUnknown("It is not known whether the mutation was committed"),
       );
     }
     return current;
@@ -531,7 +531,7 @@ export class Writer implements MutationWriter {
   /** Answers calls of groups that ended, committed as a rule, between the last one received and the last one of all. */
   #answerLost(calls: readonly PendingMutation[], ts: number): void {
     if (calls.length === 0) return;
-    this.#answer(calls, failed("internal", "The mutation was committed, but its answer was lost"));
+    this.#answer(calls, outcomeUnknown("The mutation was committed, but its answer was lost"));
     this.#options.onGap(ts);
   }
 

@@ -21,7 +21,7 @@ export class Inbox {
   }
 
   /** The answer to a row; `null`: main has closed the socket. */
-  async answerTo(seq: number): Promise<Extract<ToIsolate, { type: "RowKept" }> | null> {
+  async answerTo(seq: number | null): Promise<Extract<ToIsolate, { type: "RowKept" }> | null> {
     for (;;) {
       const frame = (await this.#frames.next()).value ?? null;
       if (frame === null) return null;
@@ -43,16 +43,23 @@ export class RowRefusedError extends Error {
   }
 }
 
-/** Has a row kept. Throws a `RowRefusedError`. */
-export type KeepRows = (row: JournalRow) => Promise<void>;
+/** Has a row kept; `null`: asks whether this server still leads. Throws a `RowRefusedError`. */
+export type KeepRows = (row: JournalRow | null) => Promise<void>;
 
 export function keepRows(
   { sender, inbox }: { readonly sender: FrameSender; readonly inbox: Inbox },
 ): KeepRows {
-  return async ({ seq, tsBefore, ts, at, sum, body }) => {
-    await sender.send({ type: "KeepRow", row: [seq, tsBefore, ts, at, sum] } satisfies KeepRow, [body]);
+  return async (row) => {
+    const { seq = null } = row ?? {};
+    if (row === null) await sender.send({ type: "KeepRow", row } satisfies KeepRow);
+    else {
+      const { seq, tsBefore, ts, at, sum, body } = row;
+      await sender.send({ type: "KeepRow", row: [seq, tsBefore, ts, at, sum] } satisfies KeepRow, [body]);
+    }
     const answer = await inbox.answerTo(seq);
-    if (answer === null) throw new RowRefusedError({ message: "The server is stopping", known: false });
+    if (answer === null) {
+      throw new RowRefusedError({ message: "The server is stopping", known: row === null });
+    }
     if (answer.refused !== null) throw new RowRefusedError(answer.refused);
   };
 }

@@ -41,10 +41,8 @@ export async function runMutation(
   },
 ): Promise<MutationRun> {
   const key = recordKey(mutation);
-  const recorded = key === null ? null : database.findRecord(key);
-  if (recorded !== null) {
-    return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null, use: unused };
-  }
+  const recorded = recordedRun(database, mutation);
+  if (recorded !== null) return recorded;
   if (mutation.failedWith !== undefined) {
     const ending: Ending = { ok: false, error: mutation.failedWith };
     if (key !== null) database.saveRecord(key, encodeRecord(ending, database.ts));
@@ -64,6 +62,17 @@ export async function runMutation(
   const ts = entry?.ts ?? database.ts;
   if (key !== null) database.saveRecord(key, encodeRecord(ending, ts));
   return { ending, logLines: call.logLines.take(), ts, replayed: false, entry, use: useOf(writes.usage) };
+}
+
+/** The recorded answer of a mutation, if it has one. */
+export function recordedRun(
+  database: Pick<WriterDatabase, "findRecord">,
+  mutation: WireMutation,
+): MutationRun | null {
+  const key = recordKey(mutation);
+  const recorded = key === null ? null : database.findRecord(key);
+  if (recorded === null) return null;
+  return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null, use: unused };
 }
 
 async function attempt(

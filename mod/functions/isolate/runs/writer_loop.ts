@@ -4,12 +4,12 @@ import { isolateLimits } from "../../limits.ts";
 import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../../wire/messages.ts";
-import type { CallError } from "../../outcome.ts";
+import { type CallError, outcomeUnknown, unavailable } from "../../outcome.ts";
 import { EntryPacker } from "../../wire/packed_entry.ts";
 import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import { type KeepRows, RowRefusedError } from "./kept_rows.ts";
-import { type MutationRun, runMutation } from "./run_mutation.ts";
+import { type MutationRun, recordedRun, runMutation } from "./run_mutation.ts";
 import { Undos } from "./undos.ts";
 
 const monotonic = performance.now.bind(performance);
@@ -111,7 +111,8 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
     if (keep !== null) {
       const row = database.prepareCommit(text);
-      if (row !== null) await keep(row);
+      // Recorded answers are true whoever leads; what ran read the state of a server that may lead no more.
+      if (row !== null || answers.some(([, , , replayed]) => replayed !== true)) await keep(row);
       kept = row !== null;
     }
     database.commitGroup(text);
@@ -131,7 +132,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return {
-      text: failedGroupText(batch, { from, calls, error, ts: database.ts }),
+      text: failedGroupText(database, { batch, from, calls, failure: failureOf(error) }),
       answers: calls,
       ends: false,
       told,
@@ -160,34 +161,30 @@ function groupText(
   return frameText({ type: "Group", batch, ...group } satisfies Group, segments);
 }
 
-/** The database failed: nothing of the group was committed, and none of its calls is acknowledged. */
+/** Nothing of the group was committed: its calls fail, except those that were committed when they were sent before. */
 function failedGroupText(
-  batch: Batch,
-  { from, calls, error, ts }: {
+  database: Pick<WriterDatabase, "ts" | "findRecord">,
+  { batch, from, calls, failure }: {
+    readonly batch: Batch;
     readonly from: number;
     readonly calls: number;
-    readonly error: unknown;
-    readonly ts: number;
+    readonly failure: CallError;
   },
 ): string {
-  const answer: WireAnswer = [ts, failureOf(error)];
-  return groupText(batch, {
-    from,
-    answers: new Array<WireAnswer>(calls).fill(answer),
-    tables: [],
-    entries: [],
-    segments: [],
-    ts,
+  const { ts } = database;
+  const segments: string[] = [];
+  const answers = batch.calls.slice(from, from + calls).map((mutation): WireAnswer => {
+    const recorded = recordedRun(database, mutation);
+    return recorded === null ? [ts, failure] : packAnswer(recorded, segments);
   });
+  return groupText(batch, { from, answers, tables: [], entries: [], segments, ts });
 }
 
 /** What the calls of a group that was not committed are told. */
 function failureOf(error: unknown): CallError {
   if (error instanceof RowRefusedError) {
     const { message, known } = error;
-    return known
-      ? { kind: "user", message, data: { code: "unavailable", data: null }, retryable: true }
-      : { kind: "internal", message, data: null };
+    return known ? unavailable(message).error : outcomeUnknown(message).error;
   }
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
   // The log tells all of it, and whoever waits for room that there is none.

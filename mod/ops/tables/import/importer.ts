@@ -156,8 +156,10 @@ export class Importer {
       origin: "system",
     });
     if (outcome.ok) return { result: JSON.parse(outcome.value) as Result, ts };
-    const { kind, message, data } = outcome.error;
-    if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
+    const { kind, message, data, retryable } = outcome.error;
+    if (kind === "user" && data !== null && retryable !== true) {
+      throw new UserError(data.code, message, data.data);
+    }
     throw new SystemCallError(udfPath, outcome.error);
   }
 }

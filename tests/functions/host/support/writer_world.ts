@@ -102,5 +102,7 @@ export class WriterWorld {
 
 /** The result of a successful mutation, or what went wrong. */
 export function resultOf({ outcome }: Pick<MutationAnswer, "outcome">): unknown {
-  return outcome.ok ? JSON.parse(outcome.value) : `${outcome.error.kind}: ${outcome.error.message}`;
+  if (outcome.ok) return JSON.parse(outcome.value);
+  const { kind, data, message, retryable } = outcome.error;
+  return `${retryable ? data?.code ?? kind : kind}: ${message}`;
 }
