@@ -1,4 +1,4 @@
-/** The catalog: which table and which index has which number in this database. Numbers are never used again. */
+/** The catalog: the numbers of tables and indexes in this database. Numbers are never reused. */
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { tableNumberOf } from "./documents/ids.ts";
@@ -10,7 +10,7 @@ import type { VectorIndex } from "./vectors/vector_index.ts";
 import type { ScanIndex } from "./indexes/field_index.ts";
 import type { CatalogIndex, IndexKind } from "./indexes/index_set.ts";
 
-/** SQL that makes the catalog of a new database. */
+/** SQL that creates the catalog of a new database. */
 export const CREATE_CATALOG_SQL = `
   CREATE TABLE syncline_tables (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -26,7 +26,7 @@ export const CREATE_CATALOG_SQL = `
     UNIQUE (tableNumber, name)
   );`;
 
-/** A table as the catalog holds it. */
+/** A table in the catalog. */
 export interface CatalogTable {
   readonly number: number;
   readonly name: string;
@@ -34,7 +34,6 @@ export interface CatalogTable {
   readonly indexes: readonly CatalogIndex[];
 }
 
-/** Reads the whole catalog. */
 export function readCatalog(connection: Connection): Map<string, CatalogTable> {
   const indexesOf = new Map<number, CatalogIndex[]>();
   const indexRows = connection.statement(
@@ -59,7 +58,7 @@ export function readCatalog(connection: Connection): Map<string, CatalogTable> {
   );
 }
 
-/** The indexes a definition asks for, as the catalog would hold them. */
+/** Returns the indexes of a table definition, as catalog entries. */
 export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "number">[] {
   return [
     { name: BY_CREATION_TIME, kind: "fields", definition: "[]" },
@@ -81,7 +80,7 @@ export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "
   ];
 }
 
-/** The tables of the schema in use, by name and by number. */
+/** Tables by name and by number. */
 export class Tables {
   readonly #byName = new Map<string, Table>();
   readonly #byNumber = new Map<number, Table>();
@@ -93,7 +92,7 @@ export class Tables {
     }
   }
 
-  /** The table with this name. Throws an `EngineError` when the schema has none. */
+  /** Returns the table with this name. Throws an `EngineError` if the schema has none. */
   named(name: string): Table {
     const table = this.#byName.get(name);
     if (table !== undefined) return table;
@@ -104,17 +103,16 @@ export class Tables {
     );
   }
 
-  /** All tables of the schema. */
   all(): Table[] {
     return [...this.#byName.values()];
   }
 
-  /** The table an id belongs to, or `undefined` when the text is no id of a table of the schema. */
+  /** Returns the table of an id, or `undefined` if the string is not an id of a known table. */
   ofId(id: string): Table | undefined {
     return this.#byNumber.get(tableNumberOf(id));
   }
 
-  /** An index to scan. Throws an `EngineError` that lists the table's indexes. */
+  /** Returns an index to scan. Throws an `EngineError` that lists the table's indexes. */
   index(table: Table, name: string): ScanIndex {
     const index = table.scans.get(name);
     if (index !== undefined) return index;
@@ -140,7 +138,7 @@ export class Tables {
     );
   }
 
-  /** A search index. Throws an `EngineError` that lists those of the table. */
+  /** Returns a search index. Throws an `EngineError` that lists the table's search indexes. */
   searchIndex(table: Table, name: string): SearchIndex {
     const { searches } = table.indexes;
     const index = searches.find((search) => search.name === name);
@@ -148,7 +146,7 @@ export class Tables {
     throw unknownSearch(table, { kind: "search", name, known: searches.map((search) => search.name) });
   }
 
-  /** A vector index. Throws an `EngineError` that lists those of the table. */
+  /** Returns a vector index. Throws an `EngineError` that lists the table's vector indexes. */
   vectorIndex(table: Table, name: string): VectorIndex {
     const { vectors } = table.indexes;
     const index = vectors.find((vector) => vector.name === name);
@@ -168,19 +166,22 @@ function unknownSearch(
   );
 }
 
-/** Names for a message, not too many. */
+/** Joins names for a message, up to 20. */
 function listNames(names: readonly string[]): string {
   if (names.length === 0) return "none";
   const shown = names.slice(0, 20).join(", ");
   return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;
 }
 
-/** The tables of a schema with the numbers the database gave them. Throws when the schema was not applied to it. */
+/**
+ * Returns the tables of a schema with their numbers. Throws if the schema has not been applied to the
+ * database.
+ */
 export function loadTables(
   connection: Connection,
   schema: SchemaDefinition,
   { missing = "refuse" }: {
-    /** What is done about tables and indexes that the database does not have. */
+    /** Treatment of tables and indexes that the database does not have. */
     readonly missing?: "refuse" | "leave";
   } = {},
 ): Tables {
@@ -207,7 +208,7 @@ export function loadTables(
   return new Tables(tables);
 }
 
-/** A table without indexes of its own, for documents that were checked elsewhere. */
+/** A table without indexes that accepts all documents. */
 export const uncheckedTable: TableDefinition = {
   indexes: [],
   searchIndexes: [],
@@ -215,7 +216,7 @@ export const uncheckedTable: TableDefinition = {
   validate: (fields) => fields as Record<string, Value>,
 };
 
-/** The tables of the database itself, with the indexes it has. */
+/** Returns all tables of the database with their indexes. */
 export function storedTables(connection: Connection): Tables {
   const definition = uncheckedTable;
   return new Tables(

@@ -1,11 +1,11 @@
 /**
- * When the write-ahead log is copied into the database file.
+ * Schedules checkpoints, which copy the write-ahead log into the database file.
  *
- * Under load a long log is best: pages that change again and again are copied once. A commit copies it when it has
- * `checkpointPages`, as SQLite does by itself. Under light load a short log is best: a commit that makes the log's file
- * longer takes about twice as long as one that writes over an earlier round of it. So when only small groups have come
- * for a while the log is copied much sooner, when no answer waits for it. A small group among large ones is none of
- * that: under load some batches happen to be small, and the copying would hold up the ones behind them.
+ * Under load a long log is best: a page that changes repeatedly is copied once. SQLite itself starts a
+ * checkpoint in a commit that reaches `checkpointPages`. Under light load a short log is best: a commit that
+ * extends the log file takes about twice as long as one that overwrites it. So after a series of small groups
+ * a checkpoint runs much earlier, when no answer waits for it. A small group among large ones does not count:
+ * a checkpoint would delay the next batches.
  */
 import { engineLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
@@ -14,29 +14,28 @@ const { earlyCheckpointPages, groupsBetweenChecks: groupsBetweenLooks, smallGrou
 
 export class Checkpoints {
   readonly #connection: Connection;
-  /** Small groups in a row since the length of the log was last looked at. */
+  /** Consecutive small groups since the last check of the log's length. */
   #groups = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Called between groups, after one of so many calls. */
+  /** Called between groups with the number of calls in the last one. */
   afterGroup(calls: number): void {
     this.#groups = calls > smallGroupCallsMax ? 0 : this.#groups + 1;
     if (this.#groups < groupsBetweenLooks) return;
     this.#groups = 0;
     if (this.#logPages() < earlyCheckpointPages) return;
     try {
-      // Readers of older snapshots may keep some of it from being copied: then there will be another time.
+      // Snapshots of readers may keep a part from being copied. A later checkpoint copies it.
       this.#connection.statement("PRAGMA wal_checkpoint(PASSIVE)").get();
     } catch {
-      // A full disk, as for SQLite's own checkpoints: what is committed stays in the log, and the next commit that finds
-      // no room fails with the reason.
+      // On a full disk the log keeps all commits, and the next commit without space fails with the reason.
     }
   }
 
-  /** Copies the log at once. Gives back whether anything of it was. Throws on a full disk. */
+  /** Runs a checkpoint. Returns whether it copied anything. Throws on a full disk. */
   checkpoint(): boolean {
     const before = this.#copiedPages("NOOP");
     return this.#copiedPages("PASSIVE") > before;
@@ -47,7 +46,7 @@ export class Checkpoints {
     return typeof copied === "number" ? copied : 0;
   }
 
-  /** Pages in the log that a checkpoint would have to look at. */
+  /** Returns the number of pages in the log. */
   #logPages(): number {
     const [, pages, copied] = this.#connection.statement("PRAGMA wal_checkpoint(NOOP)").get() ?? [];
     return typeof pages === "number" && typeof copied === "number" && copied < pages ? pages : 0;

@@ -1,19 +1,19 @@
-/** One SQLite connection: how it is opened, its prepared statements, and errors of the file in plain words. */
+/** An SQLite connection: opening, prepared statements, and readable errors. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { engineLimits } from "./limits.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 
-/** `PRAGMA application_id` of our files: "SYNL". */
+/** `PRAGMA application_id` of database files: "SYNL". */
 export const APPLICATION_ID = 0x53594e4c;
-/** `PRAGMA user_version` of our files: raised when an older program could not read what a newer one wrote. */
+/** `PRAGMA user_version` of database files. Increased when older versions cannot use newer files. */
 export const FORMAT_VERSION = 2;
 
-/** A row as the binding gives it: values in the order of the columns. */
+/** Values of a row in the order of the columns. */
 export type Row = readonly unknown[];
 
 /**
- * A prepared statement. Rows are arrays. The binding's `iterate` is left out: at a damaged page it ends as if all had been
- * read.
+ * A prepared statement that returns rows as arrays. There is no `iterate`: at a damaged page the binding's
+ * ends without an error.
  */
 export interface Statement {
   get(...parameters: SQLInputValue[]): Row | undefined;
@@ -22,13 +22,12 @@ export interface Statement {
 }
 
 const SQLITE_FULL = 13;
-/** What an index must hold once is there already. */
+/** For example, an index already has the key. */
 const SQLITE_CONSTRAINT = 19;
-/** SQLite's primary result codes that mean the file itself is bad. */
+/** Result codes for a damaged or foreign file. */
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** A connection to a database file. */
 export class Connection implements Disposable {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
@@ -37,7 +36,7 @@ export class Connection implements Disposable {
     this.#db = db;
   }
 
-  /** Opens the file for writing, making it if there is none. It may grow to `pagesMax` pages of 4 KiB. */
+  /** Opens or creates a file for writing. `pagesMax` limits its size, in pages of 4 KiB. */
   static openWriter(
     path: string,
     { pagesMax, cacheBytes = engineLimits.writerCacheBytes }: {
@@ -51,13 +50,13 @@ export class Connection implements Disposable {
   }
 
   /**
-   * Opens a file that nobody else has open, and that is thrown away when this ends before its time: a crash may leave it
-   * damaged. Its writes are on the disk when it is closed and the file was synced.
+   * Opens a file exclusively and without crash safety, for copies that are discarded on failure. Its writes
+   * are durable after close and a sync of the file.
    */
   static openScratch(path: string): Connection {
     const { scratchCacheBytes: cacheBytes } = engineLimits;
     const connection = Connection.#open(path, { readOnly: false, cacheBytes });
-    // Pages go into the file itself, once, and what undoes a transaction stays in memory.
+    // Writes pages to the file directly and keeps the rollback journal in memory.
     connection.execute(
       `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF`,
     );
@@ -94,24 +93,24 @@ export class Connection implements Disposable {
   }
 
   /**
-   * For a file whose commits are kept elsewhere: from now on they are not synced to the disk one by one, but when the
-   * write-ahead log is copied. After a power failure the file is as one of its commits left it, and newer ones are gone.
+   * Syncs at checkpoints only, for a file whose commits are durable elsewhere. After a power failure it has
+   * the state of an earlier commit.
    */
   deferSync(): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
   }
 
-  /** The format of the file, at most `FORMAT_VERSION`. */
+  /** The file's format, at most `FORMAT_VERSION`. */
   get format(): number {
     return this.statement("PRAGMA user_version").get()?.[0] as number;
   }
 
-  /** Whether a transaction is open. SQLite itself ends one after some errors. */
+  /** SQLite itself ends a transaction after some errors. */
   get inTransaction(): boolean {
     return this.#db.isTransaction;
   }
 
-  /** The prepared statement of a text; the oldest is let go when there are many. */
+  /** Returns the cached prepared statement of an SQL string. */
   statement(sql: string): Statement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
@@ -126,7 +125,7 @@ export class Connection implements Disposable {
     return statement;
   }
 
-  /** Runs statements that are not kept. */
+  /** Runs statements without caching them. */
   execute(sql: string): void {
     this.#db.exec(sql);
   }
@@ -137,14 +136,14 @@ export class Connection implements Disposable {
   }
 }
 
-/** Prepares a statement whose rows are arrays, which the types of the binding do not know yet. */
+/** Prepares a statement that returns arrays. The binding's types do not have this option yet. */
 export function prepareArrays(db: DatabaseSync, sql: string): Statement {
   const statement = db.prepare(sql) as unknown as Statement & { setReturnArrays(on: boolean): void };
   statement.setReturnArrays(true);
   return statement;
 }
 
-/** Throws unless the file is ours and of a version we know, or empty and about to be written. */
+/** Throws unless the file has a known format, or is empty and opened for writing. */
 function checkFormat(
   db: DatabaseSync,
   { path, readOnly }: { readonly path: string; readonly readOnly: boolean },
@@ -160,7 +159,8 @@ function checkFormat(
   }
   if (Number(version) > FORMAT_VERSION) {
     throw new UnusableDatabaseError(path, {
-      reason: `a newer version of the server wrote it (format ${version}, this one knows ${FORMAT_VERSION})`,
+      reason:
+        `a newer version of the server wrote it (format ${version}; this version supports ${FORMAT_VERSION})`,
       advice: "start the newer version, or restore an older backup",
     });
   }
@@ -170,7 +170,7 @@ function first(db: DatabaseSync, sql: string): unknown[] {
   return Object.values(db.prepare(sql).get() ?? {});
 }
 
-/** Says what an operator can do about a damaged or foreign file; other errors stay as they are. */
+/** Describes a damaged or foreign file and what to do. Returns other errors unchanged. */
 export function describeSqliteError(cause: unknown, path: string): unknown {
   if (!(cause instanceof Error) || cause instanceof EngineError) return cause;
   const code = sqliteCode(cause);
@@ -185,21 +185,24 @@ export function describeSqliteError(cause: unknown, path: string): unknown {
   return cause;
 }
 
-/** Whether an error, or what caused it, is that the disk or the file has no room for more. */
+/** Returns whether an error or its cause is a full disk or a full file. */
 export function isDiskFullError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||
     isDiskFullError(error.cause);
 }
 
-/** Whether an error says that a row and the database it was to be applied to are not of one history, or one is damaged. */
+/**
+ * Returns whether an error shows that a row does not continue the database's history, or that either is
+ * damaged.
+ */
 export function isHistoryMismatch(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof EngineError) return error.code === "bad_entry" || error.code === "unusable_database";
   return [SQLITE_CONSTRAINT, SQLITE_CORRUPT, SQLITE_NOTADB].includes(sqliteCode(error));
 }
 
-/** SQLite's primary result code of an error, or 0. */
+/** Returns SQLite's primary result code of an error, or 0. */
 function sqliteCode(error: Error): number {
   const code: unknown = (error as { errcode?: unknown }).errcode;
   return typeof code === "number" ? code & 0xff : 0;

@@ -1,8 +1,8 @@
-/** Errors of the engine: what went wrong with a database, a table or a call, in words that say what to do. */
+/** Errors of the engine. Messages say what to do. */
 import { adviceText, type Difference, differenceText } from "./documents/schema_difference.ts";
 
 /**
- * What an {@linkcode EngineError} is about:
+ * Codes of an {@linkcode EngineError}:
  * - `unknown_table`, `unknown_index`, `bad_bounds`, `bad_search`: the call names or asks for what is not there;
  * - `missing_document`: a write to a document that does not exist;
  * - `not_storable`: a value that documents cannot hold;
@@ -27,7 +27,7 @@ export type EngineErrorCode =
   | "unusable_database"
   | "failed_group";
 
-/** An error the engine throws on purpose. Its message is written for the author of the app. */
+/** An expected error, with a message for the app's author. */
 export class EngineError extends Error {
   readonly code: EngineErrorCode;
 
@@ -38,9 +38,9 @@ export class EngineError extends Error {
   }
 }
 
-/** A database file that cannot be used: damaged, foreign, or written by a newer version. */
+/** A database file that is damaged, foreign, or of a newer version. */
 export class UnusableDatabaseError extends EngineError {
-  /** What is wrong with it, without the path and without advice. */
+  /** The reason without path and advice. */
   readonly reason: string;
 
   constructor(
@@ -77,10 +77,13 @@ function changedText(
     `${differenceText(difference)}. ${adviceText(difference)}`;
 }
 
-/** Fields that do not fit the definition of a table. The message names the path of each fault. */
+/** Fields that do not match a table's definition. The message names the path of each error. */
 export class InvalidFieldsError extends TypeError {}
 
-/** A stored document that does not fit the new schema. The message names the table, the document and the field. */
+/**
+ * A stored document that does not match the new schema. The message names the table, the document and the
+ * field.
+ */
 export class SchemaError extends Error {
   readonly table: string;
   readonly id: string;
@@ -90,7 +93,7 @@ export class SchemaError extends Error {
     id: string,
     options:
       | { readonly reason: string; readonly cause?: unknown }
-      /** Of so many documents the schema would make something else, of this one first. */
+      /** Number of documents that the schema would change, and the first difference. */
       | { readonly changed: number; readonly difference: Difference },
   ) {
     super(

@@ -1,93 +1,97 @@
-/** The bounds of the engine. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of the engine. Names end with their unit, as in `mod/limits.ts`. */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of the engine's connections, caches and loops. */
+/** Connections, caches and loops. */
 export const engineLimits = {
-  /** Prepared statements a connection keeps, about 4 KB each. */
+  /** Prepared statements of a connection, about 4 KB each. */
   statementsMax: 1024,
-  /** Pages the writer keeps in memory. */
+  /** Page cache of the writer. */
   writerCacheBytes: 64 * MiB,
-  /** Pages a reader keeps in memory. */
+  /** Page cache of a reader. */
   readerCacheBytes: 16 * MiB,
-  /** Pages kept in memory of a copy that is brought along its history. */
+  /** Page cache of a history replay. */
   scratchCacheBytes: 32 * MiB,
-  /** Pages in the write-ahead log after which a commit copies them into the database file. */
+  /** Pages in the write-ahead log that start a checkpoint in a commit. */
   checkpointPages: 16_000,
-  /** The same while groups are small, where it delays no answer; looked at when so many have come in a row. */
+  /** The same while groups are small; checked after this many small groups in a row. */
   earlyCheckpointPages: 1000,
   groupsBetweenChecks: 16,
   /** Calls of a small group. */
   smallGroupCallsMax: 8,
-  /** The write-ahead log is cut to this when it has been copied. */
+  /** Size of the write-ahead log after a checkpoint. */
   walBytesKept: 64 * MiB,
-  /** A connection waits this long for a lock that another process holds. */
+  /** Timeout for a lock of another process. */
   lockWaitMs: 5_000,
-  /** Rows a scan reads at first when it does not know how many are wanted. */
+  /** First chunk of a scan of unknown length. */
   scanRowsFirst: 16,
-  /** Rows a scan reads at first however many are wanted: documents may be large. */
+  /** Largest first chunk: documents may be large. */
   scanRowsFirstMax: 64,
-  /** Rows a scan reads at once. What comes next may be the largest documents there are, and all must fit in memory. */
+  /** Largest chunk: all its documents must fit in memory, at their maximum size. */
   scanRowsMax: 64,
-  /** Characters of documents a scan aims to read at once. */
+  /** Target size of a chunk. */
   scanCharsAimed: 1 * MiB,
   /** Documents an export reads at once. */
   exportRowsMax: 256,
-  /** Bytes of the documents an export reads at once; a larger document is read alone. */
+  /** Target size of such a read. A larger document is read alone. */
   exportBytesAimed: 64 * KiB,
-  /** Documents a schema change holds in memory at once. */
+  /** Documents a schema change reads at once. */
   migrationRows: 64,
-  /** Words of a search that count; the rest is left out. */
+  /** Further words of a search are ignored. */
   searchWordsMax: 32,
-  /** Characters of a word that count. */
+  /** Further characters of a word are ignored. */
   searchWordCharsMax: 128,
-  /** Documents a search looks up at first; it goes on when more are asked for. */
+  /** First batch of search results; more are read on demand. */
   searchRowsFirst: 64,
-  /** Changes to search indexes that wait for the end of the group, as characters of text. */
+  /** Text of search index changes that wait for the end of the group. */
   searchCharsPending: 4 * MiB,
-  /** Numbers in a vector. */
   vectorDimensionsMax: 4_096,
-  /** Documents one vector search may give back. */
+  /** Results of one vector search. */
   vectorResultsMax: 256,
-  /** Vectors kept in memory by one connection; larger indexes are read from disk at each search. */
+  /** Vectors in memory of one connection. Larger indexes are read from disk for each search. */
   vectorBytesMax: 384 * MiB,
-  /** Changes of a vector index kept for connections to catch up with; older ones load the index again. */
+  /**
+   * Changes of a vector index that connections can catch up with. Connections further behind reload the
+   * index.
+   */
   vectorChangesKept: 16_384,
-  /** Journal rows that are removed in one transaction once they are safe elsewhere, and the characters in them. */
+  /** Confirmed journal rows removed in one transaction, and their characters. */
   journalRowsRemoved: 4_096,
   journalCharsRemoved: 8 * MiB,
-  /** A journal is dropped for a full disk from so many bytes on, or from this share of what may wait when that is less. */
+  /**
+   * On a full disk a journal of at least this size is dropped, or of this share of its limit if that is less.
+   */
   journalBytesDropped: 64 * MiB,
   journalShareDropped: 1 / 4,
-  /** Creation times that come from elsewhere lie between 1970 and here, up to where steps of them are exact in binary. */
+  /** Imported creation times are between 1970 and this time, where their steps are exact in binary. */
   creationTimeMax: 2 ** 43,
-  /** Those of single documents lie at most this far ahead of the clock. */
+  /** Longest time by which imported documents may be ahead of the clock. */
   creationTimeAheadMs: 86_400_000,
-  /** Bytes of a history that a replay gathers before it writes: of what changes often only the last state is written. */
+  /** Pending changes of a replay before it writes. */
   replayBytesGathered: 16 * MiB,
-  /** Documents that a replay looks up at once, reads at once (they may be the largest there are), and writes in one transaction. */
+  /** Documents a replay looks up, reads, and writes at once. */
   replayRowsFound: 1_024,
-  /** Row ids that a replay keeps of documents that have changed, about 100 bytes each. */
+  /** Row ids a replay caches, about 100 bytes each. */
   replayRidsKept: 200_000,
   replayRowsRead: 64,
   replayRowsWritten: 4_096,
-  /** Entries of an index that a check reads at once. */
+  /** Index entries a check reads at once. */
   indexEntriesRead: 2_048,
-  /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
+  /** Journal rows read at once for replication. A longer row is read alone. */
   journalCharsRead: 4 * MiB,
 } as const;
 
-/** Limits of replay records (SG7). */
+/** Replay records (SG7). */
 export const replayLimits = {
-  /** A recorded response is kept at least this long. */
+  /** Minimum lifetime of a recorded response. */
   recordMs: 600_000,
-  /** Sessions whose highest request id the writer remembers, to skip the look-up for new requests. */
+  /** Sessions whose highest request id is in memory, which saves a lookup for new requests. */
   sessionsRememberedMax: 50_000,
-  /** Records that share a row, and the characters from which on a row takes no more of them. */
+  /** Records that share a row, and the characters after which a row is full. */
   runRecordsMax: 64,
   runCharsMax: 16 * KiB,
-  /** Rows removed from the oldest table with each group, and for each row the group saves. */
+  /** Rows removed from the oldest table with each group, and for each row that the group saves. */
   runsRemovedPerGroup: 64,
   runsRemovedPerRun: 4,
 } as const;

@@ -1,4 +1,4 @@
-/** The engine's door: databases, ids, keys, read sets and errors. */
+/** The engine: databases, ids, keys, read sets and errors. */
 export {
   checkDatabase,
   checkDatabaseSchema,

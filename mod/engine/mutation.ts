@@ -1,4 +1,6 @@
-/** The view of one mutation: reads see its writes, every write can be undone, and at the end it makes a commit entry. */
+/**
+ * A mutation's transaction: reads see its own writes, writes can be undone, and the result is a commit entry.
+ */
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
@@ -30,7 +32,6 @@ import type {
 
 const { parse, stringify } = JSON;
 
-/** A document with what the indexes of its table hold of it. */
 interface DocumentEntries {
   readonly doc: StoredFields;
   readonly entries: IndexEntries | null;
@@ -59,7 +60,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly #newId: NewId;
   readonly #at: number;
   readonly #creationTimeBefore: number;
-  /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
+  /** Open scans, with a serial number that orders them among savepoints. */
   readonly #scans = new Map<Scan, number>();
   #serial = 0;
   #ended = false;
@@ -194,21 +195,21 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     };
   }
 
-  /** Ends the view and keeps its writes. Gives back the documents that differ from before. */
+  /** Ends the transaction and keeps its writes. Returns the changed documents. */
   release(): DocumentChange[] {
     this.#ended = true;
     return this.#documents.changes();
   }
 
-  /** Ends the view and undoes its writes. */
+  /** Ends the transaction and undoes its writes. */
   rollback(): void {
     this.#ended = true;
-    // After a failed write the whole group is about to be rolled back by SQLite itself.
+    // After a failed write SQLite rolls back the whole group.
     if (!this.#group.failed) this.#documents.undoTo(0);
     this.#group.rewindCreationTime(this.#creationTimeBefore);
   }
 
-  /** Ends the view without undoing anything: the whole group is being rolled back. */
+  /** Ends the transaction without undoing anything: the whole group is rolled back. */
   abandon(): void {
     this.#ended = true;
   }
@@ -260,7 +261,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return stored;
   }
 
-  /** The document a write is about. Reading it counts when the run has not met it before. */
+  /** Loads the document of a write. Counts as a read if it was not read before. */
   #loadExisting(
     id: string,
     verb: string,
@@ -303,7 +304,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     this.#write(table, { id: before.id, before, after });
   }
 
-  /** What the table's definition makes of the fields, as the engine's own copy. */
+  /** Validates the fields and returns the engine's own copy. */
   #validated(table: Table, fields: Record<string, unknown>): Record<string, Value> {
     const { name, definition } = table;
     let accepted: Record<string, Value>;
@@ -316,7 +317,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return storableFields(accepted, { reservedNames: !name.startsWith("_") });
   }
 
-  /** `before` is the same document as it was: entries that are as they were are not made again. */
+  /** `before` is the previous state; its index entries are reused if they are equal. */
   #serialized(table: Table, doc: StoredFields, before?: DocumentEntries): StoredDocument {
     const text = stringify(doc);
     if (text.length > documentLimits.documentCharsMax) {
@@ -335,7 +336,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return { table, id: doc._id, rid: 0, text, entries };
   }
 
-  /** Writes a document that may be there or not. */
+  /** Writes a document that may be new. */
   #put(table: Table, write: DocumentWrite): void {
     const { before, after } = write;
     if (before !== null) before.entries ??= indexEntries(table.indexes, parse(before.text) as StoredFields);

@@ -1,4 +1,4 @@
-/** The reading half of every run: documents by id, scans and searches, with what they read recorded and counted. */
+/** Reads of queries and mutations: documents, scans and searches, with recording and limits. */
 import { checkComparable, rangeOfScan } from "./indexes/bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
@@ -23,7 +23,7 @@ import type {
 
 const { parse } = JSON;
 
-/** A snapshot of a connection, as the views inside it see it. */
+/** A connection's snapshot, shared with the queries in it. */
 export interface Snapshot {
   open: boolean;
 }
@@ -32,11 +32,10 @@ export interface QuerySetup {
   readonly connection: Connection;
   readonly tables: Tables;
   readonly snapshot: Snapshot;
-  /** Vector indexes of the connection. */
   readonly vectors: VectorSearcher;
 }
 
-/** The view of one query run inside the open snapshot of a connection. */
+/** A query's transaction in the open snapshot. */
 export class QueryTransaction implements ReadTransaction, SearchOwner {
   readonly connection: Connection;
   readonly recorder = new ReadSetRecorder();
@@ -109,7 +108,7 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
   scanClosed(): void {}
 }
 
-/** A scan of a run, its table, index and bounds checked. */
+/** Starts a scan after checking table, index and bounds. */
 export function scanOf(
   owner: ScanOwner,
   asked: {
@@ -127,7 +126,7 @@ export function scanOf(
   return new Scan(owner, { table, index, range, order: options.order, expected: options.expected });
 }
 
-/** A search of a run, its table, index and filters checked. */
+/** Starts a search after checking table, index and filters. */
 export function searchOf(
   owner: SearchOwner,
   asked: {
@@ -140,7 +139,7 @@ export function searchOf(
   return searchDocuments(owner, checkedSearch(asked));
 }
 
-/** The table, the index and the options of a search. Throws an `EngineError` when they do not fit. */
+/** Returns table, index and options of a search. Throws an `EngineError` if they do not match. */
 export function checkedSearch(asked: {
   readonly tables: Tables;
   readonly table: string;
@@ -154,7 +153,7 @@ export function checkedSearch(asked: {
   return { table, index, options };
 }
 
-/** A vector search of a run, its table, index and filters checked. */
+/** Runs a vector search after checking table, index and filters. */
 export function vectorSearchOf(
   asked: {
     readonly tables: Tables;
@@ -174,7 +173,7 @@ export function vectorSearchOf(
   return asked.vectors.search(table, { index, options: asked.options });
 }
 
-/** For views used after their run. */
+/** The error for a transaction used after its run. */
 export function endedError(): EngineError {
   return new EngineError(
     "ended",

@@ -1,15 +1,15 @@
-/** What reads ask for and are given: bounds of a range, scans, searches. */
+/** Options and results of reads: bounds, scans and searches. */
 import type { Doc, Value } from "./types.ts";
 
-/** One end of a range. `undefined` is a missing field, the lowest of all values. */
+/** One end of a range. `undefined` is a missing field, which sorts first. */
 export interface Bound {
   readonly value: Value | undefined;
   readonly inclusive: boolean;
 }
 
 /**
- * Fixed values for the first fields of an index, then at most one range on the next field. Every index but `by_id`
- * goes on with `_creationTime` behind its own fields; `by_id` has the one field `_id`.
+ * Equal values for the first fields of an index, then at most one range on the next field. Every index has
+ * `_creationTime` after its own fields, except `by_id`, which has only `_id`.
  */
 export interface IndexBounds {
   readonly eq: readonly (Value | undefined)[];
@@ -19,15 +19,15 @@ export interface IndexBounds {
 
 export interface ScanOptions {
   readonly order: "asc" | "desc";
-  /** Starts behind this key (in scan order), which may no longer exist: a cursor. */
+  /** Cursor: starts after this key in scan order. The key may no longer exist. */
   readonly after?: string;
-  /** Ends with this key (in scan order), included. */
+  /** Ends with this key in scan order, inclusive. */
   readonly until?: string;
-  /** How many rows the caller means to take: sizes the first read from disk, limits nothing. */
+  /** Number of rows the caller expects; sizes the first read only. */
   readonly expected?: number;
 }
 
-/** A document met by a scan, with its key in the index: what cursors are made of. */
+/** A document of a scan with its index key, for cursors. */
 export interface ScanRow {
   readonly key: string;
   readonly doc: Doc;
@@ -41,6 +41,6 @@ export interface SearchOptions {
 export interface VectorSearchOptions {
   readonly vector: readonly number[];
   readonly limit: number;
-  /** A document passes when each named field has one of the values. */
+  /** A document passes if each field has one of its values. */
   readonly filters: readonly (readonly [field: string, values: readonly (Value | undefined)[]])[];
 }

@@ -1,44 +1,44 @@
-/** Read sets: what a run read, as few exact intervals, and the plain reference of when a commit touches them. */
+/** Read sets: the key intervals that a run read, and the reference check of whether a commit touches them. */
 import { functionLimits } from "../limits.ts";
 import { keyAfter } from "./indexes/keys.ts";
 import type { CommitEntry, Interval, KeySpace, ReadSet } from "./types.ts";
 
-/** Keys from `lo` (included) to `hi` (excluded). */
+/** Keys from `lo` (inclusive) to `hi` (exclusive). */
 interface Span {
   readonly lo: string;
   readonly hi: string;
 }
 
-/** The part of a key space that one scan has read so far. */
+/** The part of a key space that a scan has read. */
 export interface ReadRange {
   readonly space: KeySpace;
   lo: string;
   hi: string;
-  /** Whether the recorder still looks at this object; it lets go of ranges when they become many. */
+  /** Whether the recorder still tracks this object. It merges ranges when there are many. */
   listed: boolean;
 }
 
 const { readSetIntervalsMax } = functionLimits;
 
-/** Collects what a run reads, in bounded memory. */
+/** Records reads in bounded memory. */
 export class ReadSetRecorder {
   #points: { readonly space: KeySpace; readonly key: string }[] = [];
   #ranges: ReadRange[] = [];
-  /** What was read before the lists were last emptied. */
+  /** Merged reads. */
   #earlier: ReadonlyMap<KeySpace, readonly Span[]> = new Map();
 
-  /** Notes that one key was looked up. */
+  /** Records the read of one key. */
   point(space: KeySpace, key: string): void {
     this.#points.push({ space, key });
     if (this.#points.length > readSetIntervalsMax) this.#condense();
   }
 
-  /** Begins the range of a scan, empty at first. */
+  /** Starts the range of a scan, empty at first. */
   beginRange(space: KeySpace): ReadRange {
     return { space, lo: "", hi: "", listed: false };
   }
 
-  /** Sets what the scan has read so far. Ranges only ever grow. */
+  /** Extends the range of a scan. Ranges only grow. */
   extendRange(range: ReadRange, lo: string, hi: string): void {
     range.lo = lo;
     range.hi = hi;
@@ -48,7 +48,7 @@ export class ReadSetRecorder {
     if (this.#ranges.length > readSetIntervalsMax) this.#condense();
   }
 
-  /** The read set so far. */
+  /** Returns the read set so far. */
   readSet(): ReadSet {
     const readSet: ReadSet = {};
     for (const [space, spans] of this.#spans()) {
@@ -89,7 +89,7 @@ export class ReadSetRecorder {
   }
 }
 
-/** The same keys in order, overlapping and adjacent spans joined. */
+/** Returns the spans sorted, with overlapping and adjacent ones merged. */
 function joinTouching(spans: readonly Span[]): Span[] {
   if (spans.length <= 1) return [...spans];
   const ordered = [...spans].sort((a, b) => a.lo < b.lo ? -1 : a.lo > b.lo ? 1 : 0);
@@ -108,7 +108,7 @@ function joinTouching(spans: readonly Span[]): Span[] {
   return joined;
 }
 
-/** At most `count` spans (one at least) that cover those given, which are in order. */
+/** Merges sorted spans into at most `count` spans that cover them. */
 function joinNeighbours(spans: readonly Span[], count: number): Span[] {
   const size = Math.ceil(spans.length / Math.max(1, count));
   const joined: Span[] = [];
@@ -121,8 +121,8 @@ function joinNeighbours(spans: readonly Span[], count: number): Span[] {
 }
 
 /**
- * Whether a commit may have changed the result of the run that read this: the plain reference, linear in both. Servers
- * with many read sets use an index instead.
+ * Returns whether a commit may have changed the result of a run with this read set. Linear in both; the
+ * server uses an index for many read sets.
  */
 export function readSetTouches(readSet: ReadSet, entry: CommitEntry): boolean {
   return entry.changes.some(({ keys }) =>

@@ -1,4 +1,4 @@
-/** A reading connection: one snapshot at a time, and the views of the queries that run in it. */
+/** A read-only connection with one snapshot at a time, in which queries run. */
 import { loadTables, Tables } from "./catalog.ts";
 import { Connection } from "./connection.ts";
 import { QueryTransaction, type Snapshot } from "./query.ts";
@@ -7,7 +7,10 @@ import type { ReaderDatabase, ReadTransaction, SchemaPreview, ViolationLimits } 
 import type { SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 
-/** Opens an existing database for reading; `cacheBytes` of its pages are kept. Throws an `EngineError` when the file is damaged, foreign or newer. */
+/**
+ * Opens an existing database for reading with a page cache of `cacheBytes`. Throws an `EngineError` if the
+ * file is damaged, foreign or newer.
+ */
 export function openReaderDatabase(path: string, cacheBytes?: number): ReaderDatabase {
   return new SqliteReaderDatabase(Connection.openReader(path, cacheBytes));
 }
@@ -29,7 +32,7 @@ class SqliteReaderDatabase implements ReaderDatabase {
 
   openSnapshot(): number {
     if (this.#snapshot !== null) throw new RangeError("A snapshot is open already");
-    // The snapshot begins with the first read.
+    // The snapshot starts with the first read.
     this.#connection.statement("BEGIN").run();
     try {
       const ts = this.#connection.statement("SELECT ts FROM syncline_state").get()?.[0];

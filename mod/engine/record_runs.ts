@@ -1,53 +1,51 @@
 /**
- * Replay records of the open group, not written yet. Records of one session and caller whose request ids follow one
- * another directly make a _run_, which becomes one row: a client that keeps many mutations in flight costs one insert
- * for each group and not one for each mutation. Runs of the same session and caller never overlap, so a record is found
- * by the first run that ends at its request id or behind it.
+ * Replay records of the open group. Records of one session and caller with consecutive request ids form a _run_,
+ * which becomes one row: a client with many mutations in flight costs one insert for each group. Runs of the same
+ * session and caller never overlap, so a record is in the first run that ends at or after its request id.
  */
 import { replayLimits } from "./limits.ts";
 import type { RecordKey } from "./types.ts";
 
 const { runRecordsMax, runCharsMax } = replayLimits;
 
-/** The records of the request ids from `oldest` on, one by one. */
+/** Records with consecutive request ids, from `oldest` on. */
 export interface RecordRun {
   readonly session: string;
   readonly principal: string;
   readonly oldest: number;
-  /** Each is one line of text. */
+  /** One line each. */
   readonly answers: string[];
-  /** The newest commit when each was made. */
+  /** The newest commit when each record was made. */
   readonly ts: number[];
   /** Characters of the answers. */
   chars: number;
 }
 
-/** The last request id of a run. */
 export function lastRequestId({ oldest, answers }: RecordRun): number {
   return oldest + answers.length - 1;
 }
 
-/** One session of one principal, in the memory of the writer. */
+/** A session of one principal in the writer's memory. */
 export interface RecordCaller {
   readonly session: string;
   readonly principal: string;
   /**
-   * Its highest request id with a record; `null`: not looked up yet. It may be too high, after a rollback, but never too
-   * low: a request above it has no record.
+   * Its highest request id with a record; `null` if not looked up yet. It may be too high after a rollback but never
+   * too low: higher request ids have no record.
    */
   highest: number | null;
-  /** What is not written yet; the newest run is the last. */
+  /** Unwritten runs; the newest is last. */
   runs: RecordRun[];
 }
 
 const none: RecordRun[] = [];
 
-/** A caller of whom nothing is known. */
+/** Returns a caller about whom nothing is known. */
 export function newCaller({ sessionId, principal }: RecordKey): RecordCaller {
   return { session: sessionId, principal: principalText(principal), highest: null, runs: none };
 }
 
-/** The answer that is saved for a request id and not written yet, or `null`. */
+/** Returns the unwritten answer of a request id, or `null`. */
 export function unwrittenAnswer({ runs }: RecordCaller, requestId: number): string | null {
   for (const run of runs) {
     const answer = run.answers[requestId - run.oldest];
@@ -56,7 +54,7 @@ export function unwrittenAnswer({ runs }: RecordCaller, requestId: number): stri
   return null;
 }
 
-/** Adds a record that is not there yet. `ts`: the newest commit. */
+/** Adds a new record. `ts` is the newest commit. */
 export function addAnswer(
   caller: RecordCaller,
   record: { readonly requestId: number; readonly answer: string; readonly ts: number },
@@ -75,7 +73,7 @@ export function addAnswer(
   addRun(caller, run);
 }
 
-/** Adds a whole run of records that are not there yet, to the last one where it goes on from that. */
+/** Adds a run of new records, and merges it with the last run if it continues that. */
 export function addRun(caller: RecordCaller, run: RecordRun): void {
   const last = caller.runs.length === 0 ? undefined : caller.runs[caller.runs.length - 1];
   if (last !== undefined && run.oldest === lastRequestId(last) + 1 && fits(last, run)) {
@@ -86,14 +84,14 @@ export function addRun(caller: RecordCaller, run: RecordRun): void {
   else caller.runs.push(run);
 }
 
-/** Takes out what is not written yet. */
+/** Removes and returns the unwritten runs. */
 export function takeRuns(caller: RecordCaller): readonly RecordRun[] {
   const { runs } = caller;
   caller.runs = none;
   return runs;
 }
 
-/** Anonymous is a principal of its own, unlike any id. */
+/** The principal of anonymous callers, different from any id. */
 export function principalText(principal: string | null): string {
   return principal === null ? "" : `p${principal}`;
 }
@@ -106,7 +104,7 @@ function fits({ answers, chars }: RecordRun, more: RecordRun): boolean {
   return answers.length + more.answers.length <= runRecordsMax && chars + more.chars <= runCharsMax;
 }
 
-/** Session and principal in one text. */
+/** Returns the key of a session and principal. */
 export function callerName(session: string, principal: string): string {
   return `${session} ${principal}`;
 }

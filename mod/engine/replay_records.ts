@@ -1,9 +1,10 @@
 /**
- * Replay records: the answers of mutations, kept for a while so that a mutation sent again is answered and not run.
- * They are written when their group commits, in runs (record_runs.ts).
+ * Replay records: the answers of mutations, kept for a while so that a repeated mutation gets its answer again and
+ * does not run. They are written with their group's commit, in runs (record_runs.ts).
  *
- * Three tables are used in turn. One receives new records, one is full, and the oldest is emptied in small steps once
- * its newest record is old enough; when it is empty and the first has been used for half the time, they move on by one.
+ * Three tables rotate. The current one receives new records, the previous one is full, and the oldest is emptied in
+ * small steps once its records have expired. When it is empty and the current one has been in use for half the
+ * lifetime, the tables rotate.
  */
 import { replayLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
@@ -21,7 +22,7 @@ import {
 } from "./record_runs.ts";
 import type { RecordKey } from "./types.ts";
 
-/** SQL that makes the tables of records in a new database. */
+/** SQL that creates the tables in a new database. */
 export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
   `CREATE TABLE syncline_records_${slot} (
     session TEXT NOT NULL, principal TEXT NOT NULL, newest INTEGER NOT NULL, oldest INTEGER NOT NULL,
@@ -35,7 +36,7 @@ export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
 const SLOTS = 3;
 const { recordMs, sessionsRememberedMax, runsRemovedPerGroup, runsRemovedPerRun } = replayLimits;
 const READ_TURN_SQL = "SELECT slot, since, previousSince FROM syncline_record_turn";
-/** Between the answers of a run: no answer contains it. */
+/** Separates the answers of a run; no answer contains it. */
 const SEPARATOR = "\n";
 const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
   const name = `syncline_records_${slot}`;
@@ -49,7 +50,7 @@ const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
   };
 });
 
-/** Which table receives records, since when, and since when the one before it did (ms since the epoch). */
+/** The current table, its start, and the start of the previous one (ms since the epoch). */
 interface Rotation {
   readonly slot: number;
   readonly since: number;
@@ -60,13 +61,12 @@ export class ReplayRecords {
   readonly #connection: Connection;
   readonly #now: () => number;
   #rotation: Rotation;
-  /** Whether the oldest table is known to be empty. */
   #oldestEmpty = false;
-  /** By session and principal; the one that wrote longest ago is forgotten first. */
+  /** By session and principal, in order of the last write. */
   readonly #callers = new Map<string, RecordCaller>();
-  /** Those with records of the open group, in the order of their first ones. */
+  /** Callers with unwritten records, in order of the first one. */
   #saving: RecordCaller[] = [];
-  /** A mutation asks for its key twice. */
+  /** The last lookup: a mutation asks for its key twice. */
   #asked: { readonly key: RecordKey; readonly caller: RecordCaller } | null = null;
 
   constructor(connection: Connection, now: () => number) {
@@ -75,7 +75,7 @@ export class ReplayRecords {
     this.#rotation = this.#readRotation();
   }
 
-  /** The answer recorded for a key, or `null`. */
+  /** Returns the recorded answer of a key, or `null`. */
   find(key: RecordKey): string | null {
     const { sessionId, requestId, principal } = key;
     const caller = this.#callerOf(key);
@@ -90,7 +90,7 @@ export class ReplayRecords {
     return null;
   }
 
-  /** Records an answer, one line of text, for a key that has none. `ts`: the newest commit. */
+  /** Records an answer, one line, for a new key. `ts` is the newest commit. */
   save(key: RecordKey, { answer, ts }: { readonly answer: string; readonly ts: number }): void {
     const { requestId } = key;
     const caller = this.#callerOf(key);
@@ -113,8 +113,8 @@ export class ReplayRecords {
   }
 
   /**
-   * Called before each commit: writes what was saved, removes some old records and moves on when it is time. Gives back
-   * what was saved.
+   * Called before each commit: writes records, removes some expired ones and rotates the tables when due. Returns
+   * the written records.
    */
   write(): readonly RecordRun[] {
     const runs = this.#take();
@@ -127,7 +127,7 @@ export class ReplayRecords {
     return runs;
   }
 
-  /** Called after a group was undone, or another writer was at work: what is remembered of the tables is read again. */
+  /** Called after a rollback, or after another writer has written: drops all state in memory. */
   forget(): void {
     this.#take();
     this.#oldestEmpty = false;
@@ -137,7 +137,7 @@ export class ReplayRecords {
   #rotate(saved: number): void {
     const now = this.#now();
     const { slot, since, previousSince } = this.#rotation;
-    // A clock set back must not keep a table in use for ever.
+    // A clock that is set back must not delay the rotation forever.
     if (now < since) {
       return this.#setRotation({ slot, since: now, previousSince: Math.min(previousSince, now) });
     }
@@ -180,7 +180,7 @@ export class ReplayRecords {
     return highest;
   }
 
-  /** Takes out what was saved; who saved it is remembered longest. */
+  /** Removes and returns unwritten records and moves their callers to the end of the order. */
   #take(): readonly RecordRun[] {
     const taken: RecordRun[] = [];
     for (const caller of this.#saving) {
@@ -195,7 +195,7 @@ export class ReplayRecords {
     return taken;
   }
 
-  /** Forgets callers until there are no more than so many; those whose records are not written yet stay. */
+  /** Evicts callers beyond a number, but none with unwritten records. */
   #forgetOldest(countMax: number): void {
     for (const [name, { runs }] of this.#callers) {
       if (this.#callers.size <= countMax || runs.length > 0) return;
@@ -217,12 +217,15 @@ export class ReplayRecords {
   }
 
   #statement(slot: number, name: "find" | "newest" | "save" | "remove") {
-    // There are exactly as many texts as slots.
+    // There is one entry for each slot.
     return this.#connection.statement(slotSql[slot]?.[name] ?? "");
   }
 }
 
-/** Every record of the oldest table has expired after this time: the table was used until the one before the current began. */
+/**
+ * All records of the oldest table have expired after this time: that table was in use until the previous one
+ * started.
+ */
 function oldestExpiresAt({ previousSince }: Rotation): number {
   return previousSince + recordMs;
 }

@@ -1,4 +1,4 @@
-/** Makes the tables and indexes of a database fit a schema, all or nothing. */
+/** Applies a schema to a database, all or nothing. */
 import { documentLimits } from "../limits.ts";
 import { type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
@@ -21,10 +21,10 @@ import type { SchemaDefinition, SchemaReport, TableDefinition } from "./types.ts
 import { checkVectorDefinition } from "./vectors/vector_index.ts";
 
 /**
- * Makes the database fit the schema, inside the open transaction; `tableNumbers` are for tables yet to be made. Documents are checked where the definition of their
- * table may have changed; they are not rewritten. Tables that the schema no longer has keep their documents, out of
- * reach, until it has them again.
- * Throws an `EngineError` for a schema that is wrong in itself, a `SchemaError` for a document that does not fit.
+ * Applies a schema inside the open transaction. `tableNumbers` are the numbers of new tables. Validates documents if
+ * the definition of their table may have changed, but does not rewrite them. Tables that are no longer in the schema
+ * keep their documents, which become inaccessible. Throws an `EngineError` for an invalid schema and a `SchemaError`
+ * for a document that does not match.
  */
 export function changeSchema(
   connection: Connection,
@@ -38,9 +38,9 @@ export function changeSchema(
     createdIndexes: [] as string[],
     droppedIndexes: [] as string[],
   };
-  // Tables that need a number of their own come first: no other may take it.
+  // Tables with a fixed number come first, so that no other takes it.
   const inOrder = [...schema].sort(([a], [b]) => Number(tableNumbers.has(b)) - Number(tableNumbers.has(a)));
-  // In a new database the others have the numbers that they have in any other: ids name those, too.
+  // In a new database the other tables get the numbers that they have everywhere: ids contain them.
   const free = catalog.size === 0 ? freeNumbers(new Set(tableNumbers.values())) : null;
   for (const [name, definition] of inOrder) {
     const known = catalog.get(name);
@@ -67,7 +67,7 @@ function* freeNumbers(taken: ReadonlySet<number>): Generator<number, never> {
   for (let number = 1;; number++) if (!taken.has(number)) yield number;
 }
 
-/** Makes a table, with this number or the next. */
+/** Creates a table with this number or the next free one. */
 export function createTable(connection: Connection, name: string, wanted?: number): CatalogTable {
   const taken = wanted !== undefined &&
     connection.statement("SELECT name FROM syncline_tables WHERE number = ?").get(wanted)?.[0];
@@ -82,14 +82,14 @@ export function createTable(connection: Connection, name: string, wanted?: numbe
   if (number > TABLE_NUMBER_MAX) {
     throw new EngineError(
       "bad_schema",
-      `Cannot create table "${name}": the database has had too many tables`,
+      `Cannot create table "${name}": the database has used up all table numbers`,
     );
   }
   connection.execute(createDocumentsSql(number));
   return { number, name, fingerprint: null, indexes: [] };
 }
 
-/** Throws when a table that comes from elsewhere, with its ids, has another number here. */
+/** Throws if a table with imported ids has another number here. */
 function checkNumber(known: CatalogTable, number: number | undefined): void {
   if (number === undefined || number === known.number) return;
   throw new EngineError(
@@ -99,7 +99,7 @@ function checkNumber(known: CatalogTable, number: number | undefined): void {
   );
 }
 
-/** Drops the indexes that are not wanted any more and makes those that are new, still empty. */
+/** Drops removed indexes and creates new ones, still empty. */
 function changeIndexes(
   connection: Connection,
   { table, definition }: { readonly table: CatalogTable; readonly definition: TableDefinition },
@@ -128,9 +128,9 @@ export function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "n
 }
 
 /**
- * Goes through all documents of a table, a few at a time: checks them and enters them into new indexes. Documents are as
- * the schema would make them, or they are counted and refused: filling them in while they are read would have to be known
- * to indexes, exports, copies and checks, which know no schema.
+ * Validates all documents of a table, a few at a time, and adds them to new indexes. Documents that the schema would
+ * change are counted and refused. Defaults are not applied on reads, because indexes, exports, copies and checks do
+ * not know the schema.
  */
 export function validateAndIndexTable(
   connection: Connection,
@@ -167,7 +167,7 @@ export function validateAndIndexTable(
   if (first !== null) throw new SchemaError(table.name, first.id, { changed, difference: first.difference });
 }
 
-/** Puts a document into indexes that do not have it yet. */
+/** Adds a document to new indexes. */
 function enter(
   connection: Connection,
   row: { readonly indexes: IndexSet; readonly rid: number; readonly entries: IndexEntries },
@@ -188,7 +188,7 @@ function enter(
   });
 }
 
-/** Throws for what no database could fit. */
+/** Throws for a schema that no database can have. */
 export function checkSchema(schema: SchemaDefinition): void {
   if (schema.size > documentLimits.tablesMax) {
     throw new EngineError(
@@ -204,9 +204,9 @@ function checkTable(table: string, { indexes, searchIndexes, vectorIndexes }: Ta
   for (const { name } of [...indexes, ...searchIndexes, ...vectorIndexes]) {
     if (names.has(name)) {
       const reason = name === BY_ID || name === BY_CREATION_TIME
-        ? "every table has one of this name already"
+        ? "every table already has an index of this name"
         : "the name is used twice";
-      throw new EngineError("bad_schema", `Cannot make index "${name}" of table "${table}": ${reason}`);
+      throw new EngineError("bad_schema", `Cannot create index "${name}" of table "${table}": ${reason}`);
     }
     names.add(name);
   }

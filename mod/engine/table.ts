@@ -1,14 +1,14 @@
-/** Tables as the engine works with them: numbers, key spaces, SQL and indexes of every kind. */
+/** Tables with their numbers, key spaces, SQL and indexes. */
 import { CREATION_ORDER_SQL } from "./documents/system_fields.ts";
 import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
 import type { ScanIndex } from "./indexes/field_index.ts";
 
-/** Every table has these two indexes; the first has no SQLite table of its own. */
+/** Indexes of every table. `by_id` has no SQLite table of its own. */
 export const BY_ID = "by_id";
 export const BY_CREATION_TIME = "by_creation_time";
 
-/** A table of the schema in use. */
+/** A table of the current schema. */
 export interface Table {
   readonly name: string;
   readonly number: number;
@@ -16,7 +16,7 @@ export interface Table {
   readonly space: KeySpace;
   readonly definition: TableDefinition;
   readonly indexes: IndexSet;
-  /** Indexes to scan, `by_id` and `by_creation_time` included. */
+  /** Indexes to scan, including `by_id` and `by_creation_time`. */
   readonly scans: ReadonlyMap<string, ScanIndex>;
   readonly sql: {
     readonly get: string;
@@ -28,26 +28,26 @@ export interface Table {
     readonly updateAt: string;
     readonly updateById: string;
     readonly remove: string;
-    /** Of documents by a JSON list: places of ids in it, with their row ids; and row ids, with their texts. */
+    /** With JSON lists: positions of ids with their row ids, and row ids with their documents. */
     readonly ridsOf: string;
     readonly docsOf: string;
-    /** Row ids of a JSON list, by creation time and id. */
+    /** Sorts a JSON list of row ids by creation time and id. */
     readonly inCreationOrder: string;
   };
 }
 
-/** Name of the SQLite table of a table number. */
+/** Returns the name of a table's SQLite table. */
 export function documentsTable(number: number): string {
   return `d${number}`;
 }
 
-/** SQL that makes the SQLite table of a table. */
+/** SQL that creates a table's SQLite table. */
 export function createDocumentsSql(number: number): string {
   return `CREATE TABLE ${documentsTable(number)}
     (rid INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, doc TEXT NOT NULL)`;
 }
 
-/** A table with the numbers the catalog gave it and its indexes. */
+/** Returns a table by its catalog number and indexes. */
 export function table(
   name: string,
   options: { readonly number: number; readonly definition: TableDefinition; readonly indexes: IndexSet },

@@ -1,4 +1,7 @@
-/** The engine's face to the isolates: databases, and the view of one function run. Everything here is synchronous. */
+/**
+ * The engine's interface for isolates: databases, and the transaction of one function run. Everything is
+ * synchronous.
+ */
 import type { Inspection } from "./database/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/journal.ts";
 import type { JournalRow } from "./journal/journal_row.ts";
@@ -13,194 +16,208 @@ import type {
 } from "./read_options.ts";
 import type { RecordKey, SchemaReport } from "./types.ts";
 
-/** What a run has used of its limits (`functionLimits`). */
+/** Resources that a run has used, limited by `functionLimits`. */
 export interface Usage {
   documentsRead: number;
-  /** Rows of indexes that led to documents. */
+  /** Index rows read for documents. */
   indexRowsRead: number;
   charsRead: number;
   documentsWritten: number;
-  /** Rows added to indexes or removed from them. */
+  /** Index rows added or removed. */
   indexRowsWritten: number;
   charsWritten: number;
 }
 
 /**
- * The view of one query run, or of one mutation. Documents come back as fresh objects. Reads are recorded in the read set
- * exactly as far as they went: a scan that stops early has read up to its last row only.
- * Throws an `EngineError` that says what to do for unknown tables and indexes, wrong bounds and exceeded limits.
+ * The transaction of one query or mutation. Documents are fresh objects. The read set covers exactly what was read:
+ * a scan that stops early covers up to its last row. Throws an `EngineError` with advice for unknown tables and
+ * indexes, invalid bounds and exceeded limits.
  */
 export interface ReadTransaction {
   readonly usage: Usage;
-  /** The document with this id, whatever its table; `null` if there is none or the text is not an id. */
+  /** Returns the document with this id from any table; `null` if there is none or the string is not an id. */
   get(id: string): Doc | null;
-  /** Name of the table an id belongs to, or `null` for what is not an id of a known table. */
+  /** Returns the table name of an id; `null` if the table is unknown. */
   tableOf(id: string): string | null;
-  /** `index` is the name of an index, `by_creation_time`, or `by_id`. Lazy: rows are read as they are asked for. */
+  /** Scans an index, `by_creation_time` or `by_id`. Rows are read lazily. */
   scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow>;
-  /** Documents by relevance; the last word of the query also matches as a prefix. */
+  /** Returns documents by score, then creation time, then id. The last word of the query also matches as a prefix. */
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc>;
-  /** The nearest documents by cosine, best first. */
+  /** Returns the nearest documents by cosine similarity, then creation time, then id. */
   vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[];
-  /** Looks at the database as a whole; queries only. */
+  /** Inspects the whole database. Queries only. */
   inspect?(): Inspection;
-  /** What was read; for mutations always empty. */
+  /** Returns the read set; empty for mutations. */
   readSet(): ReadSet;
 }
 
-/** The view of one mutation: reads see its own writes. Lives between `beginMutation` and `release` or `rollback`. */
+/**
+ * The transaction of one mutation; reads see its own writes. Valid from `beginMutation` to `releaseMutation` or
+ * `rollbackMutation`.
+ */
 export interface WriteTransaction extends ReadTransaction {
-  /** Stores a new document and returns its id. Throws when it does not fit the table's schema. */
+  /** Stores a new document and returns its id. Throws if it does not match the table's schema. */
   insert(table: string, fields: Record<string, unknown>): string;
-  /** Replaces all fields but `_id` and `_creationTime`. Throws when there is no such document. */
+  /** Replaces all fields except `_id` and `_creationTime`. Throws if the document does not exist. */
   replace(id: string, fields: Record<string, unknown>): void;
-  /** Sets the named fields; `undefined` removes one. Throws when there is no such document. */
+  /** Sets the given fields; `undefined` removes one. Throws if the document does not exist. */
   patch(id: string, fields: Record<string, unknown>): void;
-  /** Throws when there is no such document. */
+  /** Throws if the document does not exist. */
   delete(id: string): void;
   /**
-   * Stores a document with the id and creation time it comes with, checked like any other. One that is there already is
-   * refused (`insert`) or replaced (`upsert`). Throws for an id of another table.
+   * Stores a document with its own id and creation time after validating it. An existing document is refused
+   * (`insert`) or replaced (`upsert`). Throws for an id of another table.
    */
   importDocument(
     table: string,
     document: Record<string, unknown>,
     options: { readonly mode: "insert" | "upsert" },
   ): void;
-  /** Marks a point inside the mutation to which nested calls can return. */
+  /** Creates a savepoint for nested calls. */
   savepoint(): Savepoint;
 }
 
 export interface Savepoint {
-  /** Undoes everything written since. */
+  /** Undoes all later writes. */
   rollback(): void;
-  /** Keeps what was written. */
+  /** Keeps the writes. */
   release(): void;
 }
 
-/** A read-only connection; one snapshot at a time. */
+/** A read-only connection with one snapshot at a time. */
 export interface ReaderDatabase extends Disposable {
-  /** Tells the connection what the tables are; called once after the app is loaded, and the schema was applied by the writer. */
+  /** Sets the schema, once, after the app is loaded and the writer has applied the schema. */
   useSchema(
     schema: SchemaDefinition,
     options?: {
-      /** `leave`: tables and indexes that the database does not have are not there for queries either. */
+      /** `leave`: queries cannot use tables and indexes that the database does not have. */
       readonly missing?: "refuse" | "leave";
     },
   ): void;
   /** Opens a snapshot of the newest state and returns its ts. */
   openSnapshot(): number;
   closeSnapshot(): void;
-  /** The view of one query run inside the open snapshot. */
+  /** Starts a query in the open snapshot. */
   beginQuery(): ReadTransaction;
-  /** What a schema would change, and which documents of the open snapshot do not fit it. Looks at all of them. */
+  /**
+   * Returns what a schema would change, and which documents of the open snapshot do not match it. Reads all
+   * documents.
+   */
   previewSchema(schema: SchemaDefinition, bounds: ViolationLimits): SchemaPreview;
 }
 
-/** How much is told of documents that do not fit. */
+/** Limits of reported violations. */
 export interface ViolationLimits {
-  /** Documents of each table. */
+  /** Documents for each table. */
   readonly documentsMax: number;
   /** Longest reason. */
   readonly charsMax: number;
 }
 
-/** Documents of a table that do not fit a schema. */
+/** Documents of a table that do not match a schema. */
 export interface TableViolations {
   readonly table: string;
-  /** How many there are. */
+  /** Total number. */
   readonly documents: number;
   readonly first: readonly { readonly id: string; readonly reason: string }[];
 }
 
-/** What a schema would change; indexes are named `table.index`. */
+/** The changes a schema would make; indexes are named `table.index`. */
 export interface SchemaPreview extends Omit<SchemaReport, "unreachableTables"> {
-  /** Tables with documents that the schema does not have. */
+  /** Tables with documents that are not in the schema. */
   readonly unreachable: readonly { readonly table: string; readonly documents: number }[];
   readonly misfits: readonly TableViolations[];
 }
 
 export interface SchemaOptions {
-  /** Numbers for tables that the database does not have yet, so that ids from elsewhere are theirs. */
+  /** Numbers for new tables, to match ids from another database. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
   /**
-   * For a database whose history is kept elsewhere: the version of the code that is served from now on, `null`: none is named.
-   * Where it is another one than before this is a commit of its own, which changes no document.
+   * The new code version; `null` if there is none. Only with a journal of kind `external`. A change is a commit
+   * without document changes.
    */
   readonly version?: string | null;
 }
 
-/** A change of tables that is made but not committed. */
+/** A schema change that is not committed yet. */
 export interface StagedChange<Result> {
-  /** What has to be kept elsewhere before it is committed here; `null`: nothing, or nowhere. */
+  /** The row to store in the external history before `commit`; `null` if there is none. */
   readonly row: JournalRow | null;
   commit(): Result;
   undo(): void;
 }
 
-/** The only connection that writes. A group is one SQLite transaction; what a failed mutation wrote in it is undone from a list in memory. */
+/**
+ * The only connection that writes. A group is one SQLite transaction. The writes of a failed mutation are undone
+ * from a log in memory.
+ */
 export interface WriterDatabase extends Disposable {
   /**
-   * Begins with what is in the database now, before anything was done: it was opened while another one still wrote to it. Only
-   * where the history is kept elsewhere.
+   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with a
+   * journal of kind `external`.
    */
   reload(): void;
-  /** Current ts, including mutations released in the open group. */
+  /** Current ts, including released mutations of the open group. */
   readonly ts: number;
   /**
-   * Makes tables and indexes fit the schema: builds new ones, drops removed indexes, checks every document of a table
-   * whose definition may have changed. Throws a `SchemaError` naming table, id and field, and changes nothing then.
-   * Tables that the schema no longer has keep their documents but cannot be reached.
+   * Applies a schema: builds new indexes, drops removed ones, and validates the documents of tables whose definition
+   * may have changed. Throws a `SchemaError` with table, id and field, and then changes nothing. Tables that are no
+   * longer in the schema keep their documents, which become inaccessible.
    */
   applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport;
-  /** The same, but for the commit: of a database whose history is kept elsewhere. */
+  /** Like `applySchema`, but without the commit. */
   stageSchema(schema: SchemaDefinition, options?: SchemaOptions): StagedChange<SchemaReport>;
   /**
-   * Applies journal rows of another database inside the open group: the one way in which a history is followed. Each has to
-   * be the next of the history that this database stands at the end of, or an `EngineError` says so; whatever this throws,
-   * the group can only be rolled back then. Of a document whose keys stay as they are only the last state is written.
-   * Gives back what whoever has the rows needs beside them to tell of their commits; rows that change tables or indexes
-   * come one by one where it is told.
+   * Applies journal rows of another database in the open group. Each must be the next of this database's history;
+   * otherwise it throws an `EngineError`. After any error the group can only be rolled back. Only the last state of
+   * documents with unchanged keys is written. Returns what `rowEntries` needs besides the rows. To get entries for
+   * rows that change tables or indexes, apply them one at a time.
    */
   applyRows(rows: readonly JournalRow[]): AppliedRows;
-  /** Where the history stands that this database keeps, or follows; `null` without one. */
+  /** Position of the history that this database keeps or follows; `null` without one. */
   readonly history: JournalHead | null;
   /**
-   * The rows of a generation up to `seq` are safe elsewhere: removes some of them, outside of a group. Gives back whether
-   * there are more to remove.
+   * Removes some rows of a generation up to `seq`, which are safe elsewhere. Call it outside a group. Returns
+   * whether more remain.
    */
   confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean;
-  /** Ends a generation, if it is the present one, outside of a group; rows that wait are dropped. */
+  /** Ends a generation if it is the current one, and drops pending rows. Call it outside a group. */
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
   /**
-   * A group was undone by this error: where the disk had no room, the write-ahead log is copied, so that it begins anew.
-   * `again`: that has been done and was not enough. Then the journal is dropped and another generation begins, but only
-   * where much of it waits: dropping less would take commits from the replica and make no room. Called outside of a group.
-   * Gives back whether there may be room now that there was not before.
+   * Frees disk space after an error rolled back a group, if the disk is full. The first call runs a checkpoint. With
+   * `again` it drops the journal and starts a new generation, but only if enough rows are pending: dropping fewer
+   * would lose commits for the replica without freeing space. Call it outside a group. Returns whether there may be
+   * more space now.
    */
   freeDiskSpace(error: unknown, options: { readonly again: boolean }): boolean;
   openGroup(): void;
-  /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
+  /** Starts the next mutation. `at` is its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;
-  /** Ends the open mutation, keeping its writes. Gives it the next ts and an entry if it wrote, else `null`. */
+  /**
+   * Ends the open mutation and keeps its writes. Returns its commit entry with the next ts, or `null` if it wrote
+   * nothing.
+   */
   releaseMutation(): CommitEntry | null;
-  /** Ends the open mutation, undoing its writes. */
+  /** Ends the open mutation and undoes its writes. */
   rollbackMutation(): void;
-  /** The recorded answer of a mutation, or `null`. */
+  /** Returns the recorded answer of a mutation, or `null`. */
   findRecord(key: RecordKey): string | null;
-  /** Records an answer, one line of text, in the open group, for a key that has none. Does not advance ts. */
+  /** Records an answer, one line, in the open group, for a new key. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
   /**
-   * Does all that a commit of the open group needs but the commit itself, which is then `commitGroup` or `rollbackGroup`.
-   * Gives back the row that has to be kept elsewhere before; `null`: there is none.
+   * Does everything for the group's commit except the commit. Call `commitGroup` or `rollbackGroup` next. Returns
+   * the row to store in the external history first; `null` if there is none.
    */
   prepareCommit(text: string | null): JournalRow | null;
-  /** Keeps `text` as the newest group's and commits. */
+  /** Commits the group and stores its text. */
   commitGroup(text: string | null): void;
-  /** Called after a group of so many calls, when its answers are out: does what would delay a commit later, if it is quiet. */
+  /**
+   * Called after a group with the number of its calls, when its answers have been sent. Does maintenance that would
+   * delay a later commit, under light load.
+   */
   maintain(calls: number): void;
   /** Undoes the whole open group. */
   rollbackGroup(): void;
-  /** Text of the newest committed group, or `null` in a new database. */
+  /** Returns the text of the newest committed group; `null` in a new database. */
   lastGroup(): string | null;
 }

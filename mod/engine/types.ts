@@ -1,9 +1,9 @@
-/** The engine's nouns: values, documents, key spaces, read sets and commit entries. Types only. */
+/** Basic types: values, documents, key spaces, read sets and commit entries. */
 
-/** A JSON value as documents hold it. Numbers are finite; `-0` is stored as `0`. */
+/** A JSON value of a document. Numbers are finite; `-0` is stored as `0`. */
 export type Value = null | boolean | number | string | Value[] | { [field: string]: Value };
 
-/** A stored document. `_id` and `_creationTime` are always there and never change. */
+/** A stored document. `_id` and `_creationTime` never change. */
 export interface Doc {
   readonly _id: string;
   readonly _creationTime: number;
@@ -11,78 +11,77 @@ export interface Doc {
 }
 
 /**
- * A key space is a set of ordered ASCII keys that read sets and commit entries speak about:
- * `t<table number>` holds the ids of a table, `i<index number>` the keys of an index,
- * `s<index number>` the single key `""` of a search or vector index.
+ * A set of ordered ASCII keys for read sets and commit entries: `t<table number>` has the ids of a table, `i<index
+ * number>` the keys of an index, and `s<index number>` the single key `""` of a search or vector index.
  */
 export type KeySpace = string;
 
-/** One key, or the keys from `lo` (included) to `hi` (excluded), compared as JavaScript strings. */
+/** One key, or keys from `lo` (inclusive) to `hi` (exclusive), compared as JavaScript strings. */
 export type Interval = readonly [key: string] | readonly [lo: string, hi: string];
 
-/** Greater than every key of every key space. */
+/** Greater than all keys. */
 export const END_OF_KEYS = "\x7f";
 
-/** What a run read, by key space. A later change to a key inside one of the intervals may change its result. */
+/** Keys that a run read, by key space. A change of a key in one of the intervals may change its result. */
 export type ReadSet = Record<KeySpace, Interval[]>;
 
-/** The key a document had and the key it has now in one key space; `null` where it had or has none. */
+/** The key of a document before and after a change; `null` if it has none. */
 export type KeyChange = readonly [space: KeySpace, before: string | null, after: string | null];
 
-/** One document's change in a commit. */
+/** A document's change in a commit. */
 export interface DocumentChange {
   readonly table: string;
   readonly tableNumber: number;
   readonly id: string;
   /**
-   * The document's JSON text after the commit, `null` when it was deleted. Left out towards main for tables of the app,
-   * whose contents nobody there reads.
+   * The document's JSON after the commit; `null` if deleted. Not sent to the main process for tables of the app,
+   * whose contents it does not read.
    */
   readonly doc?: string | null;
   /**
-   * Keys in every index of the table, changed or not: a query that read the document through one must notice. Each key space
-   * comes once.
+   * Keys in every index, changed or not, because queries may have read the document through any of them. One for
+   * each key space.
    */
   readonly keys: readonly KeyChange[];
-  /** Where every key is as it was, and `keys` are made when somebody asks for them: how to ask for less. */
+  /** Set if no key changed. `keys` is then computed on demand; this is cheaper. */
   readonly unchanged?: UnchangedKeys;
 }
 
-/** The keys of a document that a commit has left as they were. */
+/** The keys of a document that a commit did not change. */
 export interface UnchangedKeys {
-  /** The key spaces that they are of; the same list for all documents of a table in a group. */
+  /** Their key spaces; one list for all documents of a table in a group. */
   readonly spaces: readonly KeySpace[];
-  /** The one of a space, by its place among them. */
+  /** Returns the key in a key space, by its position in `spaces`. */
   key(place: number): string;
-  /** Characters that stay in memory for it as long as it does. */
+  /** Characters that this object keeps in memory. */
   readonly chars: number;
 }
 
 /**
- * One commit: the seam for everything downstream (subscriptions, caches, journal, revocation, followers).
- * It carries all that is needed to apply it elsewhere.
+ * One commit, as subscriptions, caches, the journal, revocation and followers receive it. It has everything needed
+ * to apply it elsewhere.
  */
 export interface CommitEntry {
   readonly ts: number;
-  /** Wall clock of the commit, milliseconds since the epoch. */
+  /** Wall clock of the commit, ms since the epoch. */
   readonly at: number;
   readonly changes: readonly DocumentChange[];
 }
 
-/** An index on the values of fields; dots reach into objects (`author.name`). */
+/** An index on field values. Dots separate nested fields (`author.name`). */
 export interface IndexDefinition {
   readonly name: string;
   readonly fields: readonly string[];
 }
 
-/** A full-text index over one text field. */
+/** A full-text index on one string field. */
 export interface SearchIndexDefinition {
   readonly name: string;
   readonly searchField: string;
   readonly filterFields: readonly string[];
 }
 
-/** An index over one field of numbers, for nearest neighbours by cosine. */
+/** A nearest-neighbour index by cosine similarity on one field of numbers. */
 export interface VectorIndexDefinition {
   readonly name: string;
   readonly vectorField: string;
@@ -90,49 +89,47 @@ export interface VectorIndexDefinition {
   readonly filterFields: readonly string[];
 }
 
-/** What the engine knows of one table. */
 export interface TableDefinition {
   readonly indexes: readonly IndexDefinition[];
   readonly searchIndexes: readonly SearchIndexDefinition[];
   readonly vectorIndexes: readonly VectorIndexDefinition[];
   /**
-   * Changes whenever `validate` may have changed. Stored documents are not checked again while it stays the same;
-   * without it they are checked at each start.
+   * Changes whenever `validate` may have changed. Documents are validated again only then; without a fingerprint at
+   * each start.
    */
   readonly fingerprint?: string;
   /**
-   * Checks the fields of a document (without `_id` and `_creationTime`) and gives back what is stored.
-   * Throws an error whose message names the field's path: an `UnfitFieldsError`, or what code of the app throws.
+   * Validates the fields of a document (without `_id` and `_creationTime`) and returns what to store. Throws an
+   * `InvalidFieldsError`, or an error of app code, that names the field's path.
    */
   readonly validate: (fields: Record<string, unknown>) => Record<string, Value>;
 }
 
-/** All tables of the app and of the service (whose names begin with `_`), by name. */
+/** All tables by name; those of the service begin with `_`. */
 export type SchemaDefinition = ReadonlyMap<string, TableDefinition>;
 
-/** Bytes of the database file that a table takes, and its documents. */
 export interface TableSize {
   readonly table: string;
   readonly documents: number;
-  /** Of the documents themselves. */
+  /** Size of the documents. */
   readonly bytes: number;
-  /** Of all its indexes. */
+  /** Size of all its indexes. */
   readonly indexBytes: number;
 }
 
-/** Key of a replay record. `principal` is `null` for anonymous. */
+/** Key of a replay record. `principal` is `null` for anonymous callers. */
 export interface RecordKey {
   readonly sessionId: string;
   readonly requestId: number;
   readonly principal: string | null;
 }
 
-/** What a schema change did; indexes are named `table.index`. */
+/** The changes of a schema; indexes are named `table.index`. */
 export interface SchemaReport {
   readonly createdTables: readonly string[];
-  /** Indexes built on tables that were there before. */
+  /** Indexes created on existing tables. */
   readonly createdIndexes: readonly string[];
   readonly droppedIndexes: readonly string[];
-  /** Tables with documents in the database that the schema does not have. */
+  /** Tables with documents that are not in the schema. */
   readonly unreachableTables: readonly string[];
 }

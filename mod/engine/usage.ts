@@ -1,4 +1,4 @@
-/** Counts what a run reads and writes, and stops it at the limits with an error that says which, and how far it went. */
+/** Counts the reads and writes of a run and throws at a limit. Errors name the limit and the usage. */
 import { functionLimits } from "../limits.ts";
 import { EngineError } from "./errors.ts";
 import type { Usage } from "./transaction.ts";
@@ -6,7 +6,6 @@ import type { Usage } from "./transaction.ts";
 const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax, indexCharsWrittenMax } =
   functionLimits;
 
-/** What one run has used. */
 export class UsageMeter implements Usage {
   documentsRead = 0;
   indexRowsRead = 0;
@@ -16,7 +15,7 @@ export class UsageMeter implements Usage {
   charsWritten = 0;
   #indexChars = 0;
 
-  /** Counts a document read. Throws an `EngineError` when it is one too many. */
+  /** Counts a document read. Throws an `EngineError` above the limit. */
   read(chars: number): void {
     this.documentsRead++;
     this.charsRead += chars;
@@ -32,13 +31,13 @@ export class UsageMeter implements Usage {
     }
   }
 
-  /** Counts a document that an index led to. Throws like `read`. */
+  /** Counts a document found through an index. Throws like `read`. */
   found(chars: number): void {
     this.indexRowsRead++;
     this.read(chars);
   }
 
-  /** Counts a document written or deleted. Throws an `EngineError` when it is one too many. */
+  /** Counts a document written or deleted. Throws an `EngineError` above the limit. */
   write(chars: number): void {
     this.documentsWritten++;
     this.charsWritten += chars;
@@ -58,7 +57,7 @@ export class UsageMeter implements Usage {
     }
   }
 
-  /** Counts index keys a write adds or removes. Throws an `EngineError` when they are too many. */
+  /** Counts index keys added or removed. Throws an `EngineError` above the limit. */
   index(keys: readonly string[]): void {
     this.indexRowsWritten += keys.length;
     for (const key of keys) this.#indexChars += key.length;

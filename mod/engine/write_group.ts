@@ -1,7 +1,7 @@
-/** What the mutations of one group share: the next creation time, and whether SQLite has failed a write. */
+/** State shared by the mutations of a group: the next creation time, and whether a write failed. */
 import { EngineError } from "./errors.ts";
 
-/** Creation times that would be equal are this far apart, in milliseconds: exact in binary until the year 2240. */
+/** Step between creation times, in milliseconds; exact in binary until the year 2240. */
 const CREATION_STEP_MS = 2 ** -10;
 
 export class WriteGroup {
@@ -12,33 +12,33 @@ export class WriteGroup {
     this.#lastCreationTime = lastCreationTime;
   }
 
-  /** Creation time of the newest document, ms since the epoch. Moves forward with each insert, back with a rollback. */
+  /** Creation time of the newest document, ms since the epoch. A rollback sets it back. */
   get lastCreationTime(): number {
     return this.#lastCreationTime;
   }
 
-  /** A creation time for the next document: `at`, or just behind the last one. */
+  /** Returns the next creation time: `at`, or just after the last one. */
   nextCreationTime(at: number): number {
     this.#lastCreationTime = Math.max(at, this.#lastCreationTime + CREATION_STEP_MS);
     return this.#lastCreationTime;
   }
 
-  /** Takes back what an undone mutation used. */
+  /** Releases the creation times of an undone mutation. */
   rewindCreationTime(to: number): void {
     this.#lastCreationTime = to;
   }
 
-  /** Whether a write has failed halfway. */
+  /** Whether a write failed halfway. */
   get failed(): boolean {
     return this.#failure !== null;
   }
 
-  /** Marks the group: a write failed and may be half done, so nothing but `rollbackGroup` is possible. */
+  /** Records that a write failed and may be incomplete: only `rollbackGroup` is possible then. */
   fail(cause: unknown): void {
     this.#failure ??= { cause };
   }
 
-  /** Throws when the group can only be rolled back, whatever app code did with the first error. */
+  /** Throws if the group can only be rolled back, even if app code caught the first error. */
   check(): void {
     if (this.#failure === null) return;
     const { cause } = this.#failure;

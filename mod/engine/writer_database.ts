@@ -1,4 +1,4 @@
-/** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
+/** The writing connection: groups of mutations, commit entries, replay records and schema changes. */
 import { loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION, isDiskFullError } from "./connection.ts";
@@ -33,37 +33,37 @@ import { WriteGroup } from "./write_group.ts";
 
 const { now: systemNow } = Date;
 
-/** The group that is open, with what its end or its undoing needs. */
+/** The open group. */
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
-  /** Entries that were released in it, for the journal. */
+  /** Entries of released mutations, for the journal. */
   readonly entries: CommitEntry[];
 }
 
 export interface WriterOptions {
-  /** The clock by which replay records grow old, ms since the epoch. */
+  /** Clock for the expiry of replay records, ms since the epoch. */
   readonly now?: () => number;
-  /** Source of the ids of new documents; random when absent. */
+  /** Generates the ids of new documents; random by default. */
   readonly newId?: NewId;
-  /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
+  /** Maximum file size in pages of 4 KiB. Beyond it writes fail as on a full disk. */
   readonly pagesMax?: number;
-  /** Pages that are kept in memory, when not `engineLimits.writerCacheBytes`. */
+  /** Page cache; defaults to `engineLimits.writerCacheBytes`. */
   readonly cacheBytes?: number;
   /**
-   * `on` keeps a journal of what is committed, of which so many bytes may wait. `applied` is for a database whose
-   * commits are made elsewhere: it follows their history. Without either, the first change ends the history there was.
+   * `on` keeps a journal with a limit for pending bytes. `applied` follows the history of another database. Without
+   * a journal the first change ends an existing history.
    */
   readonly journal?:
     | { readonly kind: "on"; readonly pendingBytesMax: number }
     | { readonly kind: "applied" }
-    /** It goes on with a history that is kept elsewhere: each row has to be there before it is committed here. */
+    /** Continues a history that is stored elsewhere: each row must be stored there before its commit here. */
     | { readonly kind: "external" };
 }
 
 /**
- * Opens the database for writing, making it if there is no file. There must be one writer at a time.
- * Throws an `EngineError` when the file is damaged, foreign, or written by a newer version.
+ * Opens or creates the database for writing. There must be one writer at a time. Throws an `EngineError` if the file
+ * is damaged, foreign or newer.
  */
 export function openWriterDatabase(path: string, options: WriterOptions = {}): WriterDatabase {
   const { pagesMax, cacheBytes } = options;
@@ -73,7 +73,7 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
     const kind = options.journal?.kind;
     const place = historySource(connection);
     if (kind !== "applied" && kind !== "external") refuseFollowed(place, path);
-    // What a power failure takes is in the cluster's log, and is applied again before anybody is served.
+    // After a power failure, lost commits are applied again from the cluster's log before the server answers.
     else if (place !== null && isClusterSource(place)) connection.deferSync();
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
@@ -82,7 +82,7 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   }
 }
 
-/** Whoever follows could not go on after a commit of another kind. */
+/** A follower cannot continue after commits of its own. */
 function refuseFollowed(place: string | null, path: string): void {
   if (place === null) return;
   throw new UnusableDatabaseError(path, {
@@ -113,21 +113,20 @@ class SqliteWriterDatabase implements WriterDatabase {
   readonly #vectors: VectorSearcher;
   readonly #checkpoints: Checkpoints;
   #upgraded = false;
-  /** `null` without one. */
   readonly #journal: Journal | null;
-  /** Whether the next change ends the history of the journal that another writer kept. */
+  /** Whether the next change ends a history that an earlier writer kept. */
   #endsHistory: boolean;
   /** Whether the open transaction has ended it. */
   #hasEndedHistory = false;
-  /** Of a database whose history is kept elsewhere: where it stands. */
+  /** Position of a history that is stored elsewhere. */
   #applied: JournalHead | null = null;
-  /** Whether rows are made here, to be kept elsewhere. */
+  /** Whether this writer creates rows for a history that is stored elsewhere. */
   readonly #makesRows: boolean;
-  /** What the open transaction has been sealed with; `null` before that. */
+  /** Result of `prepareCommit`; `null` before it. */
   #prepared: { readonly row: JournalRow | null } | null = null;
   #tables = new Tables([]);
   #ts: number;
-  /** Creation time of the newest document of committed groups. */
+  /** Creation time of the newest committed document. */
   #lastCreationTime: number;
   #group: OpenGroup | null = null;
   #mutation: MutationTransaction | null = null;
@@ -165,11 +164,11 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   reload(): void {
-    if (!this.#makesRows || this.#group !== null) throw new RangeError("It has begun already");
+    if (!this.#makesRows || this.#group !== null) throw new RangeError("The writer is already in use");
     const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     [this.#ts, this.#lastCreationTime] = row as [number, number];
     this.#applied = readHead(this.#connection);
-    // Rows that were applied meanwhile may have moved the tables of records on.
+    // Rows applied by the other process may have rotated the record tables.
     this.#records.forget();
   }
 
@@ -196,7 +195,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     });
   }
 
-  /** Changes tables in a transaction of its own, which is left open, and works with the new ones once it has committed. */
+  /** Changes tables in an open transaction, and uses the new tables after its commit. */
   #changeTables<Result>(
     change: () => { readonly result: Result; readonly tables: Tables },
     version?: string | null,
@@ -245,7 +244,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
   }
 
-  /** The commit from which on another version of the code is served; none where it is the same. */
+  /** Returns the commit that changes the code version; none if it stays the same. */
   #setVersion(version: string | null): readonly CommitEntry[] {
     if (version === servedVersion(this.#connection)) return [];
     setServedVersion(this.#connection, version);
@@ -261,8 +260,8 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   /**
-   * Begins a transaction. The first one upgrades the file before: when it was opened, a process of an older version may
-   * have been writing to it.
+   * Begins a transaction. The first one upgrades the file: when it was opened, a process of an older version may
+   * still have been writing to it.
    */
   #begin(): void {
     if (!this.#upgraded) upgradeFormat(this.#connection);
@@ -321,12 +320,12 @@ class SqliteWriterDatabase implements WriterDatabase {
       if (!again && this.#checkpoints.checkpoint()) return true;
       return this.#journal.dropBacklog();
     } catch {
-      // Copying needs room in the file, and dropping needs some of the log.
+      // A checkpoint needs free space in the file, and dropping rows needs some in the log.
       return false;
     }
   }
 
-  /** Writes down what the open transaction changes. Gives back the row that has to be kept elsewhere, if there is one. */
+  /** Adds the open transaction to the journal. Returns the row to store elsewhere first, if any. */
   #record(
     change: {
       readonly tsBefore: number;
@@ -354,7 +353,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     return row;
   }
 
-  /** What was written down is committed. */
+  /** Called after the transaction's commit. */
   #recorded(): void {
     this.#journal?.committed();
     if (this.#hasEndedHistory) this.#endsHistory = this.#hasEndedHistory = false;
@@ -443,7 +442,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     const { tsBefore } = this.#openGroup();
     this.#mutation?.abandon();
     this.#mutation = null;
-    // SQLite ends the transaction by itself after some errors, such as a full disk.
+    // SQLite itself ends the transaction after some errors, such as a full disk.
     if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
     this.#ts = tsBefore;
     this.#group = null;

@@ -163,7 +163,7 @@ const damages: readonly {
   {
     name: "an index of no table",
     sql: () => "UPDATE syncline_indexes SET tableNumber = 77 WHERE name = 'by_author'",
-    reason: /index "by_author" belongs to table 77, which is not there/,
+    reason: /index "by_author" belongs to table 77, which does not exist/,
   },
   {
     name: "an index of an unknown kind",
@@ -179,13 +179,13 @@ const damages: readonly {
     name: "an index entry too many",
     sql: (number) =>
       `INSERT INTO i${number("by_author")} SELECT key || 'x', rid FROM i${number("by_author")} LIMIT 1`,
-    reason: /index "by_author" of table "notes" has 241 entries where the documents make 240/,
+    reason: /index "by_author" of table "notes" has 241 entries and the documents require 240/,
   },
   {
     name: "an index entry too many that has no key",
     sql: (number) =>
       `INSERT INTO i${number("by_author")} SELECT '', rid FROM i${number("by_author")} LIMIT 1`,
-    reason: /index "by_author" of table "notes" has 241 entries where the documents make 240/,
+    reason: /index "by_author" of table "notes" has 241 entries and the documents require 240/,
   },
   {
     name: "an index entry of the wrong document",
@@ -243,23 +243,23 @@ const damages: readonly {
   {
     name: "other columns of documents",
     sql: () => "ALTER TABLE d2 RENAME COLUMN doc TO other",
-    reason: /its table d2 is not as the server makes it/,
+    reason: /its table d2 differs from what the server creates/,
   },
   {
     name: "other columns of replay records",
     sql: () => "ALTER TABLE syncline_records_2 RENAME COLUMN answers TO other",
-    reason: /its table syncline_records_2 is not as the server makes it/,
+    reason: /its table syncline_records_2 differs from what the server creates/,
   },
   {
     name: "other columns of a vector index",
     sql: (number) => `ALTER TABLE w${number("by_vector")} RENAME COLUMN seq TO other`,
-    reason: /its table w\d+ is not as the server makes it/,
+    reason: /its table w\d+ differs from what the server creates/,
   },
   {
     rule: "FA13",
     name: "an index with an expression, which takes long for each row",
     sql: () => "CREATE INDEX slow ON d2 (length(hex(zeroblob(length(doc)))))",
-    reason: /it has the index "slow", which the server never makes/,
+    reason: /it has the index "slow", which the server never creates/,
   },
   {
     rule: "FA13",
@@ -286,13 +286,13 @@ const damages: readonly {
     rule: "FA13",
     name: "a column that is computed",
     sql: () => "ALTER TABLE d2 ADD COLUMN more TEXT GENERATED ALWAYS AS (hex(doc)) VIRTUAL",
-    reason: /its table d2 is not as the server makes it/,
+    reason: /its table d2 differs from what the server creates/,
   },
   {
     rule: "FA13",
     name: "a foreign column",
     sql: () => "ALTER TABLE syncline_state ADD COLUMN more TEXT",
-    reason: /its table syncline_state is not as the server makes it/,
+    reason: /its table syncline_state differs from what the server creates/,
   },
   {
     rule: "FA13",
@@ -313,7 +313,7 @@ const damages: readonly {
       `DROP TABLE s${number("by_body")}; CREATE VIRTUAL TABLE s${
         number("by_body")
       } USING fts5 (text, filters)`,
-    reason: /its table s\d+ is not as the server makes it/,
+    reason: /its table s\d+ differs from what the server creates/,
   },
   {
     rule: "FA14",
@@ -325,7 +325,7 @@ const damages: readonly {
     rule: "FA14",
     name: "a newest creation time that is none",
     sql: () => "UPDATE syncline_state SET lastCreationTime = 1e300",
-    reason: /newest commit is missing or makes no sense/,
+    reason: /newest commit is missing or invalid/,
   },
 ];
 

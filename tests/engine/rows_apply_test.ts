@@ -597,7 +597,7 @@ Deno.test("RP16 what a row says is checked: no table, no JSON, another document,
   };
   const doc = row.body.slice(row.body.indexOf("\n") + 1);
   const refused: [JournalRow, EngineErrorCode, RegExp][] = [
-    [other(id, newId(99)), "bad_entry", /no table of document/],
+    [other(id, newId(99)), "bad_entry", /No table has document/],
     [other(doc, "{"), "bad_entry", /it is not JSON/],
     [other(doc, doc.replace(id, newId(2))), "bad_entry", /it is another document/],
     [other(`${doc}`, ""), "bad_entry", /it is not JSON/],

@@ -152,7 +152,7 @@ const wrong: [name: string, definition: TableDefinition, message: RegExp][] = [
   [
     "a name every table has",
     anyTable({ indexes: [{ name: "by_id", fields: ["m"] }] }),
-    /"by_id".*one of this name already/,
+    /"by_id".*already has an index of this name/,
   ],
   [
     "too many indexes",

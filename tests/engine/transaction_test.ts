@@ -388,7 +388,7 @@ Deno.test("a getter that writes the document being written gets an error, and th
         return 2;
       },
     };
-    assert.throws(() => tx.patch(id, fields), /was written again by a getter or a check/, what);
+    assert.throws(() => tx.patch(id, fields), /a getter or a validator wrote it/, what);
     db.writer.rollbackMutation();
     const other = db.writer.beginMutation({ at: db.now });
     assert.equal(other.get(id)?.["a"], 1);

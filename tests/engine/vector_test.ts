@@ -299,8 +299,8 @@ Deno.test("mistakes get errors that say what to do", () => {
       (tx) => tx.vectorSearch("things", "by_place", { ...good, vector: [0, 0, 0, 0, 0] }),
       /zeros has no direction/,
     ],
-    [(tx) => tx.vectorSearch("things", "by_place", { ...good, limit: 0 }), /gives 1 to 256/],
-    [(tx) => tx.vectorSearch("things", "by_place", { ...good, limit: 257 }), /gives 1 to 256/],
+    [(tx) => tx.vectorSearch("things", "by_place", { ...good, limit: 0 }), /returns 1 to 256/],
+    [(tx) => tx.vectorSearch("things", "by_place", { ...good, limit: 257 }), /returns 1 to 256/],
     [
       (tx) => tx.vectorSearch("things", "by_place", { ...good, filters: [["color", [1]]] }),
       /Cannot filter by "color".*kind/,

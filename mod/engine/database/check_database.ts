@@ -1,6 +1,6 @@
 /**
- * The complete check of a database that comes from elsewhere, before it takes the place of another: the file, the catalog,
- * and every document against every index of its table. Slow, and bounded in memory whatever the size of the data.
+ * The complete check of a database from elsewhere before it replaces another: the file, the catalog, and every
+ * document in every index. Slow, with bounded memory.
  */
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
@@ -16,19 +16,19 @@ import { schemaFault, type StatementSource } from "./sqlite_schema.ts";
 import { isCreationTime } from "../documents/system_fields.ts";
 import { createDocumentsSql, documentsTable } from "../table.ts";
 
-/** What a sound database holds. */
+/** Contents of a valid database. */
 export interface CheckedDatabase {
   /** Its newest commit. */
   readonly ts: number;
-  /** Tables, those of the service included. */
+  /** Including tables of the service. */
   readonly tables: number;
-  /** Documents in all of them. */
+  /** In all tables. */
   readonly documents: number;
 }
 
 /**
- * Checks a database file that nobody writes to. It is opened for reading; SQLite may leave `-wal` and `-shm` files beside
- * it. Throws an {@linkcode UnusableDatabaseError} with the reason when it is missing, foreign, newer or damaged.
+ * Checks a database file that no process writes to. SQLite may leave `-wal` and `-shm` files next to it. Throws an
+ * {@linkcode UnusableDatabaseError} with the reason if it is missing, foreign, newer or damaged.
  */
 export function checkDatabase(path: string): CheckedDatabase {
   try {
@@ -40,8 +40,8 @@ export function checkDatabase(path: string): CheckedDatabase {
 }
 
 /**
- * SQLite's own check of a file that is not the service's database, and that its schema has nothing but what `schemaSql`
- * makes, which is given the names of its tables. Throws as above.
+ * Checks an SQLite file that is not the main database: its integrity, and that its schema has nothing but what
+ * `schemaSql` creates for its tables. Throws as above.
  */
 export function checkSqliteFile(path: string, schemaSql: (tables: readonly string[]) => string): void {
   try {
@@ -56,7 +56,7 @@ export function checkSqliteFile(path: string, schemaSql: (tables: readonly strin
   }
 }
 
-/** Checks the schema of a database file, before anything opens it for writing. Throws as above. */
+/** Checks the schema of a database file before it is opened for writing. Throws as above. */
 export function checkDatabaseSchema(path: string): void {
   try {
     using connection = Connection.openReader(path);
@@ -66,7 +66,7 @@ export function checkDatabaseSchema(path: string): void {
   }
 }
 
-/** What a check threw, with the file it is about. */
+/** Converts an error of a check to one that names the file. */
 export function asUnusableDatabase(path: string, error: unknown): UnusableDatabaseError {
   if (error instanceof UnusableDatabaseError) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -78,24 +78,24 @@ function check(connection: Connection): CheckedDatabase {
   return { ts, tables: catalog.length, documents: checkIndexes(connection, catalog) };
 }
 
-/** The file as SQLite sees it, and what the engine itself keeps in it. */
+/** Checks the file, its schema and its state. */
 export function checkFile(
   connection: Connection,
 ): { readonly ts: number; readonly catalog: readonly CatalogTable[] } {
   const catalog = checkedCatalog(connection);
-  // It covers search indexes, too.
+  // Includes search indexes.
   const fault = connection.statement("PRAGMA integrity_check(1)").get()?.[0];
   if (fault !== "ok") throw damagedError(String(fault));
   return { ts: checkState(connection), catalog };
 }
 
-/** Told how many documents were looked at, of how many. */
+/** Called with the number of checked documents and their total. */
 export type OnProgress = (done: number, of: number) => void;
 
-/** Time between two such words. */
+/** Interval of progress reports. */
 const PROGRESS_INTERVAL_MS = 200;
 
-/** Every document against every index of its table. Gives the number of documents. */
+/** Checks every document in every index. Returns the number of documents. */
 export function checkIndexes(
   connection: Connection,
   catalog: readonly CatalogTable[],
@@ -129,8 +129,8 @@ function throttledProgress(onChecked: OnProgress, of: number): () => void {
 }
 
 /**
- * The catalog of a database whose SQLite schema is exactly what the server makes for it. What the catalog is read from is
- * looked at first.
+ * Returns the catalog after checking that the SQLite schema is exactly what the server creates. The catalog's own
+ * tables are checked first.
  */
 function checkedCatalog(connection: Connection): readonly CatalogTable[] {
   const own = schemaFault(connection, { sql: CREATE_DATABASE_SQL, others: true });
@@ -158,20 +158,20 @@ function tableNames(database: StatementSource): readonly string[] {
     .map(([name]) => String(name));
 }
 
-/** Gives the newest ts. */
+/** Returns the newest ts. */
 function checkState(connection: Connection): number {
   const [ts, lastCreationTime] =
     connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get() ??
       [];
   if (!Number.isInteger(ts) || Number(ts) < 0 || !isCreationTime(lastCreationTime)) {
-    throw damagedError("the row with its newest commit is missing or makes no sense");
+    throw damagedError("the row with its newest commit is missing or invalid");
   }
   const turn = connection.statement("SELECT slot FROM syncline_record_turn").get();
-  if (turn === undefined) throw damagedError("the row that says where replay records are kept is missing");
+  if (turn === undefined) throw damagedError("the row with the state of the replay records is missing");
   return Number(ts);
 }
 
-/** Every table and index of the catalog has its SQLite tables, and no index is without a table. */
+/** Checks that all tables and indexes have their SQLite tables and that each index has a table. */
 function checkCatalog(
   connection: Connection,
   catalog: readonly CatalogTable[],
@@ -182,7 +182,7 @@ function checkCatalog(
      WHERE tableNumber NOT IN (SELECT number FROM syncline_tables) LIMIT 1`,
   ).get();
   if (stray !== undefined) {
-    throw damagedError(`index "${stray[0]}" belongs to table ${stray[1]}, which is not there`);
+    throw damagedError(`index "${stray[0]}" belongs to table ${stray[1]}, which does not exist`);
   }
   for (const { name, number, indexes } of catalog) {
     if (!present.has(documentsTable(number))) {

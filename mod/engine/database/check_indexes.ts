@@ -1,6 +1,6 @@
 /**
- * The documents of a table against its indexes. First both are gone through once, each in its own order, and compared as sums
- * (entry_sum.ts); only where these differ is each document looked up in each index, to say what is wrong.
+ * Checks a table's documents against its indexes. It compares checksums of both (entry_checksum.ts), each in its own
+ * order. Only if they differ does it look up each document in each index to find the error.
  */
 import type { CatalogTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -13,14 +13,14 @@ import { engineLimits } from "../limits.ts";
 import { documentsTable } from "../table.ts";
 import { EntryChecksum } from "./entry_checksum.ts";
 
-/** FTS5 has a row in it for each document. */
+/** FTS5 has one row for each document in this table. */
 export function searchEntriesTable(number: number): string {
   return `s${number}_docsize`;
 }
 
 /**
- * Throws unless every document has in every index the entry it should have, and no index has others. Gives the number of
- * documents; `onDocument` is called for each.
+ * Throws unless every index has exactly the entries of the documents. Returns the number of documents and calls
+ * `onDocument` for each.
  */
 export function checkTable(
   connection: Connection,
@@ -33,7 +33,7 @@ export function checkTable(
   return same ? count : checkDocuments(connection, table);
 }
 
-/** What each index of a set should hold: those on fields, for searches and for vectors, in this order. */
+/** Returns the expected checksums: field indexes, then search indexes, then vector indexes. */
 function sumsOfDocuments(
   connection: Connection,
   { table: { name, number }, indexes, onDocument }: {
@@ -63,9 +63,9 @@ function sumsOfDocuments(
   return { count, sums };
 }
 
-/** How an index is gone through: its entries behind one, by what they are ordered by, and what of each is compared. */
+/** How to iterate over an index's entries in order and what to compare. */
 interface Walk {
-  /** The first time from `first` on, then behind the last. */
+  /** `>=` for the first query, then `>`. */
   readonly sql: (than: ">" | ">=") => string;
   readonly first: string | number;
   readonly read: (row: readonly unknown[]) => readonly [text: string, rid: number, last: string | number];
@@ -115,8 +115,8 @@ function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntryCh
 }
 
 /**
- * Every document has in every index the entry it should have. Entries of different documents differ, so when the index
- * has as many entries as were found, it has no others. Gives the number of documents.
+ * Looks up each document's entries. Entries of different documents differ, so an index with the right number of
+ * entries has no others. Returns the number of documents.
  */
 function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
   const documents = documentsTable(number);
@@ -182,13 +182,13 @@ function checkCounts(connection: Connection, found: FoundEntries): void {
     const there = Number(connection.statement(`SELECT count(*) FROM ${sqlite}`).get()?.[0]);
     if (there !== entries) {
       throw damagedError(
-        `index "${index}" of table "${name}" has ${there} entries where the documents make ${entries}`,
+        `index "${index}" of table "${name}" has ${there} entries and the documents require ${entries}`,
       );
     }
   }
 }
 
-/** A stored document as an object; throws when it is not one of its table under its own id. */
+/** Parses a stored document. Throws unless it belongs to the table and has its own id. */
 function parsed(
   text: string,
   { table, number, id }: { readonly table: string; readonly number: number; readonly id: string },
@@ -209,7 +209,6 @@ function parsed(
   return doc as StoredFields;
 }
 
-/** What is wrong with a database. */
 export function damagedError(what: string): Error {
   return new Error(`the database is damaged: ${what}`);
 }

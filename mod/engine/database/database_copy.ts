@@ -1,7 +1,7 @@
 /**
- * Copies of a database that others write to meanwhile. A copy holds one state: a read transaction is open before the first
- * page is read, as without one SQLite begins anew whenever another connection writes, and under a steady writer never ends.
- * Nobody waits for it; the write-ahead log grows until the copy is there.
+ * Copies databases that are in use. A copy has one state: a read transaction is open first, because otherwise SQLite
+ * restarts the copy whenever another connection writes. It blocks no writer, but the write-ahead log grows during
+ * the copy.
  */
 import { backup, DatabaseSync } from "node:sqlite";
 import { engineLimits } from "../limits.ts";
@@ -9,25 +9,25 @@ import { Connection, prepareArrays, type Statement } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { hasJournal, type JournalHead, readHead } from "../journal/journal.ts";
 
-/** All pages at once: the binding holds up its thread in any case, and steps only add to it. */
+/** All pages at once: the binding blocks its thread in any case, and steps only take longer. */
 const ALL_PAGES = -1;
 
-/** One state of a database, held until it is disposed of. */
+/** A snapshot of a database until disposed of. */
 export interface DatabaseSnapshot extends Disposable {
   /** The newest commit in it. */
   readonly ts: number;
-  /** Where the history of its journal stands; `null` without one. */
+  /** Position of its journal's history; `null` without one. */
   readonly history: JournalHead | null;
-  /** Writes it to a file that is not there yet. Holds up the thread that calls it. */
+  /** Writes the snapshot to a new file. Blocks the calling thread. */
   copyTo(path: string): Promise<void>;
 }
 
 /**
- * Holds the present state of a database, whether others have it open or not. Throws an `UnusableDatabaseError` when the
- * file is damaged, foreign, newer, or empty because no writer has opened it yet.
+ * Opens a snapshot, also of a database in use. Throws an `UnusableDatabaseError` if the file is damaged, foreign,
+ * newer, or empty.
  */
 export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
-  // Says in plain words what is wrong with the file.
+  // Throws a readable error if the file is unusable.
   Connection.openReader(path)[Symbol.dispose]();
   const held = new HeldFile(path);
   const ts = held.oneValue("SELECT ts FROM syncline_state");
@@ -35,7 +35,7 @@ export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
     held[Symbol.dispose]();
     throw new EngineError(
       "unusable_database",
-      `Cannot read "${path}": it does not say what its newest commit is`,
+      `Cannot read "${path}": the row with its newest commit is missing`,
     );
   }
   return {
@@ -46,7 +46,7 @@ export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   };
 }
 
-/** Copies any SQLite database, as that of a log, to a file that is not there yet. */
+/** Copies any SQLite database, such as a log, to a new file. */
 export async function copySqliteFile(path: string, target: string): Promise<void> {
   using held = new HeldFile(path);
   await held.copyTo(target);
@@ -58,7 +58,7 @@ class HeldFile implements Disposable {
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { readOnly: true, timeout: engineLimits.lockWaitMs });
     try {
-      // The state is held from the first read on.
+      // The snapshot starts with the first read.
       this.#db.exec("BEGIN");
       this.oneValue("SELECT count(*) FROM sqlite_schema");
     } catch (error) {
@@ -67,7 +67,7 @@ class HeldFile implements Disposable {
     }
   }
 
-  /** A prepared statement whose rows are arrays. */
+  /** Prepares a statement that returns rows as arrays. */
   statement(sql: string): Statement {
     return prepareArrays(this.#db, sql);
   }

@@ -1,4 +1,4 @@
-/** The quick look at a database file: its first bytes only, so that it is cheap and leaves nothing beside the file. */
+/** A quick check of a database file. It reads the first bytes only and leaves no files behind. */
 import { APPLICATION_ID, FORMAT_VERSION } from "../connection.ts";
 
 const MAGIC = "SQLite format 3\0";
@@ -6,7 +6,7 @@ const HEADER_BYTES = 100;
 const VERSION_AT = 60;
 const APPLICATION_AT = 68;
 
-/** Why the file at `path` is no database that this program could open, in words that follow "it"; `null` when it seems to be one. */
+/** Returns why the file is not a usable database, to follow "it"; `null` if its header is valid. */
 export async function headerFault(path: string): Promise<string | null> {
   using file = await Deno.open(path);
   const bytes = new Uint8Array(HEADER_BYTES);

@@ -1,6 +1,6 @@
 /**
- * Tells whether two sets of index entries are the same, in whatever order they come and without keeping them: their number and
- * the sum of a hash of each, whose seed nobody knows beforehand.
+ * Compares two sets of index entries without storing them: their count, and the sum of a hash of each with a random
+ * seed. The order does not matter.
  */
 const seeds = crypto.getRandomValues(new Uint32Array(2));
 const [SEED_A = 0, SEED_B = 0] = seeds;
@@ -10,7 +10,7 @@ export class EntryChecksum {
   #a = 0;
   #b = 0;
 
-  /** `text` is what the index holds of the document with this row id. */
+  /** `text` is the index's data for the document with this row id. */
   add(text: string, rid: number): void {
     let a = SEED_A ^ (rid | 0);
     let b = SEED_B ^ (rid / 0x1_0000_0000 | 0);

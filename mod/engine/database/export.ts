@@ -1,9 +1,9 @@
 /**
- * All documents of a database at one moment, as they are stored, without the app's schema: what exports read.
+ * Reads all documents of a database in one snapshot, as stored and without the app's schema, for exports.
  *
- * A snapshot is a connection of its own with an open read transaction. It holds up no writer, but while it is open the
- * write-ahead log behind it cannot be used again. A process that has one must not open and close the database's files by
- * other means than SQLite: that would take away SQLite's locks.
+ * The snapshot is a read transaction of its own connection. It blocks no writer, but the write-ahead log cannot be
+ * reused while it is open. The process must not open and close the database's files without SQLite: that would
+ * release SQLite's locks.
  */
 import { engineLimits } from "../limits.ts";
 import { loadTables, readCatalog, type Tables } from "../catalog.ts";
@@ -22,44 +22,41 @@ import type { Doc, TableDefinition, Value } from "../types.ts";
 const { exportRowsMax, exportBytesAimed } = engineLimits;
 const { documentsReadMax } = functionLimits;
 
-/** Which documents of a table are wanted, in the order of an index or of a search. */
+/** Documents in the order of an index or of a search. */
 export type ExportedRows =
   | { readonly index: string; readonly bounds: IndexBounds; readonly order: "asc" | "desc" }
   | { readonly search: string; readonly options: SearchOptions };
 
-/** A document and its JSON text. */
+/** A document and its JSON. */
 export interface ExportedRow {
   readonly doc: Doc;
   readonly text: string;
 }
 
-/** The database at one moment. Disposing of it ends the snapshot; it may be done again. */
+/** A snapshot. Dispose ends it and may be repeated. */
 export interface ExportSnapshot extends Disposable {
-  /** The newest commit it holds. */
+  /** The newest commit in it. */
   readonly ts: number;
-  /** Names of all tables, those of the service and those that the app's schema no longer has included, sorted. */
+  /** Sorted names of all tables, including those of the service and those that are no longer in the schema. */
   readonly tables: readonly string[];
-  /** The number of each table, which its ids carry. */
+  /** Table numbers, which ids contain. */
   readonly numbers: ReadonlyMap<string, number>;
   /**
-   * The JSON text of each document of a table, in the order in which they were inserted, a few read at once. Throws an
-   * `EngineError` when there is no such table, or when the file is damaged.
+   * Yields the JSON of each document in insertion order, with a few in memory at a time. Throws an `EngineError` for
+   * an unknown table or a damaged file.
    */
   documents(table: string): Generator<string, void, void>;
   /**
-   * Documents of a table by an index, a few read at once, or all those that a search finds, which is ranked once however
-   * often the same `wanted` is asked for. Indexes are those of the database. Throws as `documents` does, for an index or
-   * bounds that do not fit, and before the first document for a search that finds more than one query may read.
+   * Yields documents by an index, or all results of a search. A search is ranked once for each `wanted` object.
+   * Indexes are those of the database. Throws as `documents` does, for an unknown index or invalid bounds, and for a
+   * search with more results than one query may read.
    */
   rows(table: string, wanted: ExportedRows): Generator<ExportedRow, void, void>;
-  /** How many documents a table has. Throws as `documents` does. */
+  /** Returns the number of documents. Throws as `documents` does. */
   count(table: string): number;
 }
 
-/**
- * Opens an existing database, whether a server uses it or not. Throws an `UnusableDatabaseError` when the file is damaged,
- * foreign or newer.
- */
+/** Opens a database, in use or not. Throws an `UnusableDatabaseError` if the file is damaged, foreign or newer. */
 export function openExport(path: string): ExportSnapshot {
   const connection = Connection.openReader(path);
   try {
@@ -76,14 +73,14 @@ class SqliteExportSnapshot implements ExportSnapshot {
   readonly numbers: ReadonlyMap<string, number>;
   readonly #connection: Connection;
   readonly #path: string;
-  /** Row ids that searches found, which hold as long as the snapshot does. */
+  /** Row ids of searches, valid for the snapshot. */
   readonly #ranked = new WeakMap<ExportedRows, readonly number[]>();
   #open = true;
 
   constructor(connection: Connection, path: string) {
     this.#connection = connection;
     this.#path = path;
-    // The snapshot begins with the first read.
+    // The snapshot starts with the first read.
     connection.execute("BEGIN");
     this.ts = connection.statement("SELECT ts FROM syncline_state").get()?.[0] as number;
     this.numbers = new Map([...readCatalog(connection).values()].map(({ name, number }) => [name, number]));
@@ -111,7 +108,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     for (;;) {
       let rows: readonly Row[];
       try {
-        // Lengths are told without reading the documents, which may be the largest there are.
+        // Lengths are read without the documents, which may be very large.
         const last = lastOfPiece(lengths.all(after) as [number, number][]);
         if (last === null) return;
         rows = texts.all(after, last);
@@ -152,7 +149,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     }
   }
 
-  /** The documents of a search, by score, then creation time, then id. */
+  /** Yields the results of a search by score, then creation time, then id. */
   *#found(
     asked: { readonly tables: Tables; readonly table: string },
     wanted: Extract<ExportedRows, { readonly search: string }>,
@@ -174,7 +171,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     }
   }
 
-  /** A table as the database has it; its documents are not checked here. */
+  /** Returns a table's definition without validation. */
   #definitionOf(name: string): TableDefinition {
     const known = readCatalog(this.#connection).get(name);
     if (known === undefined) throw unknownTable(name);
@@ -211,7 +208,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
 function tooMany(): never {
   throw new EngineError(
     "bad_search",
-    `The search finds more than ${documentsReadMax} documents, which is the most that are exported of one: ` +
+    `The search finds more than ${documentsReadMax} documents, the limit for one export: ` +
       "search for rarer words, or add filters",
   );
 }
@@ -220,7 +217,7 @@ function unknownTable(name: string): EngineError {
   return new EngineError("unknown_table", `There is no table "${name}"`);
 }
 
-/** Row id of the last of the rows that are read at once; `null` when there are none. */
+/** Returns the last row id of the next read; `null` if there is none. */
 function lastOfPiece(rows: readonly (readonly [rid: number, bytes: number])[]): number | null {
   let sum = 0;
   let last: number | null = null;

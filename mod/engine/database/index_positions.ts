@@ -1,4 +1,4 @@
-/** Where rows stand in the order of an index: how many a range has, and the key of the row at a position. */
+/** Positions in an index: the number of rows in a range, and the key of the row at a position. */
 import { rangeOfScan } from "../indexes/bounds.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -6,21 +6,21 @@ import type { IndexBounds } from "../read_options.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 
-/** Some rows of an index in an order. */
+/** Rows of an index in an order. */
 export interface IndexRows {
   readonly table: string;
   readonly index: string;
   readonly bounds: IndexBounds;
   readonly order: "asc" | "desc";
-  /** Only those behind this key. */
+  /** Only rows after this key. */
   readonly after?: string;
 }
 
-/** Both go along the keys only, some 100 ms for a million, and count as having read the whole range. */
+/** Both read keys only, some 100 ms for a million, and add the whole range to the read set. */
 export interface IndexPositions {
-  /** How many rows there are, counted up to `max`. */
+  /** Counts rows up to `max`. */
   countRows(rows: IndexRows, max: number): number;
-  /** Key of the row at a position, from 0 on; `null` where there are fewer rows. */
+  /** Returns the key of the row at a position from 0; `null` if there are fewer rows. */
   keyAt(rows: IndexRows, position: number): string | null;
 }
 
@@ -31,7 +31,7 @@ export function positionsOf(
     readonly recorder: ReadSetRecorder;
   },
 ): IndexPositions {
-  /** What follows `SELECT … FROM` for these rows, and the range it is run with. */
+  /** Returns SQL to follow `SELECT … FROM` and the key range. */
   const keysOf = ({ table: name, index: indexName, bounds, order, after }: IndexRows) => {
     const table = tables.named(name);
     const index = tables.index(table, indexName);

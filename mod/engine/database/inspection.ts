@@ -1,4 +1,4 @@
-/** What is told of a database as a whole: how many documents a table has, how large everything is, what key spaces mean. */
+/** Inspects a whole database: document counts, sizes and key spaces. */
 import type { TableSize } from "../types.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -7,18 +7,18 @@ import { type IndexPositions, positionsOf } from "./index_positions.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 import { END_OF_KEYS, type KeySpace } from "../types.ts";
 
-/** What a key space of a read set or a commit entry is about. */
+/** The table and index of a key space. */
 export interface KeySpaceOwner {
   readonly table: string;
   /** `by_id` for the documents themselves. */
   readonly index: string;
 }
 
-/** The view of an open snapshot as a whole. */
+/** Inspects the open snapshot. */
 export interface Inspection extends IndexPositions {
-  /** How many documents a table has, counted up to `max`. Counts as having read the table. */
+  /** Counts a table's documents up to `max`. The read set covers the table. */
   count(table: string, max: number): number;
-  /** Looks at every page of the file, some 120 ms for 200 MB. Does not count as read: the result is of one moment. */
+  /** Reads every page of the file, some 120 ms for 200 MB. Not part of the read set: the result is a moment's. */
   sizes(): TableSize[];
   spaces(): ReadonlyMap<KeySpace, KeySpaceOwner>;
 }
@@ -29,7 +29,6 @@ export interface InspectionSetup {
   readonly recorder: ReadSetRecorder;
 }
 
-/** The inspection of a query's snapshot. */
 export function inspectionOf({ connection, tables, recorder }: InspectionSetup): Inspection {
   return {
     count(name, max) {
@@ -72,7 +71,7 @@ function sizes(connection: Connection, tables: Tables): TableSize[] {
   });
 }
 
-/** The SQLite tables of a full-text index. */
+/** Returns the SQLite tables of a full-text index. */
 function searchTables(search: string): string[] {
   return ["data", "idx", "docsize", "config"].map((part) => `${search}_${part}`);
 }

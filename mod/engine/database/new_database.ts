@@ -1,4 +1,4 @@
-/** The SQLite tables that every database has. */
+/** The SQLite tables of every database. */
 import { CREATE_CATALOG_SQL } from "../catalog.ts";
 import { CREATE_RECORDS_SQL } from "../replay_records.ts";
 
@@ -7,5 +7,5 @@ const CREATE_STATE_SQL = `
     ts INTEGER NOT NULL, lastCreationTime REAL NOT NULL, lastGroup TEXT);
   INSERT INTO syncline_state (one, ts, lastCreationTime) VALUES (1, 0, 0);`;
 
-/** SQL that makes them in an empty file. */
+/** SQL that creates them in an empty file. */
 export const CREATE_DATABASE_SQL = `${CREATE_CATALOG_SQL} ${CREATE_RECORDS_SQL} ${CREATE_STATE_SQL}`;

@@ -1,4 +1,4 @@
-/** What making a database fit a schema would do, and which documents would not fit: told without writing anything. */
+/** Finds out without writing what a schema would change and which documents do not match it. */
 import { type CatalogTable, readCatalog, wantedIndexes } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { iterateDocuments } from "../documents/iterate_documents.ts";
@@ -10,7 +10,7 @@ import { documentsTable } from "../table.ts";
 import type { SchemaPreview, TableViolations, ViolationLimits } from "../transaction.ts";
 import type { SchemaDefinition, TableDefinition } from "../types.ts";
 
-/** Looks at the open snapshot. Throws an `EngineError` for a schema that is wrong in itself. */
+/** Reads the open snapshot. Throws an `EngineError` for an invalid schema. */
 export function previewSchema(
   connection: Connection,
   schema: SchemaDefinition,
@@ -49,7 +49,7 @@ function indexChanges(
   const wanted = wantedIndexes(definition);
   return {
     created: wanted.filter((index) => !table.indexes.some((known) => isSame(known, index)))
-      // It has a number when it is made.
+      // It gets its number when it is created.
       .map((index) => ({ ...index, number: 0 })),
     dropped: table.indexes.filter((known) => !wanted.some((index) => isSame(known, index))),
   };
@@ -85,7 +85,7 @@ function misfitsOf(
   return { table: table.name, documents: count, first };
 }
 
-/** Why a document does not fit; `null` when it does. Documents are as the schema would make them. */
+/** Returns why a document does not match; `null` if it does. */
 function misfitReason(look: () => Difference | null): string | null {
   try {
     const difference = look();

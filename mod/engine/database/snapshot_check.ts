@@ -1,22 +1,22 @@
-/** The complete check of a database in use: in a snapshot, so that it sees one state whoever writes meanwhile. */
+/** The complete check of a database in use, in one snapshot. */
 import type { CatalogTable } from "../catalog.ts";
 import { Connection } from "../connection.ts";
 import { asUnusableDatabase, checkFile, checkIndexes, type OnProgress } from "./check_database.ts";
 
-/** A database at one moment. While it is held, the write-ahead log behind it cannot be used again. */
+/** A snapshot to check. While it is open, the write-ahead log cannot be reused. */
 export interface SnapshotCheck extends Disposable {
-  /** Checks the file. Throws an `UnusableDatabaseError` with the fault. */
+  /** Checks the file. Throws an `UnusableDatabaseError` with the reason. */
   file(): { readonly ts: number; readonly lastCreationTime: number };
-  /** Checks every document against every index, in a file that was found sound. Throws as above. */
+  /** Checks every document in every index of a valid file. Throws as above. */
   indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number };
 }
 
-/** Holds the present state of a database. Throws an `UnusableDatabaseError` when it is missing, foreign, newer or damaged. */
+/** Opens a snapshot. Throws an `UnusableDatabaseError` if the file is missing, foreign, newer or damaged. */
 export function openSnapshotCheck(path: string): SnapshotCheck {
   let connection: Connection | undefined;
   try {
     connection = Connection.openReader(path);
-    // The snapshot begins with the first read.
+    // The snapshot starts with the first read.
     connection.execute("BEGIN");
     connection.statement("SELECT count(*) FROM sqlite_schema").get();
     return new SqliteCheckup(connection, path);
@@ -47,7 +47,7 @@ class SqliteCheckup implements SnapshotCheck {
 
   indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number } {
     const catalog = this.#catalog;
-    if (catalog === null) throw new RangeError("The file was not found sound");
+    if (catalog === null) throw new RangeError("Check the file before its indexes");
     return this.#checked(() => ({
       tables: catalog.length,
       documents: checkIndexes(this.#connection, catalog, onChecked),

@@ -1,20 +1,19 @@
 /**
- * What stands in the schema of a SQLite file, compared with what it should be: made anew in memory by the code that makes it.
- * What is compared before anything else is read has no say: views, generated columns, expressions in indexes and virtual
- * tables run code of whoever made the file.
+ * Compares the schema of an SQLite file with the expected one, which is created in memory. Check it before reading
+ * anything else: views, generated columns, expressions in indexes and virtual tables can run code of the file's
+ * author.
  */
 import { DatabaseSync } from "node:sqlite";
 import { prepareArrays, type Statement } from "../connection.ts";
 
-/** Whatever prepares statements whose rows are arrays. */
 export interface StatementSource {
   statement(sql: string): Statement;
 }
 
-/** A table, index, view or trigger, by type and name, with the text that makes it; spaces do not count. */
+/** Tables, indexes, views and triggers by type and name, with their SQL without redundant spaces. */
 type Objects = ReadonlyMap<string, { readonly type: string; readonly name: string; readonly text: string }>;
 
-/** Reads nothing but the schema. */
+/** Reads only the schema. */
 function objectsOf(database: StatementSource): Objects {
   const rows = database.statement("SELECT type, name, tbl_name, sql FROM sqlite_schema").all();
   return new Map(rows.map(([type, name, table, sql]) => [
@@ -34,8 +33,8 @@ function made(sql: string): Objects {
 }
 
 /**
- * How the schema of a database differs from what `sql` makes, in words for the reason of an error; `null` when it does not.
- * With `others`, it may have other tables as well, but nothing that is no table; with `lacking`, it need not have all.
+ * Describes how a database's schema differs from what `sql` creates; `null` if it does not. `others` allows further
+ * tables, `lacking` allows missing ones.
  */
 export function schemaFault(
   database: StatementSource,
@@ -50,9 +49,9 @@ export function schemaFault(
   for (const [key, { type, name, text }] of found) {
     const wanted = expected.get(key);
     if (wanted !== undefined) {
-      if (wanted.text !== text) return `its ${type} ${name} is not as the server makes it`;
+      if (wanted.text !== text) return `its ${type} ${name} differs from what the server creates`;
     } else if (!others || (type !== "table" && !(type === "index" && name.startsWith("sqlite_autoindex_")))) {
-      return `it has the ${type} "${name}", which the server never makes`;
+      return `it has the ${type} "${name}", which the server never creates`;
     }
   }
   for (const [key, { type, name }] of expected) {

@@ -1,12 +1,12 @@
-/** Upgrades a database file that an older version of the server wrote. */
+/** Upgrades database files of older versions of the server. */
 import { readCatalog, uncheckedTable } from "../catalog.ts";
 import { type Connection, FORMAT_VERSION } from "../connection.ts";
 import { createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
 import { validateAndIndexTable } from "../schema_change.ts";
 
 /**
- * Upgrades the file in a transaction of its own, if its format is older. Format 2 rebuilds the search indexes: see
- * `createSearchIndexSql`. No process of the older version may write to the file afterwards.
+ * Upgrades a file in a transaction of its own if its format is older. Format 2 rebuilds the search indexes (see
+ * `createSearchIndexSql`). No process of the older version may write to the file afterwards.
  */
 export function upgradeFormat(connection: Connection): void {
   if (connection.format === FORMAT_VERSION) return;

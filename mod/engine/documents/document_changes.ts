@@ -1,7 +1,6 @@
 /**
- * What one mutation knows of documents and has done to them: their states as they are now and as they were before, and a
- * journal of every write, by which a part of the mutation or the whole of it is undone. Savepoints of SQLite would do the
- * same for 5 us more of each small mutation.
+ * The documents that a mutation has read and written: their current and original states, and a log of writes
+ * for undoing all or a part of them. SQLite savepoints would add 5 µs to each small mutation.
  */
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "../errors.ts";
@@ -11,7 +10,7 @@ import type { Table } from "../table.ts";
 import type { DocumentChange, KeyChange } from "../types.ts";
 import type { WriteGroup } from "../write_group.ts";
 
-/** A document before and after a write; `null` is none. */
+/** A document before and after a write; `null` if there is none. */
 export interface DocumentWrite {
   readonly id: string;
   readonly before: StoredDocument | null;
@@ -21,11 +20,10 @@ export interface DocumentWrite {
 export class DocumentChanges {
   readonly #group: WriteGroup;
   readonly #writer: DocumentWriter;
-  /** Documents met or written, as they are now; `null` for deleted ones. */
+  /** Current states of documents read or written; `null` if deleted. */
   readonly #current = new Map<string, StoredDocument | null>();
-  /** Documents written, undone writes included, as they were before the mutation. */
+  /** Original states of written documents, including undone writes. */
   readonly #originals = new Map<string, StoredDocument | null>();
-  /** Every write, for undoing. */
   readonly #undoLog: DocumentWrite[] = [];
 
   constructor(group: WriteGroup, writer: DocumentWriter) {
@@ -33,32 +31,32 @@ export class DocumentChanges {
     this.#writer = writer;
   }
 
-  /** A place in the journal to which {@linkcode undoTo} can return. */
+  /** A position in the log for {@linkcode undoTo}. */
   get mark(): number {
     return this.#undoLog.length;
   }
 
-  /** A document that was met or written; `null` when it was deleted, `undefined` when nothing is known of it. */
+  /** Returns the current state of a document; `null` if it was deleted, `undefined` if it is unknown. */
   current(id: string): StoredDocument | null | undefined {
     return this.#current.get(id);
   }
 
-  /** Notes a document that was read. What is known of it already is newer. */
+  /** Records a document that was read, unless a newer state is known. */
   noteRead(stored: StoredDocument): void {
     if (!this.#current.has(stored.id)) this.#current.set(stored.id, stored);
   }
 
   /**
-   * Writes, unless nothing changes: storing a document's own text again is no write. Open scans learn of it first.
-   * The entries of both states must have been made.
+   * Writes a document if its text changes, after notifying open scans. Both states must have their index
+   * entries.
    */
   write(table: Table, write: DocumentWrite, scans: Iterable<Scan>): void {
     const { id, before, after } = write;
-    // Getters of the fields and the table's own checks are app code, which may have written meanwhile.
+    // Getters and the table's validator are app code and may have written the document.
     if (before !== null && this.#current.get(id) !== before) {
       throw new EngineError(
         "not_storable",
-        `Cannot write document "${id}": it was written again by a getter or a check while it was being written`,
+        `Cannot write document "${id}": a getter or a validator wrote it at the same time`,
       );
     }
     if (before !== null && after !== null && before.text === after.text) return;
@@ -69,19 +67,19 @@ export class DocumentChanges {
     this.#undoLog.push(write);
   }
 
-  /** Undoes every write since a mark. */
+  /** Undoes all writes since a mark. */
   undoTo(mark: number): void {
     while (this.#undoLog.length > mark) {
       const entry = this.#undoLog.pop();
       if (entry === undefined) return;
-      // Open scans know of these writes already: those that began after the savepoint have been ended.
+      // Open scans know these writes. Scans that started after the savepoint have been invalidated.
       const { id, before, after } = entry;
       this.#apply(after, before);
       this.#current.set(id, before);
     }
   }
 
-  /** The documents that differ from before. */
+  /** Returns the documents that differ from their original state. */
   changes(): DocumentChange[] {
     const changes: DocumentChange[] = [];
     for (const [id, before] of this.#originals) {
@@ -92,7 +90,7 @@ export class DocumentChanges {
     return changes;
   }
 
-  /** The only place that writes documents. An error of SQLite in it leaves the group fit for rollback only. */
+  /** The only place that writes documents. After an SQLite error the group can only be rolled back. */
   #apply(before: StoredDocument | null, after: StoredDocument | null): void {
     try {
       this.#writer.write(before, after);
@@ -103,7 +101,7 @@ export class DocumentChanges {
   }
 }
 
-/** A document as a row of a scan. */
+/** Returns a document as a row of a scan. */
 function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   if (stored === null) return null;
   const { position } = scan.index;
@@ -111,7 +109,7 @@ function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   return { key, rid: stored.rid, text: stored.text };
 }
 
-/** The change of one document between two states, or `null` when they are the same. */
+/** Returns the change of a document, or `null` if both states are equal. */
 function changeOf(
   id: string,
   states: { readonly before: StoredDocument | null; readonly after: StoredDocument | null },
@@ -123,7 +121,10 @@ function changeOf(
   return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
 }
 
-/** The keys of a document in two states, in every key space of its table. The entries of both must have been made. */
+/**
+ * Returns the keys of a document in two states, in all key spaces of its table. Both must have their index
+ * entries.
+ */
 export function keyChangesOf(table: Table, { id, before, after }: DocumentWrite): KeyChange[] {
   const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
   addKeyChanges(keys, {

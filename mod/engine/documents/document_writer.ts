@@ -1,4 +1,4 @@
-/** Brings the SQLite tables of a document table from one state of a document to another, touching only what differs. */
+/** Writes documents and their index entries to the SQLite tables, only where they differ. */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
@@ -11,10 +11,10 @@ import { sameVectorEntry, type VectorEntry, type VectorIndex } from "../vectors/
 export interface StoredDocument {
   readonly table: Table;
   readonly id: string;
-  /** Row id; 0 until the document is first written. */
+  /** Row id; 0 until the document is written. */
   rid: number;
   readonly text: string;
-  /** What the table's indexes hold of it, made when it is first needed. */
+  /** Index entries, computed on first use. */
   entries: IndexEntries | null;
 }
 
@@ -22,7 +22,7 @@ const { vectorChangesKept } = engineLimits;
 
 export class DocumentWriter {
   readonly #connection: Connection;
-  /** Changes to search indexes that wait for the end of the group or the next search. */
+  /** Changes to search indexes, written at the end of the group or before a search. */
   readonly searches: PendingSearches;
 
   constructor(connection: Connection) {
@@ -30,7 +30,7 @@ export class DocumentWriter {
     this.searches = new PendingSearches(connection);
   }
 
-  /** Both states are of the same document; `null` is none. The entries of both must have been made. */
+  /** Changes a document from one state to another; `null` means none. Both must have their index entries. */
   write(before: StoredDocument | null, after: StoredDocument | null): void {
     if (after === null) {
       if (before !== null) this.#remove(before);
@@ -41,12 +41,15 @@ export class DocumentWriter {
     }
   }
 
-  /** Gives a document another text that is the same to every index. Its row must be its own, however that was found. */
+  /**
+   * Replaces the text of a document whose index entries do not change. Throws unless the row id belongs to
+   * the document.
+   */
   updateText({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
     this.#expectOneRow(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
   }
 
-  /** The same for a document whose row is not known. */
+  /** The same for an unknown row id. */
   updateTextById({ table, id, text }: Pick<StoredDocument, "table" | "id" | "text">): void {
     this.#expectOneRow(table, this.#connection.statement(table.sql.updateById).run(text, id).changes);
   }
@@ -92,7 +95,7 @@ export class DocumentWriter {
     this.#writeDerived(before, { before: before.entries, after: null });
   }
 
-  /** Search and vector indexes. */
+  /** Writes search and vector indexes. */
   #writeDerived(
     { table, rid }: StoredDocument,
     states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },
@@ -124,11 +127,11 @@ export class DocumentWriter {
     if (entry === null) this.#connection.statement(sql.remove).run(rid);
     else this.#connection.statement(sql.insert).run(rid, new Uint8Array(entry.vector.buffer), entry.filters);
     const seq = this.#connection.statement(sql.noteChange).run(rid).lastInsertRowid;
-    // Now and then is enough: some more are kept in between.
+    // Runs rarely, so somewhat more changes are kept.
     if (seq % 1024 === 0) this.#connection.statement(sql.forgetChanges).run(seq - vectorChangesKept);
   }
 
-  /** Each write must meet exactly the row it is meant for: anything else is damage, which must not spread. */
+  /** Throws unless a write changed exactly one row. Anything else is damage, which must not spread. */
   #expectOneRow(table: Table, changes: number): void {
     if (changes === 1) return;
     throw new EngineError(

@@ -1,16 +1,15 @@
 /**
- * Document ids: 26 characters of lower-case Crockford base32. Four for the table number (20 bits), twenty for 96 random
- * bits, two check characters that catch every mistyped character and every swap of neighbours.
+ * Document ids: 26 characters of lower-case Crockford base32. 4 for the table number (20 bits), 20 for 96
+ * random bits, and 2 check characters that detect every wrong character and every swap of neighbours.
  */
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const ID_CHARS = 26;
-/** Ids are handled in groups of 10 bits, two characters each; the last random group has 6 bits. */
+/** Ids consist of groups of 10 bits, two characters each. The last random group has 6 bits. */
 const GROUPS = 12;
 const LAST_GROUP_MAX = 63;
-/** The largest prime below 2^10: with weights that differ, no single error keeps the sum. */
+/** The largest prime below 2^10: with distinct weights every single error changes the sum. */
 const CHECK_PRIME = 1021;
-/** Greatest table number an id can carry. */
 export const TABLE_NUMBER_MAX = 2 ** 20 - 1;
 
 const pairs: string[] = [];
@@ -22,21 +21,20 @@ for (let value = 0; value < ALPHABET.length; value++) valueOfCode[ALPHABET.charC
 const WORDS_PER_ID = 3;
 const IDS_PER_POOL = 1024;
 
-/** The two characters of a group. */
 function pair(group: number): string {
   return pairs[group] ?? "";
 }
 
-/** Returns a new id in the table with this number. Throws `RangeError` for other numbers. */
+/** Returns a new id of a table. Throws a `RangeError` for an invalid table number. */
 export type NewId = (tableNumber: number) => string;
 
-/** Returns a source of ids that takes its random bits from `fill`. */
+/** Returns a generator of ids. `fill` provides the random bits. */
 export function idSource(fill: (pool: Uint32Array<ArrayBuffer>) => void): NewId {
   const pool = new Uint32Array(WORDS_PER_ID * IDS_PER_POOL);
   let next = pool.length;
   return (tableNumber) => {
     if (!Number.isInteger(tableNumber) || tableNumber < 0 || tableNumber > TABLE_NUMBER_MAX) {
-      throw new RangeError(`Cannot make an id: ${tableNumber} is not a table number`);
+      throw new RangeError(`Cannot create an id: ${tableNumber} is not a table number`);
     }
     if (next === pool.length) {
       fill(pool);
@@ -46,7 +44,7 @@ export function idSource(fill: (pool: Uint32Array<ArrayBuffer>) => void): NewId 
   };
 }
 
-/** Returns a new id from cryptographic randomness. */
+/** Generates ids from cryptographic randomness. */
 export const newId: NewId = idSource(crypto.getRandomValues.bind(crypto));
 
 function encodeId(tableNumber: number, a: number, b: number, c: number): string {
@@ -69,13 +67,13 @@ function encodeId(tableNumber: number, a: number, b: number, c: number): string 
     pair(r7) + pair(r8) + pair(r9) + pair(check);
 }
 
-/** What an id says of itself, or `null` when the text is not an id. */
+/** Returns the contents of an id, or `null` if the string is not an id. */
 export function decodeId(text: string): { readonly tableNumber: number } | null {
   const tableNumber = tableNumberOf(text);
   return tableNumber < 0 ? null : { tableNumber };
 }
 
-/** The table number of an id, or -1 when the text is not an id. */
+/** Returns the table number of an id, or -1 if the string is not an id. */
 export function tableNumberOf(text: string): number {
   if (typeof text !== "string" || text.length !== ID_CHARS) return -1;
   let sum = 0;
@@ -92,7 +90,7 @@ export function tableNumberOf(text: string): number {
   return groupAt(text, GROUPS) === sum % CHECK_PRIME ? tableNumber : -1;
 }
 
-/** The group at a position, or -1 when one of its characters is not of the alphabet. */
+/** Returns the group at a position, or -1 for an invalid character. */
 function groupAt(text: string, index: number): number {
   const first = valueOfCode[text.charCodeAt(index * 2)] ?? -1;
   const second = valueOfCode[text.charCodeAt(index * 2 + 1)] ?? -1;

@@ -1,11 +1,11 @@
-/** Goes through all documents of a table in the order of their row ids, a few in memory at a time. */
+/** Iterates over all documents of a table by row id, with a few in memory at a time. */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 
-/** Row id, document id, JSON text. */
+/** Row id, document id, JSON. */
 export type DocumentRow = readonly [rid: number, id: string, text: string];
 
-/** `documents` is the SQLite table. Other tables may be written meanwhile. */
+/** `documents` is the SQLite table. Other tables may be written during the iteration. */
 export function* iterateDocuments(connection: Connection, documents: string): Generator<DocumentRow> {
   const select = `SELECT rid, id, doc FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
   let last = Number.MIN_SAFE_INTEGER;

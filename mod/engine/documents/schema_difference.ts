@@ -1,16 +1,16 @@
-/** Where a stored document is not what a schema makes of it, in words for whoever changed the schema. */
+/** Differences between a stored document and what the schema makes of it, for error messages. */
 
-/** A place in a document: what is stored there and what the schema would make of it; `undefined` is nothing. */
+/** A path in a document with the stored value and the schema's value; `undefined` means none. */
 export interface Difference {
   readonly path: readonly (string | number)[];
   readonly stored: unknown;
   readonly made: unknown;
 }
 
-/** Longest value that is shown. */
+/** Longest value in a message. */
 const SHOWN_CHARS = 60;
 
-/** The first difference, whatever the order of fields; `null` when there is none. */
+/** Returns the first difference, or `null`. Ignores the order of fields. */
 export function firstDifference(stored: unknown, made: unknown): Difference | null {
   if (stored === made) return null;
   if (typeof stored !== "object" || typeof made !== "object" || stored === null || made === null) {
@@ -27,7 +27,7 @@ export function firstDifference(stored: unknown, made: unknown): Difference | nu
   return null;
 }
 
-/** What the schema would do, as the rest of a sentence that begins with "it would". */
+/** Describes the schema's effect, to follow "it would". */
 export function differenceText({ path, stored, made }: Difference): string {
   const place = `"${pathText(path)}"`;
   if (made === undefined) return `leave out ${place}, and ${shown(stored)} is stored`;
@@ -36,7 +36,7 @@ export function differenceText({ path, stored, made }: Difference): string {
     : `set ${place} to ${shown(made)}, and ${shown(stored)} is stored`;
 }
 
-/** The way out, as a sentence. */
+/** Returns advice on how to migrate the document. */
 export function adviceText({ path, stored, made }: Difference): string {
   const [field = ""] = path;
   const value = path.length === 1 && made !== undefined ? shown(made) : "...";

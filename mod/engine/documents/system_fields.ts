@@ -1,10 +1,10 @@
-/** The fields of a document that are not the app's to choose, `_id` and `_creationTime`: how writes treat them. */
+/** The system fields `_id` and `_creationTime`: validation in inserts, updates and imports. */
 import { EngineError } from "../errors.ts";
 import { engineLimits } from "../limits.ts";
 import type { StoredFields } from "./stored_fields.ts";
 import type { Doc } from "../types.ts";
 
-/** Terms of `ORDER BY` for an SQLite table of documents named `d`. */
+/** `ORDER BY` terms for an SQLite table of documents named `d`. */
 export const CREATION_ORDER_SQL = "json_extract(d.doc, '$._creationTime'), d.id";
 
 const SYSTEM_FIELDS = ["_id", "_creationTime"] as const;
@@ -15,7 +15,7 @@ export function checkFields(fields: unknown): asserts fields is Record<string, u
   throw new EngineError("not_storable", "Cannot store this document: its fields must be a plain object");
 }
 
-/** Throws unless the fields are those of a new document, without system fields. */
+/** Throws if the fields of a new document include a system field. */
 export function checkNewFields(fields: unknown): asserts fields is Record<string, unknown> {
   checkFields(fields);
   for (const name of SYSTEM_FIELDS) {
@@ -25,7 +25,7 @@ export function checkNewFields(fields: unknown): asserts fields is Record<string
   }
 }
 
-/** The fields without `_id` and `_creationTime`, which may be named only as they are. */
+/** Removes system fields. Throws if their values differ from the document's. */
 export function withoutSystemFields(
   doc: StoredFields,
   fields: Record<string, unknown>,
@@ -40,19 +40,22 @@ export function withoutSystemFields(
   return others;
 }
 
-/** A document that comes with its id and creation time, in parts. */
+/** A document to import, split into its parts. */
 export interface ImportedDocument {
   readonly id: string;
   readonly creationTime: number;
   readonly fields: Record<string, unknown>;
 }
 
-/** Whether a creation time from elsewhere is one: finite, and where all creation times lie. */
+/** Returns whether a value is a finite creation time in the valid range. */
 export function isCreationTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= engineLimits.creationTimeMax;
 }
 
-/** The parts of a document to be imported, whose creation time lies before `until`. Throws an `EngineError` when id or creation time are missing or wrong. */
+/**
+ * Splits a document to import. Throws an `EngineError` if its id or creation time is missing or invalid, or
+ * the time is after `until`.
+ */
 export function importedDocument(
   document: unknown,
   { until = engineLimits.creationTimeMax }: { readonly until?: number } = {},
@@ -78,7 +81,7 @@ export function importedDocument(
   return { id: _id, creationTime: _creationTime, fields };
 }
 
-/** The document of a commit entry's text. Throws an `EngineError` when the text is not that of a document with this id. */
+/** Parses a document of a commit. Throws an `EngineError` unless it has this id. */
 export function parseDocument(id: string, text: string): Doc & StoredFields {
   let doc: Partial<Doc> | null;
   try {

@@ -1,4 +1,4 @@
-/** Checks what an app wants to store and makes the engine's own copy of it; errors name the field and the way out. */
+/** Validates values that an app stores and copies them. Errors name the field and the solution. */
 import { documentLimits } from "../../limits.ts";
 import { EngineError } from "../errors.ts";
 import type { Value } from "../types.ts";
@@ -7,19 +7,18 @@ const { isArray } = Array;
 const { keys: keysOf, getPrototypeOf, defineProperty } = Object;
 const objectPrototype = Object.prototype;
 
-/** What a walk through one document keeps: where it is, and how much it has met. */
+/** The position in a document and the size so far. */
 interface Walk {
   readonly path: (string | number)[];
-  /** Lower bound of the JSON text's length so far: keeps shared references from growing without end. */
+  /** Lower bound of the JSON length, which also bounds shared references. */
   chars: number;
-  /** What is tried with the value, for messages; storing the document when it is not said. */
+  /** Operation for error messages; defaults to storing the document. */
   readonly use?: string;
 }
 
 /**
- * A copy of `fields` made of plain objects and arrays, without `undefined` fields. `reservedNames` refuses names that
- * begin with `_` or `$` at the top, as in tables of the app.
- * Throws an `EngineError` that names the path of what cannot be stored.
+ * Returns a copy of `fields` of plain objects and arrays without `undefined`. `reservedNames` refuses
+ * top-level names that begin with `_` or `$`. Throws an `EngineError` with the path of an invalid value.
  */
 export function storableFields(
   fields: Record<string, unknown>,
@@ -43,12 +42,15 @@ export function storableFields(
   return copyObject(fields, walk);
 }
 
-/** Throws an `EngineError` for a value that no document can hold. `use` is what the caller tries: `compare with it`. */
+/**
+ * Throws an `EngineError` for a value that documents cannot store. `use` names the operation, such as
+ * `compare with it`.
+ */
 export function checkStorable(value: object, use: string): void {
   copyValue(value, { path: [], chars: 0, use });
 }
 
-/** `undefined` stays itself, for the caller to judge: fields drop it, arrays refuse it. */
+/** Returns `undefined` unchanged: objects drop it, arrays refuse it. */
 function copyValue(value: unknown, walk: Walk): Value | undefined {
   switch (typeof value) {
     case "string":
@@ -57,7 +59,7 @@ function copyValue(value: unknown, walk: Walk): Value | undefined {
       return value;
     case "number":
       walk.chars += 1;
-      // NaN and the infinities are the numbers whose difference with themselves is not 0.
+      // True for NaN and the infinities only.
       if (value - value !== 0) {
         throw refuse(walk, `${value} is not a JSON number`, "use null, or leave the field out");
       }
@@ -172,10 +174,10 @@ function tooDeep(value: object, walk: Walk): EngineError {
     );
 }
 
-/** Levels in which a cycle is looked for: getters can make values that have no end. */
+/** Depth of the cycle search: getters can produce endless values. */
 const CYCLE_LEVELS_MAX = 1024;
 
-/** Follows one path only: enough to tell a cycle from honest depth, and cheap on any input. */
+/** Follows one path, which is cheap and distinguishes a cycle from deep nesting. */
 function hasCycle(value: unknown, ancestors: Set<object>): boolean {
   let current: unknown = value;
   while (typeof current === "object" && current !== null && ancestors.size < CYCLE_LEVELS_MAX) {
@@ -198,7 +200,7 @@ function refuse(walk: Walk, what: string, wayOut: string): EngineError {
   return new EngineError("not_storable", `Cannot ${walk.use ?? `store ${place(walk)}`}: ${what}; ${wayOut}`);
 }
 
-/** `field "a.b[3]"`, or `this document` at the top. */
+/** Returns `field "a.b[3]"`, or `this document` at the top. */
 function place({ path }: Walk): string {
   if (path.length === 0) return "this document";
   let text = "";
@@ -209,7 +211,7 @@ function place({ path }: Walk): string {
   return `field "${text}"`;
 }
 
-/** A name short enough for a message. */
+/** Shortens a name for a message. */
 function shown(name: string): string {
   return name.length <= 80 ? name : `${name.slice(0, 80)}...`;
 }

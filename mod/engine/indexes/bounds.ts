@@ -1,4 +1,4 @@
-/** From what a caller asks of an index to a range of its keys; every mistake gets an error that says what to do. */
+/** Converts the bounds of a scan to a range of keys. Errors say what to do. */
 import { EngineError } from "../errors.ts";
 import { keyAfter, type KeyRange, rangeOfBounds } from "./keys.ts";
 import type { Table } from "../table.ts";
@@ -8,7 +8,7 @@ import { checkStorable } from "../documents/values.ts";
 import type { ScanIndex } from "./field_index.ts";
 import type { Bound, IndexBounds, ScanOptions } from "../read_options.ts";
 
-/** The keys a scan goes through. Throws an `EngineError` for bounds that do not fit the index. */
+/** Returns the key range of a scan. Throws an `EngineError` for bounds that do not match the index. */
 export function rangeOfScan(
   table: Table,
   scan: { readonly index: ScanIndex; readonly bounds: IndexBounds; readonly options: ScanOptions },
@@ -49,7 +49,7 @@ function checkBounds(
   if (bounds.upper !== undefined) checkComparable(bounds.upper.value, where);
 }
 
-/** Throws an `EngineError` for what has no place in the order of values. */
+/** Throws an `EngineError` for a value without a position in the order of values. */
 export function checkComparable(value: Value | undefined, where: string): void {
   switch (typeof value) {
     case "string":
@@ -88,7 +88,7 @@ function smaller(a: string, b: string): string {
   return a < b ? a : b;
 }
 
-/** Ids are their own keys: bounds on them are texts, and values of other types lie below or above all of them. */
+/** An id is its own key. Bounds are strings; values of other types sort before or after all ids. */
 function rangeOfIds({ eq, lower, upper }: IndexBounds): KeyRange {
   if (eq.length > 0) {
     const bound = { value: eq[0], inclusive: true };
@@ -114,12 +114,14 @@ function highestId({ value, inclusive }: Bound): string {
   return inclusive ? keyAfter(value) : value;
 }
 
-/** The part of a text before the first character that no id has. */
+/** Returns the part of a string before the first character that no id has. */
 function asciiPart(value: string): string {
   return /^[ -~]*/.exec(value)?.[0] ?? "";
 }
 
-/** Where a text that is no key lies between keys: behind those that begin with its printable part, or before them. */
+/**
+ * Returns the key position of a string that is not a key: before or after those with its printable prefix.
+ */
 function beyond(value: string, ascii: string): string {
   return value.charCodeAt(ascii.length) > 0x7e ? ascii + END_OF_KEYS : keyAfter(ascii);
 }

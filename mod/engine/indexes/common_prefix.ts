@@ -1,6 +1,6 @@
 /**
- * Tells from the texts of two documents that some of their fields are the same, without parsing either: they begin alike, and
- * the fields are in what is alike. Fields that change often mostly stand last, because they were the last to be written.
+ * Finds out without parsing whether fields of two documents are equal: the fields are in the common prefix of
+ * both JSON strings. Fields that change often are usually last.
  */
 
 const QUOTE = 34;
@@ -9,11 +9,11 @@ const COLON = 58;
 const BACKSLASH = 92;
 const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [123, 125, 91, 93];
 
-/** `false` when it cannot be told. Both are texts that `JSON.stringify` made of objects. */
+/** Returns `false` if this is unknown. Both strings must come from `JSON.stringify`. */
 export function hasFieldsInCommonPrefix(a: string, b: string, fields: ReadonlySet<string>): boolean {
   let missing = fields.size;
   let depth = 0;
-  /** Where the name of the present field begins, and where it ends; -1 before that. */
+  /** Start and end of the current field's name; -1 if unknown. */
   let [nameAt, nameEnd] = [-1, -1];
   for (let at = 0; at < a.length; at++) {
     const code = a.charCodeAt(at);

@@ -1,23 +1,23 @@
-/** Indexes on fields: ordered keys in an SQLite table of their own. */
+/** Indexes on fields: ordered keys in an SQLite table each. */
 import { documentLimits } from "../../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "./keys.ts";
 import type { KeySpace } from "../types.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
 
-/** What a scan goes along: an index on fields, or the ids of a table. */
+/** An index to scan: on fields, or the ids of a table. */
 export interface ScanIndex {
   readonly name: string;
   readonly space: KeySpace;
-  /** Place of its key among the field keys of a document; -1 for `by_id`. */
+  /** Position of its key among a document's field keys; -1 for `by_id`. */
   readonly position: number;
-  /** Fields that bounds speak about, in order; `_creationTime` stands last in every index but `by_id`. */
+  /** Fields of bounds, in order. `_creationTime` is last, except in `by_id`. */
   readonly boundFields: readonly string[];
-  /** Scans in both directions; parameters: lo, hi, number of rows. Columns: key, rid, doc. */
+  /** Parameters: lo, hi, number of rows. Columns: key, rid, doc. */
   readonly scanSql: { readonly asc: string; readonly desc: string };
 }
 
-/** An index on fields. `position` is its place among the field indexes of its table. */
+/** An index on fields. `position` is its place among the table's field indexes. */
 export interface FieldIndex extends ScanIndex {
   readonly number: number;
   readonly paths: readonly Path[];
@@ -28,17 +28,16 @@ export interface FieldIndex extends ScanIndex {
   };
 }
 
-/** SQL that makes the SQLite table of an index. */
+/** SQL that creates the index's SQLite table. */
 export function createFieldIndexSql(number: number): string {
   return `CREATE TABLE i${number} (key TEXT PRIMARY KEY, rid INTEGER NOT NULL) WITHOUT ROWID`;
 }
 
-/** SQL that drops it. */
 export function dropFieldIndexSql(number: number): string {
   return `DROP TABLE i${number}`;
 }
 
-/** An index on fields with the number the catalog gave it. `documents` is the SQLite table of its documents. */
+/** Returns an index by its catalog number. `documents` is the SQLite table of its documents. */
 export function fieldIndex(
   documents: string,
   index: {
@@ -59,7 +58,8 @@ export function fieldIndex(
     boundFields: [...fields, "_creationTime"],
     space: `i${number}`,
     paths: fields.map(pathOf),
-    // A bare parameter after LIMIT makes SQLite prepare the statement anew at each binding; an expression does not.
+    // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression
+    // does not.
     scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
     writeSql: {
       insert: `INSERT INTO ${entries} (key, rid) VALUES (?, ?)`,
@@ -69,7 +69,7 @@ export function fieldIndex(
   };
 }
 
-/** The keys of a document in indexes of its table, in their order. Throws an `EngineError` when one is too long. */
+/** Returns a document's keys in the order of the indexes. Throws an `EngineError` if a key is too long. */
 export function fieldKeys(
   indexes: readonly Pick<FieldIndex, "name" | "paths">[],
   doc: StoredFields,

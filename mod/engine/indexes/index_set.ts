@@ -1,4 +1,4 @@
-/** The indexes of one table, of every kind, and what they hold of a document. */
+/** All indexes of one table, and the index entries of its documents. */
 import {
   createFieldIndexSql,
   dropFieldIndexSql,
@@ -27,10 +27,9 @@ import {
   vectorIndex,
 } from "../vectors/vector_index.ts";
 
-/** What an index is made for. */
 export type IndexKind = "fields" | "search" | "vector";
 
-/** An index as the catalog holds it. `definition` is JSON text: equal texts are equal indexes. */
+/** An index in the catalog. `definition` is JSON; equal strings mean equal indexes. */
 export interface CatalogIndex {
   readonly number: number;
   readonly name: string;
@@ -44,14 +43,14 @@ export interface IndexSet {
   readonly vectors: readonly VectorIndex[];
 }
 
-/** What the indexes of a set hold of one document, each list in the order of its indexes. */
+/** The entries of one document, in the order of the indexes. */
 export interface IndexEntries {
   readonly keys: readonly string[];
   readonly searches: readonly (SearchEntry | null)[];
   readonly vectors: readonly (VectorEntry | null)[];
 }
 
-/** The indexes of a table from the catalog. `documents` is the SQLite table of its documents. */
+/** Returns the indexes of a table from the catalog. `documents` is the SQLite table of its documents. */
 export function indexSet(documents: string, catalog: readonly CatalogIndex[]): IndexSet {
   const fields: FieldIndex[] = [];
   const searches: SearchIndex[] = [];
@@ -81,7 +80,7 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
   return { fields, searches, vectors };
 }
 
-/** SQL that creates the SQLite tables of an index, in a database of this format. */
+/** SQL that creates an index's SQLite tables, for a database of this format. */
 export function createIndexSql({ kind, number }: CatalogIndex, format?: number): string {
   switch (kind) {
     case "fields":
@@ -95,7 +94,7 @@ export function createIndexSql({ kind, number }: CatalogIndex, format?: number):
   }
 }
 
-/** SQL that drops the SQLite tables of an index. */
+/** SQL that drops an index's SQLite tables. */
 export function dropIndexSql({ kind, number }: CatalogIndex): string {
   switch (kind) {
     case "fields":
@@ -109,10 +108,10 @@ export function dropIndexSql({ kind, number }: CatalogIndex): string {
   }
 }
 
-/** Fields by index set: a set is made once for a table, and lives as long as its tables are known. */
+/** Cache by index set, which is created once for each table. */
 const fieldsOfSets = new WeakMap<IndexSet, ReadonlySet<string> | null>();
 
-/** The fields that decide what the indexes of a set hold; `null` where that is not told by some fields alone. */
+/** Returns the fields that determine the index entries; `null` if the set has search or vector indexes. */
 export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
   let fields = fieldsOfSets.get(set);
   if (fields === undefined) {
@@ -126,7 +125,9 @@ export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
 
 const none: readonly never[] = [];
 
-/** What the indexes hold of a document. Throws an `EngineError` for values an index cannot hold. */
+/**
+ * Returns the index entries of a document. Throws an `EngineError` for a value that an index cannot store.
+ */
 export function indexEntries({ fields, searches, vectors }: IndexSet, doc: StoredFields): IndexEntries {
   return {
     keys: fieldKeys(fields, doc),
@@ -135,7 +136,9 @@ export function indexEntries({ fields, searches, vectors }: IndexSet, doc: Store
   };
 }
 
-/** Whether two states of a document are surely the same to the field indexes of a set that has no others. */
+/**
+ * Returns whether two states certainly have equal entries. `false` if the set has search or vector indexes.
+ */
 export function sameIndexed(
   { fields, searches, vectors }: IndexSet,
   a: StoredFields,
@@ -148,16 +151,16 @@ export function sameIndexed(
   return true;
 }
 
-/** A document's entries in two states; `null` stands for the state in which there is no document. */
+/** A document's entries in two states; `null` if it does not exist. */
 export interface EntryStates {
   readonly before: IndexEntries | null;
   readonly after: IndexEntries | null;
 }
 
 /**
- * Adds the key changes of a document to a list: one for each field index, and one for each search or vector index that
- * holds something else now. The list grows one by one: made with spreads or `map`, V8 would throw this code away again and
- * again, because the prototype of arrays is frozen.
+ * Appends the key changes of a document: one for each field index, and one for each search or vector index
+ * whose entry changed. Uses `push`: with spreads or `map`, V8 would deoptimize this code repeatedly, because
+ * the array prototype is frozen.
  */
 export function addKeyChanges(
   changes: KeyChange[],
@@ -180,7 +183,7 @@ export function addKeyChanges(
   }
 }
 
-/** Search and vector indexes are read as a whole: they have one key, the empty one. */
+/** Reads depend on a search or vector index as a whole, so it has a single, empty key. */
 function wholeIndex(space: string, entry: { readonly from: unknown; readonly to: unknown }): KeyChange {
   return [space, entry.from === null ? null : "", entry.to === null ? null : ""];
 }

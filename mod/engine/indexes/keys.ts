@@ -1,10 +1,10 @@
 /**
- * Order-preserving index keys: values as printable ASCII text whose order, byte by byte, is the order of the values.
- * The order is missing < null < number < boolean < string < array < object; strings go by UTF-16 code units, arrays
- * element by element, objects entry by entry in the order of their field names, prefixes first.
+ * Order-preserving index keys: printable ASCII strings whose byte order is the order of the values. The order
+ * is missing < null < number < boolean < string < array < object. Strings compare by UTF-16 code units,
+ * arrays by element, objects by entry in the order of their field names, prefixes first.
  *
- * Each encoding begins with one tag and tells its own end, so none is a prefix of another, and a sequence of values is
- * the encodings one after another. Only the characters 0x20 to 0x7e occur; 0x20 ends what has no fixed length.
+ * Each encoding starts with a tag and marks its own end, so none is a prefix of another and a sequence is the
+ * concatenation. It uses the characters 0x20 to 0x7e; 0x20 ends variable-length values.
  */
 import { END_OF_KEYS, type Value } from "../types.ts";
 import type { IndexBounds } from "../read_options.ts";
@@ -17,12 +17,12 @@ const TRUE = "5";
 const STRING = "6";
 const ARRAY = "7";
 const OBJECT = "8";
-/** Stands before each entry of an object, above {@linkcode END}. */
+/** Precedes each entry of an object; sorts after {@linkcode END}. */
 const ENTRY = "1";
-/** Lower than every other character of a key. */
+/** Sorts before all other characters of a key. */
 const END = " ";
 
-/** 64 characters in ASCII order, none of which JSON escapes. */
+/** 64 characters in ASCII order; JSON escapes none of them. */
 const DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 /** Two characters for each 12 bits. */
 const pairs: string[] = [];
@@ -31,7 +31,7 @@ for (const first of DIGITS) for (const second of DIGITS) pairs.push(first + seco
 const float = new Float64Array(1);
 const words = new Uint32Array(float.buffer);
 
-/** Code units that stand for themselves: 0x22 to 0x7d. */
+/** Code units encoded as themselves: 0x22 to 0x7d. */
 const PLAIN = /^["-}]*$/;
 const PLAIN_MIN = 0x22;
 const PLAIN_MAX = 0x7d;
@@ -39,8 +39,8 @@ const LOWER = "!";
 const HIGHER = "~";
 
 /**
- * Order-preserving text of a number, without its tag: the 64 bits from the top, 12 at a time, without the zeros at the
- * end. `-0` is `0`. The number must not be NaN.
+ * Encodes a number without its tag: 64 bits from the top, 12 at a time, without trailing zeros. `-0` is `0`.
+ * NaN is not allowed.
  */
 export function numberKey(value: number): string {
   float[0] = value + 0;
@@ -72,7 +72,7 @@ function pair(bits: number): string {
   return pairs[bits] ?? "";
 }
 
-/** Order-preserving text of a string, without its tag. */
+/** Encodes a string without its tag. */
 function stringKey(value: string): string {
   if (PLAIN.test(value)) return value + END;
   let key = "";
@@ -89,7 +89,10 @@ function stringKey(value: string): string {
   return key + value.slice(plainFrom) + END;
 }
 
-/** The key of one value; `undefined` is a missing field. Throws `TypeError` for what is not a {@linkcode Value}. */
+/**
+ * Returns the key of one value; `undefined` is a missing field. Throws a `TypeError` for anything else than a
+ * {@linkcode Value}.
+ */
 export function valueKey(value: Value | undefined): string {
   switch (typeof value) {
     case "string":
@@ -120,25 +123,25 @@ export function valueKey(value: Value | undefined): string {
   }
 }
 
-/** The key of a sequence of values. */
+/** Returns the key of a sequence of values. */
 export function encodeKey(values: readonly (Value | undefined)[]): string {
   let key = "";
   for (const value of values) key += valueKey(value);
   return key;
 }
 
-/** The smallest key greater than `key` and than no other: keys are never prefixes of one another. */
+/** Returns the smallest key after `key`. Keys are never prefixes of each other. */
 export function keyAfter(key: string): string {
   return key + END;
 }
 
-/** A range of keys, from `lo` (included) to `hi` (excluded). Empty when `lo >= hi`. */
+/** Keys from `lo` (inclusive) to `hi` (exclusive). Empty if `lo >= hi`. */
 export interface KeyRange {
   readonly lo: string;
   readonly hi: string;
 }
 
-/** The keys of an index that lie within bounds. */
+/** Returns the range of keys within bounds. */
 export function rangeOfBounds(bounds: IndexBounds): KeyRange {
   const prefix = encodeKey(bounds.eq);
   const { lower, upper } = bounds;
@@ -155,7 +158,7 @@ export function rangeOfBounds(bounds: IndexBounds): KeyRange {
   return { lo, hi };
 }
 
-/** The total order of values, in plain words: what keys must agree with. Negative, zero or positive. */
+/** Reference implementation of the order of values. Returns a negative number, zero or a positive number. */
 export function compareValues(a: Value | undefined, b: Value | undefined): number {
   const rank = rankOf(a) - rankOf(b);
   if (rank !== 0) return rank;
@@ -188,7 +191,7 @@ function compareArrays(a: readonly Value[], b: readonly Value[]): number {
   return a.length - b.length;
 }
 
-/** Names and values of an object in turn, by name. */
+/** Returns names and values of an object, sorted by name. */
 function entriesInOrder(value: { [field: string]: Value }): Value[] {
   return Object.keys(value).sort().flatMap((name) => [name, value[name] ?? null]);
 }

@@ -1,9 +1,9 @@
 /**
- * A walk along one index. Rows are read in growing pieces, each by one joined statement, and only as they are asked for.
+ * A scan along an index. It reads rows lazily in growing chunks, each with one joined statement.
  *
- * A walk inside a mutation shows the rows as they were when it began, whatever the mutation writes meanwhile: a loop
- * that inserts into the table it walks ends, and one that moves documents meets each of them once. For that the
- * mutation tells its open walks of each write, and the walk keeps the rows it has not read yet as they were.
+ * A scan inside a mutation returns the rows of its start, even if the mutation writes: a loop that inserts
+ * into its own table ends, and one that moves documents visits each once. The mutation notifies open scans of
+ * each write, and they keep the original state of unread rows.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection, Row } from "../connection.ts";
@@ -17,23 +17,23 @@ import type { ScanRow } from "../read_options.ts";
 
 const { parse } = JSON;
 
-/** A row of a scan: index key, row id and JSON text. */
+/** A row of a scan: index key, row id and JSON. */
 export interface StoredRow {
   readonly key: string;
   readonly rid: number;
   readonly text: string;
 }
 
-/** The run a scan belongs to. */
+/** The run that owns the scan. */
 export interface ScanOwner {
   readonly connection: Connection;
-  /** `null` for mutations, which record nothing. */
+  /** `null` for mutations. */
   readonly recorder: ReadSetRecorder | null;
-  /** Throws when the run has ended. */
+  /** Throws if the run has ended. */
   check(): void;
-  /** Counts a row the app is about to see. */
+  /** Counts a row that the app receives. */
   noteDelivered(table: Table, row: StoredRow): void;
-  /** Called when the first row is asked for, and when no further row can be. */
+  /** Called with the first row and when no more rows can follow. */
   scanOpened(scan: Scan): void;
   scanClosed(scan: Scan): void;
 }
@@ -55,17 +55,17 @@ export class Scan implements IterableIterator<ScanRow> {
   readonly index: ScanIndex;
   readonly #owner: ScanOwner;
   readonly #asc: boolean;
-  /** The whole range: what has been read once the end is reached. */
+  /** The whole range, recorded as read at the end of the scan. */
   readonly #range: KeyRange;
   readonly #read: ReadRange | null;
-  /** What has not been read from the database yet. */
+  /** Start of the unread range. */
   #lo: string;
   #hi: string;
   #state: "new" | "open" | "last piece" | "ended" | "undone" = "new";
   #rows: readonly StoredRow[] = [];
   #next = 0;
   #pieceRows: number;
-  /** Documents the mutation wrote since the walk began, and the unread rows among them as they were then. */
+  /** Documents written since the scan began, and the original state of unread rows. */
   #touched: Set<string> | null = null;
   #kept: StoredRow[] = [];
 
@@ -105,7 +105,7 @@ export class Scan implements IterableIterator<ScanRow> {
       }
       this.#readPiece();
     }
-    // `#next` is below the length: the loop above saw to it.
+    // The loop above ensures that `#next` is less than the length.
     const row = this.#rows[this.#next++] as StoredRow;
     this.#extendRead(row.key);
     this.#owner.noteDelivered(this.table, row);
@@ -117,7 +117,7 @@ export class Scan implements IterableIterator<ScanRow> {
     return DONE;
   }
 
-  /** Called by the mutation with each document of the table it writes: its key in this index and its state before. */
+  /** Called before the mutation writes a document of the table, with its state in this index. */
   noteWrite(id: string, before: StoredRow | null): void {
     if (this.#touched?.has(id)) return;
     this.#touched ??= new Set();
@@ -153,7 +153,7 @@ export class Scan implements IterableIterator<ScanRow> {
     this.#next = 0;
   }
 
-  /** The rows of a piece as they were when the walk began. */
+  /** Returns a chunk's rows as they were when the scan began. */
   #atStart(rows: readonly StoredRow[], touched: ReadonlySet<string>): StoredRow[] {
     const unread = (row: StoredRow) => row.key >= this.#lo && row.key < this.#hi;
     const result = rows.filter((row) => !touched.has(row.key.slice(-ID_CHARS)));
@@ -163,7 +163,7 @@ export class Scan implements IterableIterator<ScanRow> {
     return result.sort((a, b) => a.key < b.key ? -sign : a.key > b.key ? sign : 0);
   }
 
-  /** Moves the end of what was read to a row, or to the end of the range. */
+  /** Extends the read range to a row, or to the end. */
   #extendRead(key: string | null): void {
     const { recorder } = this.#owner;
     if (this.#read === null || recorder === null) return;
@@ -173,7 +173,7 @@ export class Scan implements IterableIterator<ScanRow> {
     else recorder.extendRange(this.#read, key, hi);
   }
 
-  /** Called by the mutation when it undoes what the scan may have seen. */
+  /** Called when the mutation undoes writes that the scan may have returned. */
   invalidate(): void {
     this.#end();
     this.#state = "undone";

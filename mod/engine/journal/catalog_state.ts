@@ -1,4 +1,4 @@
-/** The catalog as journal rows carry it: which tables and indexes there are, with their numbers, and making a database fit it. */
+/** The catalog in journal rows: tables and indexes with their numbers. */
 import { readCatalog, uncheckedTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
@@ -6,7 +6,7 @@ import { type CatalogIndex, createIndexSql, dropIndexSql } from "../indexes/inde
 import { createTable, validateAndIndexTable } from "../schema_change.ts";
 import { servedVersion, setServedVersion } from "./served_version.ts";
 
-/** All tables and indexes of a database, and the highest numbers that were ever given to one. */
+/** All tables and indexes of a database, and the highest numbers ever used. */
 export interface CatalogState {
   readonly tables: readonly (readonly [number: number, name: string, fingerprint: string | null])[];
   readonly indexes: readonly (readonly [
@@ -17,7 +17,7 @@ export interface CatalogState {
     definition: string,
   ])[];
   readonly highest: readonly [table: number, index: number];
-  /** The version of the code that a cluster commits with, from the row's commit on. */
+  /** The version of the code that a cluster runs from this commit on. */
   readonly code?: string;
 }
 
@@ -42,9 +42,8 @@ function highestOf(connection: Connection, table: string): number {
 }
 
 /**
- * Makes tables and indexes those of a state, inside the open transaction: new tables are made, indexes that are gone are
- * dropped, new ones are built from the documents that are there. Throws an `EngineError` when the database cannot have
- * become that.
+ * Changes tables and indexes to a state, inside the open transaction: creates tables, drops removed indexes
+ * and builds new ones. Throws an `EngineError` if the database cannot have that state.
  */
 export function applyCatalog(connection: Connection, wanted: CatalogState): void {
   setServedVersion(connection, wanted.code ?? null);
@@ -96,7 +95,7 @@ export function applyCatalog(connection: Connection, wanted: CatalogState): void
   setHighest(connection, { name: "syncline_indexes", number: index });
 }
 
-/** Numbers are never used again, also those of what is gone. */
+/** Numbers are never reused, even those of dropped tables. */
 function setHighest(
   connection: Connection,
   { name, number }: { readonly name: string; readonly number: number },

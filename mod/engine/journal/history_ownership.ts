@@ -1,4 +1,4 @@
-/** Databases whose history goes on elsewhere, or has to become their own. */
+/** Changes where the history of a database comes from. No process may have the database open. */
 import { Connection } from "../connection.ts";
 import { clearFollowed, clusterSource, historySource, markFollowed } from "./history_source.ts";
 import { servedVersion, setServedVersion } from "./served_version.ts";
@@ -13,8 +13,7 @@ import {
 } from "./journal.ts";
 
 /**
- * Ends the history of a database that nobody has open: what comes after is one of its own, beside the one that the database
- * comes from. It is one file again afterwards.
+ * Ends the history of a database and merges its write-ahead log. New commits start a history of their own.
  */
 export function forgetHistory(path: string, reason: GenerationReason = "restored"): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
@@ -25,15 +24,15 @@ export function forgetHistory(path: string, reason: GenerationReason = "restored
   connection.execute("COMMIT");
 }
 
-/** Notes in a database that nobody has open that its commits come from elsewhere: nobody else may write to it. */
+/** Marks a database as a follower: only its source's commits may be written to it. */
 export function markAsFollower(path: string, place: string): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   markFollowed(connection, place);
 }
 
 /**
- * Begins the history of a cluster in a database that nobody has open, and that is its own: from now on it is kept in the
- * cluster's log, and only written to as the log says. Gives back where it begins.
+ * Turns a database into the first one of a cluster, whose log keeps the history from now on. Returns its
+ * start.
  */
 export function startClusterHistory(
   path: string,
@@ -52,15 +51,15 @@ export function startClusterHistory(
   return head;
 }
 
-/** Where the history of a database stands, and where its commits come from; `null`: they are its own. */
+/** Position and source of a database's history; `null` if it is not a follower. */
 export interface FollowerState {
   readonly place: string | null;
   readonly history: JournalHead | null;
-  /** The version of the code that its cluster commits with; `null`: none was named. */
+  /** The version of the cluster's code; `null` if none was set. */
   readonly version: string | null;
 }
 
-/** Looks at a database that nobody writes to. Throws an `UnusableDatabaseError` as readers do. */
+/** Reads the state of a database that no process writes to. Throws an `UnusableDatabaseError`. */
 export function readFollowerState(path: string): FollowerState {
   using connection = Connection.openReader(path);
   return {

@@ -1,7 +1,7 @@
 /**
- * Brings a copy of a database that nobody uses along its history: rows are gathered, and of each document only the last
- * state is written, in the order in which documents lie in the file. That is some times faster than commit by commit, and
- * nothing can be undone: a copy whose replay failed is thrown away.
+ * Replays journal rows onto an unused copy of a database. It merges rows and writes only the last state of
+ * each document, in the order of the file. This is several times faster than commit by commit but cannot be
+ * undone: discard the copy if the replay fails.
  */
 import { storedTables, type Tables } from "../catalog.ts";
 import { Connection } from "../connection.ts";
@@ -21,36 +21,35 @@ import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts"
 import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal_row.ts";
 
 export interface TakeOptions {
-  /** Of the row's commits, those up to this one. */
+  /** Replays the row's commits up to this ts. */
   readonly untilTs?: number;
-  /** Whether replay records are taken too: those of long ago are of no use. */
+  /** Whether to include replay records. Old ones are useless. */
   readonly withRecords?: boolean;
 }
 
-/** What a row brought. */
 export interface ReplayedRow {
   readonly commits: number;
-  /** Wall clock of the newest of them, ms since the epoch; `null` without any. */
+  /** Wall clock of the newest commit, ms since the epoch; `null` without commits. */
   readonly at: number | null;
 }
 
 export interface HistoryReplay extends Disposable {
-  /** Where the history stands with all rows that were taken. */
+  /** Position in the history after all rows taken. */
   readonly history: JournalHead | null;
-  /** The newest commit that was taken. */
+  /** The newest commit taken. */
   readonly ts: number;
-  /** Whether so much was gathered that it has to be written before more is taken. */
+  /** Whether the pending changes must be written before more rows are taken. */
   readonly full: boolean;
-  /** Takes the row that follows, and no other: throws an `EngineError` for one that does not fit. */
+  /** Takes the next row. Throws an `EngineError` for any other row. */
   take(row: JournalRow, options?: TakeOptions): ReplayedRow;
-  /** Writes what was gathered, and goes on giving the thread up meanwhile. What is not written when it ends is lost. */
+  /** Writes the pending changes and yields between transactions. Unwritten changes are lost on dispose. */
   write(): AsyncGenerator<void>;
 }
 
-/** What a change costs in memory beside its text. */
+/** Memory of a change besides its text. */
 const CHANGE_BYTES = 250;
 
-/** Opens a copy that nobody else has open. Throws an `EngineError` when the file is damaged or foreign. */
+/** Opens a copy exclusively. Throws an `EngineError` if the file is damaged or foreign. */
 export function openHistoryReplay(path: string): HistoryReplay {
   const connection = Connection.openScratch(path);
   try {
@@ -74,7 +73,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   #at = 0;
   #pending: MergedChanges;
   #pendingBytes = 0;
-  /** Row ids of documents that changed lately: what changes often is not looked up each time. */
+  /** Cached row ids of recently changed documents. */
   readonly #rids = new Map<string, number>();
 
   constructor(connection: Connection) {
@@ -105,13 +104,13 @@ class SqliteHistoryReplay implements HistoryReplay {
     const { commits, records, lastCreationTime, catalog } = readRow(row);
     this.#at = row.at;
     if (catalog !== null) {
-      for (const _ of this.#writeAll()) { /* The tables are about to be others. */ }
+      for (const _ of this.#writeAll()) { /* The tables are about to change. */ }
       this.#inTransaction(() => applyCatalog(this.#connection, catalog));
       this.#tables = storedTables(this.#connection);
       this.#pending = new MergedChanges(this.#tables);
       this.#rids.clear();
     }
-    // What it says of creation times is what they were at its end.
+    // The row's last creation time is that of its end.
     const cut = row.ts > untilTs;
     let taken = 0;
     let at: number | null = null;
@@ -153,7 +152,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     this.#pendingBytes += CHANGE_BYTES;
   }
 
-  /** Some at a time. */
+  /** Writes all changes, one transaction at a time. */
   *#writeAll(): Generator<void> {
     for (const [table, changed] of this.#pending.byTable) {
       for (const part of this.#parts(table, changed)) {
@@ -175,7 +174,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     yield;
   }
 
-  /** What changed: first what is there, as it lies in the file, then what is new, as it came. */
+  /** Splits the changes: existing documents in the order of the file, then new ones in their order. */
   *#parts(table: Table, changed: ReadonlyMap<string, MergedState>): Generator<Change[]> {
     const { replayRowsWritten } = engineLimits;
     const there: Change[] = [];
@@ -197,7 +196,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     yield* pieces(made, replayRowsWritten);
   }
 
-  /** Row ids of those documents that are there; they are kept for the next time. */
+  /** Looks up the row ids of existing documents and caches them. */
   #find(table: Table, ids: readonly string[]): ReadonlyMap<string, number> {
     const { replayRowsFound, replayRidsKept } = engineLimits;
     const found = new Map<string, number>();
@@ -234,7 +233,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   #writeOne(table: Table, { id, rid, text, same, old }: Change & { readonly old: string | null }): void {
     if (same && text !== null) return this.#writer.updateText({ table, rid, id, text });
     if (old === text) return;
-    // Most changes leave all that indexes hold as it is, which is told faster than by making it.
+    // Most changes do not affect indexes. A comparison of the strings is cheaper than computing the entries.
     const indexed = indexedFields(table.indexes);
     if (old !== null && text !== null && indexed !== null && hasFieldsInCommonPrefix(old, text, indexed)) {
       return this.#writer.updateText({ table, rid, id, text });
@@ -258,7 +257,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   }
 }
 
-/** A document that is to be in a state; `rid` is 0 for one that is not there yet. */
+/** The new state of a document; `rid` is 0 for a new one. */
 interface Change extends MergedState {
   readonly id: string;
   readonly rid: number;

@@ -1,13 +1,13 @@
-/** The mark of a database whose commits are made elsewhere. It lies in the database, so that it goes where that goes. */
+/** Marks a database whose commits come from elsewhere. The mark is in the database, so copies have it too. */
 import type { Connection } from "../connection.ts";
 
-/** SQL that makes the table of the mark. */
+/** SQL that creates the table of the mark. */
 export const CREATE_FOLLOWED_SQL =
   `CREATE TABLE syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`;
 
 type Statements = Pick<Connection, "statement">;
 
-/** For people: where the commits come from; `null` for a database of its own. */
+/** Returns where the commits come from, for messages; `null` if the database is not a follower. */
 export function historySource(connection: Statements): string | null {
   if (!isMarked(connection)) return null;
   const place = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
@@ -30,7 +30,7 @@ export function isMarked(connection: Statements): boolean {
 
 const CLUSTER_PREFIX = "cluster ";
 
-/** What the mark of a database of a cluster says. */
+/** Returns the mark of a cluster's database. */
 export function clusterSource(id: string): string {
   return `${CLUSTER_PREFIX}${id}`;
 }
@@ -39,7 +39,7 @@ export function isClusterSource(place: string): boolean {
   return place.startsWith(CLUSTER_PREFIX);
 }
 
-/** The cluster whose database it is; `null`: it is of none. */
+/** Returns the id of the cluster in a mark, or `null`. */
 export function clusterOfSource(place: string): string | null {
   return isClusterSource(place) ? place.slice(CLUSTER_PREFIX.length) : null;
 }

@@ -1,7 +1,7 @@
 /**
- * The journal of a writer: in each group's transaction one row that says what the group changed, kept until it has been
- * copied elsewhere. Rows of one _generation_ make an unbroken history; whatever changes the database without the journal
- * ends the generation, and the next writer with a journal begins another.
+ * The writer's journal: each group's transaction adds one row with its changes, kept until it has been copied
+ * elsewhere. The rows of a _generation_ form an unbroken history. A change without the journal ends the
+ * generation, and the next writer with a journal starts another.
  */
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
@@ -12,7 +12,7 @@ import type { CommitEntry } from "../types.ts";
 import type { CatalogState } from "./catalog_state.ts";
 import { chainedSum, firstSum, rowBody } from "./journal_row.ts";
 
-/** Tables of the journal; databases that never had one do not have them. */
+/** Tables of the journal. They exist only in databases that have had one. */
 export const CREATE_JOURNAL_SQL = `
   CREATE TABLE IF NOT EXISTS syncline_journal (
     seq INTEGER PRIMARY KEY, tsBefore INTEGER NOT NULL, ts INTEGER NOT NULL, at REAL NOT NULL,
@@ -27,45 +27,45 @@ const INSERT_SQL =
   "INSERT INTO syncline_journal (seq, tsBefore, ts, at, chars, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FROM syncline_journal_state";
 
-/** Why a generation began. */
+/** Why a generation started. */
 export type GenerationReason =
-  /** There was none. */
+  /** The first one. */
   | "first"
   /** The database was written without a journal. */
   | "written"
   /** The database was restored. */
   | "restored"
-  /** The journal had grown too large before it could be copied, and was dropped. */
+  /** The journal exceeded its limit and was dropped. */
   | "overflow"
-  /** What was copied already cannot be gone on from. */
+  /** The copied rows cannot be continued. */
   | "lost"
-  /** The database followed another, and became one of its own. */
+  /** A follower was promoted. */
   | "promoted"
-  /** A cluster began with it, which keeps the history from there on. */
+  /** A cluster started with it and keeps the history from there on. */
   | "cluster";
 
-/** Where a history stands. */
+/** A position in a history. */
 export interface JournalHead {
-  /** `null`: what follows cannot be gone on from this. */
+  /** `null` if the history cannot be continued from here. */
   readonly generation: string | null;
   readonly reason: GenerationReason;
   /** The row before the generation's first. */
   readonly firstSeq: number;
-  /** Its newest row, and the newest commit with it. */
+  /** The newest row and its commit. */
   readonly seq: number;
   readonly ts: number;
   readonly sum: string;
-  /** When the generation began, by the time in its name; ms since the epoch. */
+  /** Start of the generation according to its name, ms since the epoch. */
   readonly begunAt: number;
 }
 
 export interface JournalOptions {
-  /** Bytes of rows that may wait to be copied; beyond it they are dropped and a new generation begins. */
+  /** Limit for rows that wait to be copied. Beyond it they are dropped and a new generation starts. */
   readonly pendingBytesMax: number;
   readonly now: () => number;
 }
 
-/** What a group changed, when it is about to be committed. */
+/** The changes of a group that is about to be committed. */
 export interface JournaledGroup {
   readonly tsBefore: number;
   readonly ts: number;
@@ -75,13 +75,12 @@ export interface JournaledGroup {
   readonly catalog: CatalogState | null;
 }
 
-/** Whether a database has a journal. */
 export function hasJournal(connection: Pick<Connection, "statement">): boolean {
   return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_journal_state'").get() !==
     undefined;
 }
 
-/** Where the history of a database with a journal stands. */
+/** Returns the position of a database with a journal. */
 export function readHead(connection: Pick<Connection, "statement">): JournalHead | null {
   const row = connection.statement(STATE_SQL).get() as
     | [string | null, GenerationReason, number, number, number, string, number]
@@ -98,7 +97,7 @@ export function readHead(connection: Pick<Connection, "statement">): JournalHead
   return { generation, reason, firstSeq, seq: newest[0], ts: newest[1], sum: newest[2], begunAt };
 }
 
-/** The newest row that was confirmed, or the row before the generation's first. */
+/** Returns the newest confirmed row, or the row before the generation's first. */
 export function readConfirmed(connection: Connection): Pick<JournalHead, "seq" | "ts" | "sum"> | null {
   const row = connection.statement(STATE_SQL).get() as
     | [string | null, GenerationReason, number, number, number, string, number]
@@ -108,7 +107,7 @@ export function readConfirmed(connection: Connection): Pick<JournalHead, "seq" |
   return { seq, ts, sum };
 }
 
-/** Notes that a change goes by the journal, inside the transaction that makes it: what comes after is another generation. */
+/** Records a change without the journal, inside its transaction: the next commit starts a new generation. */
 export function endGeneration(connection: Connection, reason: GenerationReason): void {
   const head = readHead(connection);
   if (head === null) return;
@@ -116,13 +115,13 @@ export function endGeneration(connection: Connection, reason: GenerationReason):
   writeState(connection, { ...head, generation: null, reason });
 }
 
-/** Brings the state row to where an applied history stands. */
+/** Sets the position of an applied history, creating its row if needed. */
 export function writeHead(connection: Connection, head: JournalHead): void {
   connection.execute(CREATE_JOURNAL_SQL);
   writeState(connection, head);
 }
 
-/** The same for a database that has the row: only where it stands has moved on. */
+/** Sets the position in an existing row. */
 export function moveHead(
   connection: Connection,
   { seq, ts, sum }: Pick<JournalHead, "seq" | "ts" | "sum">,
@@ -145,13 +144,13 @@ export class Journal {
   readonly #connection: Connection;
   readonly #options: JournalOptions;
   #head: JournalHead;
-  /** Bytes of rows that were not confirmed. */
+  /** Bytes of unconfirmed rows. */
   #pendingBytes: number;
   /** Rows up to here may be removed. */
   #confirmed: number;
   /** Whether there may be such rows. */
   #old = true;
-  /** What the open transaction has made of both; `null` outside of one. */
+  /** Head and pending bytes after the open transaction; `null` outside one. */
   #next: { readonly head: JournalHead; readonly pendingBytes: number; readonly confirmed: number } | null =
     null;
 
@@ -170,7 +169,10 @@ export class Journal {
     );
   }
 
-  /** Opens the journal of a database at this ts, in a transaction of its own. Begins a generation where it has to. */
+  /**
+   * Opens the journal of a database at this ts in a transaction of its own, and starts a generation if
+   * needed.
+   */
   static open(connection: Connection, options: JournalOptions & { readonly ts: number }): Journal {
     connection.execute("BEGIN IMMEDIATE");
     connection.execute(CREATE_JOURNAL_SQL);
@@ -191,7 +193,7 @@ export class Journal {
     return this.#head;
   }
 
-  /** Adds the row of a group to the open transaction, if it changed anything. */
+  /** Adds the row of a group to the open transaction, if the group changed anything. */
   append(group: JournaledGroup): void {
     const { tsBefore, ts, entries, records, catalog } = group;
     if (entries.length === 0 && records.length === 0 && catalog === null) return;
@@ -203,7 +205,7 @@ export class Journal {
     if (pendingBytes > this.#options.pendingBytesMax) {
       return this.#begin({ seq: row.seq, ts, reason: "overflow" });
     }
-    // Those of a generation that was dropped have nobody who confirms them.
+    // The rows of a dropped generation are never confirmed.
     if (this.#old) this.#remove(this.#confirmed);
     const sum = chainedSum(head.sum, row);
     this.#connection.statement(INSERT_SQL).run(row.seq, tsBefore, ts, at, body.length, sum, body);
@@ -214,27 +216,30 @@ export class Journal {
     };
   }
 
-  /** The transaction has been committed. */
+  /** Called after the transaction's commit. */
   committed(): void {
     if (this.#next === null) return;
     ({ head: this.#head, pendingBytes: this.#pendingBytes, confirmed: this.#confirmed } = this.#next);
     this.#next = null;
   }
 
-  /** The transaction was undone. */
+  /** Called after the transaction's rollback. */
   discard(): void {
     this.#next = null;
   }
 
-  /** Ends a generation, if it is the present one, in a transaction of its own; rows that wait are dropped. */
+  /**
+   * Ends a generation and drops its pending rows, in a transaction of its own. Does nothing if it is not the
+   * current one.
+   */
   restart({ generation, reason }: { readonly generation: string; readonly reason: GenerationReason }): void {
     if (generation !== this.#head.generation) return;
     this.#transaction(() => this.#begin({ seq: this.#head.seq, ts: this.#head.ts, reason }));
   }
 
   /**
-   * Drops the rows that wait, in a transaction of its own, because the disk has no room for more; but only where there are
-   * so many that this makes room. Gives back whether: some of them have gone, and the others go with the next groups.
+   * Drops pending rows after the disk is full, if there are enough of them to free space. Returns whether it
+   * did. It removes some rows at once and the rest with the next groups.
    */
   dropBacklog(): boolean {
     const { journalBytesDropped, journalShareDropped } = engineLimits;
@@ -249,8 +254,8 @@ export class Journal {
   }
 
   /**
-   * The rows of a generation up to `seq` are safe elsewhere: they are removed, some at each call, in a transaction of its
-   * own. Gives back whether more are to be removed. Rows of another generation stay.
+   * Removes some rows of a generation up to `seq`, which are safe elsewhere, in a transaction of its own.
+   * Returns whether more remain. Ignores other generations.
    */
   confirm({ generation, seq }: { readonly generation: string; readonly seq: number }): boolean {
     if (generation === this.#head.generation && seq > this.#confirmed) {
@@ -275,7 +280,7 @@ export class Journal {
     return this.#old;
   }
 
-  /** Removes the oldest rows up to `seq`: so many that nobody waits long for it. */
+  /** Removes the oldest rows up to `seq`, a bounded number at a time. */
   #remove(seq: number): void {
     const { journalRowsRemoved, journalCharsRemoved } = engineLimits;
     const rows = this.#connection.statement(
@@ -317,19 +322,19 @@ export class Journal {
   }
 }
 
-/** The beginning of a generation. Its name begins with the time, so that names sort by age. */
+/** Returns the start of a generation. Names begin with the time, so they sort by age. */
 export function newHead(
   from: {
     readonly seq: number;
     readonly ts: number;
     readonly reason: GenerationReason;
     readonly now: number;
-    /** When the one before began. */
+    /** Start of the previous one. */
     readonly after: number;
   },
 ): JournalHead {
   const { seq, ts, reason, now, after } = from;
-  // A clock that was set back must not make it look older than the one before.
+  // Starts after the previous one even if the clock was set back.
   const begunAt = Math.max(now, after + 1_000);
   const time = new Date(begunAt).toISOString().replace(/\.\d+Z$/, "Z").replaceAll(/[-:]/g, "");
   const generation = `${time}-${randomBytes(4).toString("hex")}`;

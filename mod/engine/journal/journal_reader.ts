@@ -1,37 +1,36 @@
-/** The journal as whoever copies it elsewhere reads it, beside the writer. */
+/** Reads the journal for replication, concurrently with the writer. */
 import { engineLimits } from "../limits.ts";
 import { Connection } from "../connection.ts";
 import { hasJournal, type JournalHead, readConfirmed, readHead } from "./journal.ts";
 import type { JournalRow } from "./journal_row.ts";
 
-/** What is read at one moment. */
+/** Journal contents at one moment. */
 export interface JournalPart {
-  /** Where the history stands; `null` while no writer keeps one. */
+  /** Position of the history; `null` without a journal. */
   readonly head: JournalHead | null;
-  /** The newest row that was confirmed, or the row before the generation's first; `null` like the head. */
+  /** The newest confirmed row, or the row before the generation's first; `null` without a journal. */
   readonly confirmed: { readonly seq: number; readonly ts: number; readonly sum: string } | null;
-  /** The rows that follow in their order: as many as `journalCharsRead` has room for, at least one if there is one. */
+  /** The next rows in order, up to `journalCharsRead` characters but at least one. */
   readonly rows: readonly JournalRow[];
-  /** All that follow, those in `rows` included. */
+  /** All rows that follow, including `rows`. */
   readonly pending: PendingRows;
 }
 
 export interface JournalReader extends Disposable {
-  /** What follows row `seq`. */
+  /** Reads what follows row `seq`. */
   read(seq: number): JournalPart;
 }
 
 export interface PendingRows {
   readonly rows: number;
-  /** Of their texts, in UTF-8. */
+  /** UTF-8 bytes of their bodies. */
   readonly bytes: number;
-  /** Commits in them. */
   readonly commits: number;
   /** ms since the epoch; `null` without rows. */
   readonly oldestAt: number | null;
 }
 
-/** Opens a database that a writer has opened before. Throws an `UnusableDatabaseError` as readers do. */
+/** Opens an existing database. Throws an `UnusableDatabaseError`. */
 export function openJournalReader(path: string): JournalReader {
   const connection = Connection.openReader(path);
   let there = false;
@@ -77,7 +76,7 @@ function rowsAfter(connection: Connection, seq: number): JournalRow[] {
       if (chars >= engineLimits.journalCharsRead) return rows;
     }
     if (found.length < wanted) return rows;
-    // About as many as there is room for, going by those before.
+    // Estimates how many more rows fit by the size of the previous ones.
     const fitting = Math.ceil((engineLimits.journalCharsRead - chars) / (chars / rows.length));
     wanted = Math.max(1, Math.min(1024, fitting));
   }

@@ -1,7 +1,7 @@
 /**
- * A journal row: all that one group changed, as text, with the sum that chains it to the row before. The text is lines.
- * The first is JSON and says what the others are: the documents and the replay records, as they are stored. No document
- * and no record holds a line break, so none of them is escaped or parsed on the way.
+ * The format of a journal row: all changes of one group, and the checksum that chains it to the previous row.
+ * The body consists of lines. The first is JSON and describes the others: documents and replay records as
+ * stored. They contain no line breaks, so they need no escaping or parsing.
  */
 import { hash } from "node:crypto";
 import { EngineError } from "../errors.ts";
@@ -9,27 +9,27 @@ import type { RecordRun } from "../record_runs.ts";
 import type { CommitEntry, DocumentChange } from "../types.ts";
 import type { CatalogState } from "./catalog_state.ts";
 
-/** One row. `seq` counts the rows of a database, one by one. */
+/** One row. `seq` counts the rows of a database. */
 export interface JournalRow {
   readonly seq: number;
-  /** The newest commit before the row's group, and after it: the same when nothing but records changed. */
+  /** The newest commit before and after the group; equal if only records changed. */
   readonly tsBefore: number;
   readonly ts: number;
-  /** Wall clock of the row's newest commit, ms since the epoch. */
+  /** Wall clock of the newest commit, ms since the epoch. */
   readonly at: number;
-  /** Of this row and all before it in its generation. */
+  /** Checksum of this row and all before it in its generation. */
   readonly sum: string;
   readonly body: string;
-  /** The sum of the row before, when it was seen that this row's own sum follows from it. */
+  /** Checksum of the previous row, if this row has been verified against it. */
   readonly before?: string;
 }
 
-/** One document as a commit leaves it. */
+/** A document after a commit. */
 export interface RowChange {
   readonly id: string;
-  /** `null`: deleted. */
+  /** `null` if deleted. */
   readonly text: string | null;
-  /** Whether it is known that it was there before, and that the indexes hold of it what they held. */
+  /** Whether the document existed and its index entries are unchanged. */
   readonly same: boolean;
 }
 
@@ -39,22 +39,22 @@ export interface RowCommit {
   readonly changes: readonly RowChange[];
 }
 
-/** What a row says. */
+/** A parsed row. */
 export interface RowContents {
   readonly commits: readonly RowCommit[];
   /** Replay records of the group. */
   readonly records: readonly RecordRun[];
-  /** Creation time of the newest document of all. */
+  /** Creation time of the newest document in the database. */
   readonly lastCreationTime: number;
-  /** Tables and indexes as they are from here on, when they have changed. */
+  /** Tables and indexes from this row on, if they changed. */
   readonly catalog: CatalogState | null;
 }
 
 /** The first line. */
 interface Head {
-  /** Commits: when, and the ids of what changed; a deleted document has `-` before its id. */
+  /** Commits: time, and the ids of changed documents. A `-` before an id marks a deletion. */
   readonly e?: readonly (readonly [at: number, ids: readonly string[]])[];
-  /** Runs of records: for each record the ts. */
+  /** Runs of replay records, with the ts of each record. */
   readonly r?: readonly (readonly [
     session: string,
     principal: string,
@@ -62,8 +62,8 @@ interface Head {
     ts: readonly number[],
   ])[];
   /**
-   * How many changes in a row leave the indexes as they are, how many are not known to do so, and so on in turn. What is
-   * behind the last number is not known to do so either: rows of a version that did not say it are without it.
+   * Alternating counts of changes that leave the index entries unchanged and changes that may not. Changes
+   * after the last count may change them, so rows of older versions need no counts.
    */
   readonly s?: readonly number[];
   readonly t: number;
@@ -71,21 +71,23 @@ interface Head {
 }
 
 const { parse, stringify } = JSON;
-/** Characters of a sum: 128 bits, against damage and mistakes. Whoever may write to a target can make any sum. */
+/**
+ * 128 bits, against damage and mistakes. An attacker with write access to a target can compute any checksum.
+ */
 const SUM_CHARS = 32;
 
-/** What a chain begins with. */
+/** Returns the checksum before the first row. */
 export function firstSum(generation: string): string {
   return hash("sha256", `syncline journal ${generation}`).slice(0, SUM_CHARS);
 }
 
-/** The sum of a row that follows one with the sum `before`. */
+/** Returns the checksum of a row after one with the checksum `before`. */
 export function chainedSum(before: string, row: Omit<JournalRow, "sum" | "before">): string {
   const { seq, tsBefore, ts, at, body } = row;
   return hash("sha256", `${before} ${seq} ${tsBefore} ${ts} ${at}\n${body}`).slice(0, SUM_CHARS);
 }
 
-/** Where a row has to follow: throws an `EngineError` unless it does. Gives back where that is. */
+/** Throws an `EngineError` unless a row continues a history. Returns the position. */
 export function checkFollows<Head extends { readonly seq: number; readonly sum: string }>(
   { head, ts }: { readonly head: Head | null; readonly ts: number },
   row: JournalRow,
@@ -103,7 +105,7 @@ export function checkFollows<Head extends { readonly seq: number; readonly sum: 
   return head;
 }
 
-/** The records of a run that were made up to a commit: what was answered later has not happened. */
+/** Returns the records of a run up to a commit. */
 export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   const count = run.ts.filter((ts) => ts <= untilTs).length;
   if (count === run.ts.length) return run;
@@ -112,7 +114,7 @@ export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   return { ...run, answers, ts: run.ts.slice(0, count), chars };
 }
 
-/** The row of a group that goes on from where a history stands. */
+/** Returns the row of a group that continues a history. */
 export function nextRow(
   head: { readonly seq: number; readonly sum: string },
   group: Parameters<typeof rowBody>[0] & {
@@ -127,7 +129,7 @@ export function nextRow(
   return { ...row, sum: chainedSum(head.sum, row) };
 }
 
-/** The text of a row. */
+/** Returns the body of a row. */
 export function rowBody(
   { entries, records, lastCreationTime, catalog }: {
     readonly entries: readonly CommitEntry[];
@@ -141,7 +143,7 @@ export function rowBody(
     const ids = changes.map(({ id, doc }) => {
       if (doc === null) return `-${id}`;
       if (doc === undefined) {
-        throw new EngineError("bad_entry", `The change of document "${id}" does not say what it is`);
+        throw new EngineError("bad_entry", `The change of document "${id}" has no valid id`);
       }
       lines.push(doc);
       return id;
@@ -164,7 +166,7 @@ export function rowBody(
   return lines.join("\n");
 }
 
-/** {@linkcode Head.s} of a group; nothing where no change leaves the indexes as they are. */
+/** Returns {@linkcode Head.s} of a group; empty if all changes may affect indexes. */
 function sameRuns(entries: readonly CommitEntry[]): number[] {
   const runs: number[] = [];
   let same = true;
@@ -183,7 +185,10 @@ function sameRuns(entries: readonly CommitEntry[]): number[] {
   return runs.length === 1 && runs[0] === 0 ? [] : runs;
 }
 
-/** Whether a document was there, and has the keys that it had. A search or vector index has a key only when it is another. */
+/**
+ * Returns whether a document existed and its keys are unchanged. Search and vector indexes have keys only for
+ * changes.
+ */
 function leavesIndexes({ keys }: DocumentChange): boolean {
   for (const [space, before, after] of keys) {
     if (before === null || before !== after || space.startsWith("s")) return false;
@@ -191,7 +196,7 @@ function leavesIndexes({ keys }: DocumentChange): boolean {
   return keys.length > 0;
 }
 
-/** Says of one change after the other what {@linkcode Head.s} says of it. */
+/** Returns a function that expands {@linkcode Head.s}, one change for each call. */
 function alternating(runs: readonly number[]): () => boolean {
   let turn = 0;
   let left = runs[0] ?? 0;
@@ -202,7 +207,7 @@ function alternating(runs: readonly number[]): () => boolean {
   };
 }
 
-/** What a row says. Its sum must have been checked: an `EngineError` for a text that makes no sense is the most it can do. */
+/** Parses a row whose checksum has been verified. Throws an `EngineError` for an invalid body. */
 export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   const lines = body.split("\n");
   let at = 0;
@@ -232,28 +237,30 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
     const chars = answers.reduce((sum, { length }) => sum + length, 0);
     return { session, principal, oldest, answers, ts: [...tss], chars };
   });
-  if (commitTs !== ts || at !== lines.length) throw broken(seq, "it does not say what its head promises");
+  if (commitTs !== ts || at !== lines.length) throw broken(seq, "its lines do not match its first line");
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
 }
 
-/** What the first line has where it has a catalog, and nowhere else: all else in it are arrays, numbers and strings. */
+/**
+ * Appears in the first line only if it has a catalog: everything else in it is arrays, numbers and strings.
+ */
 export const CATALOG_MARK = '"c":{';
 
-/** Whether a row changes tables or indexes; told without parsing what it says. */
+/** Returns whether a row changes tables or indexes, without parsing it. */
 export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
   return headTextOf(body).includes(CATALOG_MARK);
 }
 
 /**
- * The version of the code that is served from a row on that changes the catalog; `null`: what each server was started with,
- * `undefined`: the row says nothing of it.
+ * Returns the code version that a row sets. `null`: each server serves what it was started with. `undefined`:
+ * the row sets none.
  */
 export function versionInRow({ body }: Pick<JournalRow, "body">): string | null | undefined {
   const { c } = headOf(body);
   return c === undefined ? undefined : c.code ?? null;
 }
 
-/** When the first and the last commit of a row were made; that of the row without commits. */
+/** Returns the times of the first and last commit of a row, or the row's own time. */
 export function rowTimes({ at, body }: Pick<JournalRow, "at" | "body">): { first: number; last: number } {
   const head = headOf(body);
   let [first, last] = [at, at];

@@ -1,14 +1,14 @@
-/** What rows make of documents: of each document only the last state, for whoever writes them in one go. */
+/** Merges the changes of rows: only the last state of each document is written. */
 import type { Tables } from "../catalog.ts";
 import { EngineError } from "../errors.ts";
 import type { Table } from "../table.ts";
 import type { RowChange } from "./journal_row.ts";
 
-/** What becomes of a document. */
+/** The last state of a document. */
 export interface MergedState {
-  /** `null`: there is none. */
+  /** `null` if it is deleted. */
   readonly text: string | null;
-  /** Whether it is there, and the indexes hold of it what the last state is to have in them. */
+  /** Whether the document exists and its index entries stay unchanged. */
   readonly same: boolean;
 }
 
@@ -20,22 +20,22 @@ export class MergedChanges {
     this.#tables = tables;
   }
 
-  /** By table, in the order in which documents were changed first. */
+  /** By table, in the order of first changes. */
   get byTable(): ReadonlyMap<Table, ReadonlyMap<string, MergedState>> {
     return this.#byTable;
   }
 
-  /** What is to become of a document by now; `undefined`: nothing. Throws an `EngineError` for one of no table. */
+  /** Returns the merged state, or `undefined`. Throws an `EngineError` for a document without a table. */
   of(id: string): MergedState | undefined {
     return this.#byTable.get(this.tableOf(id))?.get(id);
   }
 
-  /** Throws an `EngineError` for a document of no table. */
+  /** Throws an `EngineError` for a document without a table. */
   add({ id, text, same }: RowChange): void {
     const table = this.tableOf(id);
     let states = this.#byTable.get(table);
     if (states === undefined) this.#byTable.set(table, states = new Map());
-    // After another change the indexes do not hold what they are to hold, although this one leaves them as they are.
+    // An earlier change has changed the entries even if this one does not.
     states.set(id, { text, same: same && states.get(id)?.same !== false });
   }
 
@@ -43,10 +43,10 @@ export class MergedChanges {
     this.#byTable.clear();
   }
 
-  /** Throws an `EngineError` for a document of no table. */
+  /** Throws an `EngineError` for a document without a table. */
   tableOf(id: string): Table {
     const table = this.#tables.ofId(id);
-    if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
+    if (table === undefined) throw new EngineError("bad_entry", `No table has document "${id}"`);
     return table;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What rows do to the documents of a database, written in one go. Of each document the last state is written. States before it
- * are written as well where their keys in the indexes were others, for a socket may be shown any commit. Where a row says that
- * a change leaves the keys as they were, one statement writes the document, and nothing of it is read.
+ * Applies rows to a database in one transaction. It writes the last state of each document, and earlier
+ * states if their index keys differed, because a subscription may show any commit. A change with unchanged
+ * keys takes one statement and reads nothing.
  */
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -20,7 +20,7 @@ export class RowApplier {
   readonly #connection: Connection;
   readonly #writer: DocumentWriter;
   readonly #merged: MergedChanges;
-  /** Keys of the states that others followed: one for each change that is not marked `same`, but a document's last. */
+  /** Key changes of intermediate states, for changes not marked `same`. */
   readonly #intermediate: DocumentChange[] = [];
 
   constructor(
@@ -32,7 +32,7 @@ export class RowApplier {
     this.#merged = new MergedChanges(tables);
   }
 
-  /** Throws an `EngineError` for a document of no table. */
+  /** Throws an `EngineError` for a document without a table. */
   add({ changes }: RowCommit): void {
     for (const change of changes) {
       const before = this.#merged.of(change.id);
@@ -41,12 +41,12 @@ export class RowApplier {
     }
   }
 
-  /** Writes a state that another one follows: its keys may be neither those of before nor those of the end. */
+  /** Writes a state that a later change replaces: its keys may differ from both others. */
   #writeIntermediate(id: string, { text }: MergedState): void {
     this.#intermediate.push(this.#writeState(this.#merged.tableOf(id), { id, text }));
   }
 
-  /** Throws an `EngineError` for what cannot be of this database, and when it is damaged. */
+  /** Throws an `EngineError` if the rows do not belong to this database, or if it is damaged. */
   write(): AppliedRows {
     const tables: AppliedTable[] = [];
     const changes = [...this.#intermediate];
@@ -60,7 +60,7 @@ export class RowApplier {
     return { tables, changes };
   }
 
-  /** Brings a document to a state, whatever it was before. Gives back its keys in both. */
+  /** Writes a state of a document. Returns its keys before and after. */
   #writeState(
     table: Table,
     { id, text }: { readonly id: string; readonly text: string | null },
@@ -84,7 +84,7 @@ function stored(table: Table, document: Pick<StoredDocument, "id" | "rid" | "tex
   return { table, ...document, entries: indexEntries(table.indexes, doc) };
 }
 
-/** Whether all that indexes hold is the same, as far as that is told without making it. */
+/** Returns whether the index entries are certainly equal, without computing them. */
 function haveEqualEntries({ indexes }: Table, old: string, text: string): boolean {
   const indexed = indexedFields(indexes);
   return indexed !== null && hasFieldsInCommonPrefix(old, text, indexed);

@@ -1,6 +1,6 @@
 /**
- * The commits of applied rows, for whoever is told of them: made from the rows themselves. Of most documents the indexes hold
- * what they held before; their keys are made when somebody asks for them, which few do.
+ * Creates the commit entries of applied rows. Most documents have unchanged index keys, which are computed on
+ * demand.
  */
 import { EngineError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
@@ -9,7 +9,7 @@ import { type FieldIndex, fieldKeys } from "../indexes/field_index.ts";
 import type { CommitEntry, DocumentChange, KeyChange, KeySpace, UnchangedKeys } from "../types.ts";
 import { type JournalRow, readRow, type RowChange } from "./journal_row.ts";
 
-/** A table, as whoever makes keys of its documents has to know it: its key spaces are that of ids, and these. */
+/** A table's key spaces, for computing keys of its documents. */
 export interface AppliedTable {
   readonly name: string;
   readonly number: number;
@@ -17,19 +17,18 @@ export interface AppliedTable {
   readonly indexes: readonly { readonly space: KeySpace; readonly paths: readonly Path[] }[];
 }
 
-/** What rows did to a database, as far as the rows do not say it. */
+/** The effects of rows that are not in the rows themselves. */
 export interface AppliedRows {
-  /** The tables whose documents changed. */
+  /** Tables with changed documents. */
   readonly tables: readonly AppliedTable[];
   /**
-   * Of each change that is not known to leave the indexes as they are, the keys before and after: those of one document in
-   * the order in which the rows have them. Nobody has read what was in between, but whoever has read before may be shown
-   * any commit.
+   * Keys before and after each change that may affect indexes; those of one document in the order of the
+   * rows. Intermediate states count, because a subscription may show any commit.
    */
   readonly changes: readonly DocumentChange[];
 }
 
-/** Throws an `EngineError` for rows that were not applied by this. */
+/** Throws an `EngineError` for rows that do not match. */
 export function rowEntries(
   rows: readonly JournalRow[],
   { tables, changes }: AppliedRows,
@@ -46,7 +45,7 @@ export function rowEntries(
     };
     const isKept = (change: RowChange) => change.same && !makerOf(change).isRead;
     const keptCount = commits.reduce((sum, { changes }) => sum + changes.filter(isKept).length, 0);
-    // A part of a text keeps the whole of it.
+    // A substring keeps the whole body in memory.
     const chars = row.body.length / keptCount;
     return commits.map(({ ts, at, changes }): CommitEntry => ({
       ts,
@@ -62,7 +61,9 @@ export function rowEntries(
   });
 }
 
-/** A change that leaves the indexes as they are, with the contents of a document of the service's tables. */
+/**
+ * Returns a change with unchanged index entries. Documents of the service's tables include their contents.
+ */
 function kept(
   { id }: RowChange,
   { maker, text, chars }: { readonly maker: KeyMaker; readonly text: string; readonly chars: number },
@@ -73,7 +74,7 @@ function kept(
   return { table, tableNumber, id, keys: document.keys, doc: text };
 }
 
-/** Any other one. */
+/** Returns any other change. */
 function moved(
   { id, text }: RowChange,
   { maker, keys }: { readonly maker: KeyMaker; readonly keys: readonly KeyChange[] },
@@ -86,10 +87,10 @@ function wrongRow({ seq }: JournalRow, { id }: RowChange): EngineError {
   return new EngineError("bad_entry", `Row ${seq} has changed document "${id}", of which nothing was told`);
 }
 
-/** Makes the keys of the documents of a table. */
+/** Computes the keys of a table's documents. */
 class KeyMaker {
   readonly table: AppliedTable;
-  /** Whether it is of the service, whose contents whoever is told reads. */
+  /** Whether it is a table of the service: listeners read its documents. */
   readonly isRead: boolean;
   readonly spaces: readonly KeySpace[];
   readonly #indexes: readonly Pick<FieldIndex, "name" | "paths">[];
@@ -101,13 +102,13 @@ class KeyMaker {
     this.#indexes = table.indexes.map(({ space, paths }) => ({ name: space, paths }));
   }
 
-  /** In the indexes on fields. */
+  /** Keys in the field indexes. */
   keys(text: string): readonly string[] {
     return fieldKeys(this.#indexes, JSON.parse(text) as StoredFields);
   }
 }
 
-/** A document of the app that the indexes hold as they did. */
+/** A document of the app with unchanged index entries. */
 class KeptDocument implements DocumentChange, UnchangedKeys {
   readonly id: string;
   readonly chars: number;

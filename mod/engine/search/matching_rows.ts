@@ -1,10 +1,10 @@
-/** The row ids a search matches, by score, then creation time, then id. */
+/** The row ids that match a search, by score, then creation time, then id. */
 import type { Connection } from "../connection.ts";
 import type { Table } from "../table.ts";
 import type { SearchIndex } from "./search_index.ts";
 import { inCreationOrder } from "./tied_rows.ts";
 
-/** Row ids by score, then creation time, then id; at most `limit`. */
+/** Returns at most `limit` row ids in order. */
 export function matchingRows(
   connection: Connection,
   search: {
@@ -20,7 +20,7 @@ export function matchingRows(
   return inCreationOrder(connection, table, best).slice(0, limit);
 }
 
-/** Row ids of all that match, in the same order, ranked once; `null` when there are more than `max`: then nothing is ranked. */
+/** Returns all row ids in order with a single ranking; `null`, without ranking, if there are more than `max`. */
 export function allMatchingRows(
   connection: Connection,
   { table, index, match, max }: {

@@ -1,13 +1,13 @@
 /**
- * Changes to search indexes that wait for the end of the group. FTS5 flushes its memory whenever row ids do not rise,
- * which makes single updates expensive: the changes of a group in order of row ids cost a tenth.
- * A search inside a mutation writes them first.
+ * Changes to search indexes that are written at the end of the group, or before a search in a mutation. FTS5 flushes
+ * its memory whenever row ids do not increase, so writing a group's changes in order of row ids costs a tenth of
+ * single updates.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { sameSearchEntry, type SearchEntry, type SearchIndex } from "./search_index.ts";
 
-/** A document's entry as the SQLite table has it, and as it is to be. */
+/** A document's stored and new entry. */
 interface PendingEntry {
   readonly stored: SearchEntry | null;
   wanted: SearchEntry | null;
@@ -22,7 +22,7 @@ export class PendingSearches {
     this.#connection = connection;
   }
 
-  /** Notes that the entry of a document goes from one state to another. */
+  /** Records a change of a document's entry. */
   note(
     index: SearchIndex,
     change: { readonly rid: number; readonly before: SearchEntry | null; readonly after: SearchEntry | null },
@@ -41,7 +41,7 @@ export class PendingSearches {
     if (this.#chars > engineLimits.searchCharsPending) this.write();
   }
 
-  /** Writes what waits. */
+  /** Writes all pending changes. */
   write(): void {
     for (const [index, entries] of this.#pending) {
       const changed = [...entries].filter(([, { stored, wanted }]) => !sameSearchEntry(stored, wanted))
@@ -55,7 +55,7 @@ export class PendingSearches {
     this.forget();
   }
 
-  /** Drops what waits: the group was undone. */
+  /** Drops pending changes after a rollback. */
   forget(): void {
     this.#pending.clear();
     this.#chars = 0;

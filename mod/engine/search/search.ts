@@ -1,4 +1,4 @@
-/** A walk through the documents a search finds, by relevance. */
+/** Iterates over the documents that match a search, by relevance. */
 import { engineLimits } from "../limits.ts";
 import { functionLimits } from "../../limits.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
@@ -12,12 +12,15 @@ import type { SearchOptions } from "../read_options.ts";
 const { parse } = JSON;
 const GROWTH = 8;
 
-/** A run that searches: before each look into an index, what waits to be written to it is. */
+/** A run that searches. `beforeSearch` writes pending changes to the index. */
 export interface SearchOwner extends ScanOwner {
   beforeSearch(): void;
 }
 
-/** The documents found, each once, also when the run writes meanwhile. Throws an `EngineError` for wrong filters. */
+/**
+ * Yields each matching document once, even if the run writes during the search. Throws an `EngineError` for invalid
+ * filters.
+ */
 export function searchDocuments(
   owner: SearchOwner,
   asked: { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions },
@@ -46,7 +49,7 @@ export function searchDocuments(
         owner.noteDelivered(table, { key: id, rid, text });
         yield doc;
       }
-      // One call may read no more documents than this, however many there are.
+      // A call may read no more documents than this.
       if (rids.length < limit || limit > functionLimits.documentsReadMax) return;
       owner.check();
     }

@@ -1,9 +1,9 @@
 /**
- * Full-text indexes on FTS5. The SQLite table stores the words only, not the text: a column of the text and one of
- * tokens that represent the values of the filter fields, so that FTS5 itself combines words and filters.
+ * Full-text indexes on FTS5. The SQLite table stores only words: a column for the text, and one of tokens for the
+ * values of the filter fields, so that FTS5 combines both.
  *
- * Results are ordered by score, then creation time, then id. Scores depend on the documents alone, so every copy of a
- * database returns the same order.
+ * Results are ordered by score, then creation time, then id. Scores depend on the documents alone, so every copy of
+ * a database returns the same order.
  */
 import { engineLimits } from "../limits.ts";
 import { FORMAT_VERSION } from "../connection.ts";
@@ -23,23 +23,23 @@ export interface SearchIndex {
   readonly sql: {
     readonly insert: string;
     readonly remove: string;
-    /** The given number of best row ids with their scores, and all others that have the last one's score. */
+    /** Returns the given number of best row ids with their scores, and all others with the last score. */
     readonly best: string;
-    /** How many match, counted up to a bound, without ranking. */
+    /** Counts matches up to a limit, without ranking. */
     readonly count: string;
   };
 }
 
-/** What an index holds of a document. */
+/** A document's entry in an index. */
 export interface SearchEntry {
   readonly text: string;
   readonly filters: string;
 }
 
 /**
- * SQL that creates the SQLite table of an index. The score is bm25 of the text alone. In databases of format 1 the table
- * has `contentless_delete`: it keeps counting deleted rows in the number of rows and the average length, and so the scores
- * depend on what was written before.
+ * SQL that creates the SQLite table of an index. The score is bm25 of the text. Tables of format 1 use
+ * `contentless_delete`, which keeps counting deleted rows in the number of rows and the average length, so their
+ * scores depend on earlier writes.
  */
 export function createSearchIndexSql(number: number, format: number = FORMAT_VERSION): string {
   const options = format === 1 ? "content='', contentless_delete=1" : "content=''";
@@ -47,12 +47,11 @@ export function createSearchIndexSql(number: number, format: number = FORMAT_VER
     INSERT INTO s${number}(s${number}, rank) VALUES ('rank', 'bm25(1.0, 0.0)')`;
 }
 
-/** SQL that drops it. */
 export function dropSearchIndexSql(number: number): string {
   return `DROP TABLE s${number}`;
 }
 
-/** A search index with the number the catalog gave it. */
+/** Returns a search index by its catalog number. */
 export function searchIndex(
   { number, name, searchField, filterFields }: SearchIndexDefinition & { readonly number: number },
 ): SearchIndex {
@@ -77,7 +76,7 @@ export function searchIndex(
   };
 }
 
-/** What an index holds of a document; `null` when the document has no text in the search field. */
+/** Returns a document's entry; `null` if it has no string in the search field. */
 export function searchEntry(index: SearchIndex, doc: StoredFields): SearchEntry | null {
   const text = valueAt(doc, index.searchPath);
   if (typeof text !== "string") return null;
@@ -85,24 +84,23 @@ export function searchEntry(index: SearchIndex, doc: StoredFields): SearchEntry 
   return { text, filters };
 }
 
-/** Whether two entries are the same to the index. */
 export function sameSearchEntry(a: SearchEntry | null, b: SearchEntry | null): boolean {
   return a === b || (a !== null && b !== null && a.text === b.text && a.filters === b.filters);
 }
 
-/** A filter of a search, checked: the values of a document at `path` must have this key. */
+/** A validated filter: the value at `path` must have this key. */
 interface Filter {
   readonly path: Path;
   readonly key: string;
 }
 
-/** A search, ready to be run. `match` is `null` when the query has no word. */
+/** A validated search. `match` is `null` if the query has no words. */
 export interface PreparedSearch {
   readonly match: string | null;
   readonly filters: readonly Filter[];
 }
 
-/** Throws an `EngineError` for a filter on a field the index does not have. */
+/** Throws an `EngineError` for a filter on an unknown field. */
 export function prepareSearch(index: SearchIndex, options: SearchOptions): PreparedSearch {
   const words = wordsOf(options.query);
   const tokens: string[] = [];
@@ -119,12 +117,12 @@ export function prepareSearch(index: SearchIndex, options: SearchOptions): Prepa
   return { match: `text : (${text} *)${tokens.join("")}`, filters };
 }
 
-/** Whether a document has the values the filters ask for. Tokens are hashes, so this decides. */
+/** Returns whether a document passes the filters. Tokens are hashes, so this check decides. */
 export function passes(filters: readonly Filter[], doc: StoredFields): boolean {
   return filters.every(({ path, key }) => valueKey(valueAt(doc, path)) === key);
 }
 
-/** The words of a query: what FTS5 takes for words, too. Quotes cannot occur in them. */
+/** Splits a query into words as FTS5 does. Words contain no quotes. */
 function wordsOf(query: string): string[] {
   if (typeof query !== "string") {
     throw new EngineError("bad_search", "Cannot search: the query must be a string");
@@ -142,7 +140,7 @@ function unknownFilter(index: SearchIndex, field: string): EngineError {
   );
 }
 
-/** A word that stands for a value of a filter field: 64 bits of hash, the same for equal values. */
+/** Returns the token of a filter value: a hash of 64 bits, equal for equal values. */
 function filterToken(field: number, value: Value | undefined): string {
   const key = valueKey(value);
   let a = 0x811c9dc5;

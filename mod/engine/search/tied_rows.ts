@@ -1,4 +1,4 @@
-/** The order of results with equal scores: by creation time, then id. Row ids differ between copies of a database. */
+/** Orders results with equal scores by creation time, then id. Row ids differ between copies of a database. */
 import type { Connection } from "../connection.ts";
 import type { Table } from "../table.ts";
 
@@ -7,7 +7,7 @@ export interface ScoredRow {
   readonly score: number;
 }
 
-/** Row ids of rows that are ordered by score, with equal scores ordered by creation time and id. */
+/** Returns the row ids of rows sorted by score, with equal scores sorted by creation time and id. */
 export function inCreationOrder(
   connection: Connection,
   table: Table,

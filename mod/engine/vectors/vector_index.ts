@@ -1,6 +1,6 @@
 /**
- * Vector indexes: each document's vector, brought to length 1, as float32 in an SQLite table, and a table that counts
- * the changes, by which connections keep their copies in memory current.
+ * Vector indexes: an SQLite table of unit vectors in float32, and one that numbers the changes, so that connections
+ * can update their copies in memory.
  */
 import { engineLimits } from "../limits.ts";
 import { EngineError } from "../errors.ts";
@@ -28,26 +28,25 @@ export interface VectorIndex {
   };
 }
 
-/** What an index holds of a document. */
+/** A document's entry in an index. */
 export interface VectorEntry {
-  /** Of length 1, or all zeros. */
+  /** A unit vector, or zeros. */
   readonly vector: Float32Array<ArrayBuffer>;
-  /** JSON list of the keys of the values of the filter fields. */
+  /** JSON list of the filter values' keys. */
   readonly filters: string;
 }
 
-/** SQL that makes the SQLite tables of an index. */
+/** SQL that creates the SQLite tables of an index. */
 export function createVectorIndexSql(number: number): string {
   return `CREATE TABLE v${number} (rid INTEGER PRIMARY KEY, vector BLOB NOT NULL, filters TEXT NOT NULL);
     CREATE TABLE w${number} (seq INTEGER PRIMARY KEY, rid INTEGER NOT NULL)`;
 }
 
-/** SQL that drops them. */
 export function dropVectorIndexSql(number: number): string {
   return `DROP TABLE v${number}; DROP TABLE w${number}`;
 }
 
-/** A vector index with the number the catalog gave it. */
+/** Returns a vector index by its catalog number. */
 export function vectorIndex(number: number, definition: VectorIndexDefinition): VectorIndex {
   const { name, vectorField, dimensions, filterFields } = definition;
   const [vectors, changes] = [`v${number}`, `w${number}`];
@@ -74,7 +73,7 @@ export function vectorIndex(number: number, definition: VectorIndexDefinition): 
   };
 }
 
-/** What an index holds of a document; `null` when the field is missing. Throws when it is not such a vector. */
+/** Returns a document's entry; `null` if it has no vector. Throws for an invalid vector. */
 export function vectorEntry(index: VectorIndex, doc: StoredFields): VectorEntry | null {
   const value = valueAt(doc, index.vectorPath);
   if (value === undefined || value === null) return null;
@@ -97,9 +96,9 @@ export function vectorEntry(index: VectorIndex, doc: StoredFields): VectorEntry 
   };
 }
 
-/** The vector of length 1 in the same direction; zeros stay zeros. */
+/** Returns the unit vector in the same direction; zeros stay zeros. */
 export function unitVector(vector: readonly number[]): Float64Array<ArrayBuffer> {
-  // Dividing by the largest part first keeps squares of very large and very small numbers in range.
+  // Dividing by the largest part first keeps the squares in range.
   let largest = 0;
   for (const part of vector) largest = Math.max(largest, Math.abs(part));
   const unit = new Float64Array(vector.length);
@@ -115,13 +114,12 @@ export function unitVector(vector: readonly number[]): Float64Array<ArrayBuffer>
   return unit;
 }
 
-/** Whether two entries are the same to the index. */
 export function sameVectorEntry(a: VectorEntry | null, b: VectorEntry | null): boolean {
   if (a === null || b === null) return a === b;
   return a.filters === b.filters && a.vector.every((part, index) => part === b.vector[index]);
 }
 
-/** Throws for a definition no index can have. */
+/** Throws for an invalid definition. */
 export function checkVectorDefinition(table: string, { name, dimensions }: VectorIndexDefinition): void {
   const { vectorDimensionsMax } = engineLimits;
   if (Number.isInteger(dimensions) && dimensions >= 1 && dimensions <= vectorDimensionsMax) return;

@@ -41,26 +41,26 @@ const KERNEL =
   "ASAH/QAEAP26Af2uASEIIAkgCv2IASAH/QAEEP26Af2uASEJIAdBIGohByAAQRBqIQAgACAGSQ0ACyAIIAn9rgEhCCACIAj9GwAg" +
   "CP0bAWogCP0bAiAI/RsDamo2AgAgAkEEaiECDAALCws=";
 
-/** Numbers the kernel takes at a time: rows and query are filled up with zeros to a multiple of it. */
+/** Numbers that the kernel handles at a time. Rows and queries are padded with zeros to a multiple. */
 export const LANES = 16;
 
 const { Memory, Module, Instance } = WebAssembly;
 let compiled: WebAssembly.Module | undefined;
 
-/** Positions are bytes in the kernel's memory. */
+/** Positions are offsets in the kernel's memory. */
 export interface ProductsCall {
-  /** Rows of bytes, each `stride` long. */
+  /** Rows of `stride` bytes. */
   readonly codes: number;
   /** The query: `stride` numbers of 16 bits. */
   readonly query: number;
-  /** Receives one 32-bit sum for each row. */
+  /** Receives a 32-bit sum for each row. */
   readonly out: number;
   readonly rows: number;
   /** A multiple of {@linkcode LANES}. */
   readonly stride: number;
 }
 
-/** A memory and the loop that works on it. */
+/** The kernel with its memory. */
 export class VectorKernel {
   readonly memory: WebAssembly.Memory = new Memory({ initial: 1 });
   readonly #products: (codes: number, query: number, out: number, rows: number, stride: number) => void;
@@ -68,11 +68,11 @@ export class VectorKernel {
   constructor() {
     compiled ??= new Module(Uint8Array.from(atob(KERNEL), (char) => char.charCodeAt(0)));
     const { exports } = new Instance(compiled, { "": { memory: this.memory } });
-    // The one export of the text above.
+    // The only export of the module above.
     this.#products = exports["products"] as (...numbers: number[]) => void;
   }
 
-  /** Sums must fit 32 bits: that is the caller's choice of query. */
+  /** The caller must scale the query so that sums fit into 32 bits. */
   products({ codes, query, out, rows, stride }: ProductsCall): void {
     this.#products(codes, query, out, rows, stride);
   }

@@ -1,6 +1,6 @@
 /**
- * Nearest vectors, exactly: all rows are compared in memory by bytes, and those that rounding could have put in the
- * wrong place are compared again by their float32 numbers from the database.
+ * Exact nearest-neighbour search: compares quantized vectors in memory, then the candidates within the rounding
+ * error by their float32 numbers from the database.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
@@ -15,9 +15,9 @@ import type { VectorSearchOptions } from "../read_options.ts";
 const { vectorResultsMax } = engineLimits;
 const PAGE_ROWS = 512;
 
-/** An index as one connection has it in memory; `seq` is the newest change it has seen. */
+/** An index in a connection's memory; `seq` is the last change it includes. */
 interface LoadedIndex {
-  /** `null` when the index does not fit: then it is read from disk at each search. */
+  /** `null` if the index is too large: then each search reads it from disk. */
   store: VectorStore | null;
   seq: number;
 }
@@ -30,27 +30,26 @@ interface Filter {
 /** The vector indexes of one connection. */
 export class VectorSearcher {
   readonly #connection: Connection;
-  /** Loaded indexes by number, the one used longest ago first. */
+  /** By number, least recently used first. */
   readonly #loaded = new Map<number, LoadedIndex>();
   readonly #bytesMax: number;
 
-  /** `bytesMax`: memory for all indexes together. */
+  /** `bytesMax` limits the memory of all indexes together. */
   constructor(connection: Connection, options: { readonly bytesMax?: number } = {}) {
     this.#connection = connection;
     this.#bytesMax = options.bytesMax ?? engineLimits.vectorBytesMax;
   }
 
-  /** Numbers of the indexes in memory. */
   get inMemory(): number[] {
     return [...this.#loaded].filter(([, { store }]) => store !== null).map(([number]) => number);
   }
 
-  /** Drops what is in memory: the group in which changes were seen was undone. */
+  /** Drops all indexes from memory after a rollback. */
   forget(): void {
     this.#loaded.clear();
   }
 
-  /** The nearest documents by score, then creation time, then id. Throws an `EngineError`. */
+  /** Returns the nearest documents by score, then creation time, then id. Throws an `EngineError`. */
   search(
     table: Table,
     asked: { readonly index: VectorIndex; readonly options: VectorSearchOptions },
@@ -60,7 +59,7 @@ export class VectorSearcher {
     if (!Number.isInteger(limit) || limit < 1 || limit > vectorResultsMax) {
       throw new EngineError(
         "bad_search",
-        `Cannot give back ${limit} documents: a vector search gives 1 to ${vectorResultsMax}`,
+        `Cannot return ${limit} documents: a vector search returns 1 to ${vectorResultsMax}`,
       );
     }
     const unit = queryVector(index, options.vector);
@@ -118,17 +117,17 @@ export class VectorSearcher {
     return this.#best(table, best, limit);
   }
 
-  /** The first `limit` rows by score, then creation time, then id. */
+  /** Returns the first `limit` rows by score, then creation time, then id. */
   #best(table: Table, rows: readonly ScoredRow[], limit: number): ScoredRow[] {
     const sorted = rows.toSorted((a, b) => b.score - a.score);
     const last = sorted[limit - 1]?.score ?? -Infinity;
     const first = sorted.filter(({ score }) => score >= last);
     const rids = inCreationOrder(this.#connection, table, first);
-    // Equal scores change places with each other only.
+    // Only rows with equal scores change places.
     return rids.slice(0, limit).map((rid, place) => ({ rid, score: first[place]?.score ?? 0 }));
   }
 
-  /** The index as the connection sees it now, or `null` when it is too large for memory. */
+  /** Returns the index as of now; `null` if it is too large for memory. */
   #current(index: VectorIndex): VectorStore | null {
     const row = this.#connection.statement(index.sql.changeRange).get();
     const [oldest, newest] = [row?.[0] ?? 0, row?.[1] ?? 0] as [number, number];
@@ -181,7 +180,7 @@ export class VectorSearcher {
     }
   }
 
-  /** Lets go of the indexes used longest ago while all together take too much. */
+  /** Evicts least recently used indexes until the rest fits. */
   #makeRoom(keep: number): void {
     let bytes = 0;
     for (const { store } of this.#loaded.values()) bytes += store?.bytes ?? 0;
@@ -225,9 +224,8 @@ function filterOf(
   return { field, keys: asked.values.map(valueKey) };
 }
 
-/** The float32 numbers of a blob. */
 function floatsOf(blob: unknown): Float32Array<ArrayBuffer> {
-  // A copy: its buffer begins where floats may begin.
+  // A copy, because float32 arrays need an aligned buffer.
   return new Float32Array((blob as Uint8Array<ArrayBuffer>).slice().buffer);
 }
 
@@ -237,12 +235,12 @@ function dot(a: Float64Array<ArrayBuffer>, b: Float32Array<ArrayBuffer>): number
   return sum;
 }
 
-/** The `rank`th largest of some numbers, or the smallest possible when there are fewer. */
+/** Returns the `rank`th largest number, or `-Infinity` if there are fewer. */
 function largestOf(
   rank: number,
   numbers: { readonly count: number; readonly at: (row: number) => number },
 ): number {
-  // Kept in descending order: `rank` is small, and few numbers are above its last.
+  // In descending order. `rank` is small, and few numbers exceed the last one.
   const top: number[] = [];
   for (let row = 0; row < numbers.count; row++) {
     const number = numbers.at(row);

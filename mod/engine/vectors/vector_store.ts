@@ -1,7 +1,4 @@
-/**
- * A vector index in memory, one byte for each number, with what is needed to say how far a product of bytes can be from
- * the true one.
- */
+/** A vector index in memory, quantized to one byte for each number, with bounds of the rounding error. */
 import type { VectorEntry, VectorIndex } from "./vector_index.ts";
 import { LANES, VectorKernel } from "./vector_kernel.ts";
 
@@ -10,30 +7,30 @@ const QUERY_CODE_MAX = 32_767;
 /** Rows compared by one call of the kernel. */
 const BLOCK_ROWS = 1024;
 const PAGE_BYTES = 65_536;
-/** The kernel's memory: the sums of one block, the query, and from the second page on the rows. */
+/** The kernel's memory: the sums of one block, the query, and the rows from the second page on. */
 const SUMS_AT = 0;
 const QUERY_AT = 4 * BLOCK_ROWS;
 const ROWS_AT = PAGE_BYTES;
 
-/** What is kept of each row beside its bytes. */
+/** Data of each row besides its bytes. */
 interface Columns {
-  /** What a byte of the row stands for. */
+  /** Value of one step of the row's bytes. */
   readonly scales: Float32Array<ArrayBuffer>;
-  /** Upper bounds of the length of what rounding took from each row. */
+  /** Upper bounds of the length of the rounding error. */
   readonly errors: Float32Array<ArrayBuffer>;
   readonly rids: Float64Array<ArrayBuffer>;
-  /** For each filter field, the number given to the row's value. */
+  /** For each filter field, the number of the row's value. */
   readonly filters: readonly Int32Array<ArrayBuffer>[];
 }
 
-/** A query in the form rows are compared with. */
+/** A quantized query. */
 export interface EncodedQuery {
   readonly codes: Int16Array<ArrayBuffer>;
   readonly scale: number;
   readonly error: number;
 }
 
-/** Rows found by a comparison: the product, how far from the true one it can be, and the row id of each. */
+/** Rows with their approximate score and its error bound. */
 export interface Comparison {
   readonly count: number;
   readonly scores: Float64Array<ArrayBuffer>;
@@ -45,12 +42,12 @@ export class VectorStore {
   readonly #dimensions: number;
   readonly #stride: number;
   readonly #kernel = new VectorKernel();
-  /** All of the kernel's memory; made anew when it grows. */
+  /** All of the kernel's memory; replaced when it grows. */
   #bytes = new Int8Array(this.#kernel.memory.buffer);
   #columns: Columns;
   #capacity = BLOCK_ROWS;
   readonly #slots = new Map<number, number>();
-  /** Numbers of the values met in each filter field. */
+  /** Numbers of the values in each filter field. */
   readonly #values: readonly Map<string, number>[];
 
   constructor({ dimensions, filterFields }: VectorIndex) {
@@ -65,18 +62,18 @@ export class VectorStore {
     return this.#slots.size;
   }
 
-  /** Memory the rows take. */
+  /** Memory of the rows. */
   get bytes(): number {
     // Scale, error, row id, filters, and about 50 bytes in the map of slots.
     return this.#bytes.length + this.#capacity * (16 + 4 * this.#values.length + 50);
   }
 
-  /** Whether values of filter fields that no row has any more take much room: then the index is better loaded again. */
+  /** Whether unused filter values take much memory. The index should be loaded again then. */
   get cluttered(): boolean {
     return this.#values.some((numbers) => numbers.size > 2 * this.#capacity);
   }
 
-  /** Adds a row, or replaces it. */
+  /** Adds or replaces a row. */
   put(rid: number, { vector, filters }: VectorEntry): void {
     const slot = this.#slots.get(rid) ?? this.#slots.size;
     if (slot === this.#capacity) this.#grow();
@@ -92,13 +89,13 @@ export class VectorStore {
     let squares = 0;
     for (let index = 0; index < dimensions; index++) {
       const part = vector[index] ?? 0;
-      // Not beyond the largest code: the scale is rounded too.
+      // Clamped, because the scale is rounded too.
       const code = scale === 0 ? 0 : Math.max(-CODE_MAX, Math.min(CODE_MAX, Math.round(part / scale)));
       this.#bytes[at + index] = code;
       squares += (part - code * scale) ** 2;
     }
     scales[slot] = scale;
-    // A little more than the root, for what float32 rounds away.
+    // Slightly more than the root, for the rounding of float32.
     errors[slot] = Math.sqrt(squares) * 1.000001 + 1e-12;
     rids[slot] = rid;
     const keys = JSON.parse(filters) as string[];
@@ -108,7 +105,7 @@ export class VectorStore {
     });
   }
 
-  /** Removes a row, if it is there: the last one takes its place. */
+  /** Removes a row and moves the last one to its place. */
   remove(rid: number): void {
     const slot = this.#slots.get(rid);
     if (slot === undefined) return;
@@ -117,7 +114,7 @@ export class VectorStore {
     this.#slots.delete(rid);
   }
 
-  /** Compares the rows that pass the filters with a query. A filter names a field by its place, and the keys it allows. */
+  /** Compares the rows that pass the filters with a query. Filters have a field's position and the allowed keys. */
   compare(
     query: EncodedQuery,
     filters: readonly { readonly field: number; readonly keys: readonly string[] }[],
@@ -189,7 +186,7 @@ export class VectorStore {
   }
 }
 
-/** The values of one filter field: the number of each row's, and for each number whether it passes. */
+/** One filter field: the value number of each row, and the numbers that pass. */
 interface AllowedValues {
   readonly codes: Int32Array<ArrayBuffer>;
   readonly flags: Uint8Array<ArrayBuffer>;
@@ -209,9 +206,9 @@ function columnsOf(rows: number, filterFields: number): Columns {
   };
 }
 
-/** A query for {@linkcode VectorStore.compare}. `unit` has length 1. */
+/** Quantizes a unit vector for {@linkcode VectorStore.compare}. */
 export function encodeQuery(unit: Float64Array<ArrayBuffer>): EncodedQuery {
-  // As fine as sums of products of these and of bytes stay within 32 bits.
+  // The finest scale with which sums fit into 32 bits.
   const codeMax = Math.min(QUERY_CODE_MAX, Math.floor((2 ** 31 - 1) / (CODE_MAX * unit.length)) - 1);
   let largest = 0;
   for (const part of unit) largest = Math.max(largest, Math.abs(part));

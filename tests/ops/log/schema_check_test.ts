@@ -20,7 +20,7 @@ const changes: [name: string, sql: string, told: RegExp | null][] = [
   [
     "a foreign column",
     "ALTER TABLE runs_3 ADD COLUMN more TEXT",
-    /table runs_3 is not as the server makes it/,
+    /table runs_3 differs from what the server creates/,
   ],
 ];
 
