@@ -7,18 +7,65 @@ import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/c
 import { childrenOf, commandLine, processTree } from "../support/processes/process_tree.ts";
 import { until } from "../support/waiting.ts";
 import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
-import { archiveOf, singleFile } from "./support/one_file.ts";
+import { archiveOf, sharedMachine, singleFile, writeSmallArchive } from "./support/one_file.ts";
 
-Deno.test("the launcher unpacks the server, runs it and ends with it", async (t) => {
+/** The command line of a launcher in a folder. */
+function launcherIn(folder: string): readonly string[] {
+  const config = ["--config", `${folder}/deno.json`, `${folder}/main.ts`];
+  return [Deno.execPath(), "run", ...launcherFlags, ...config];
+}
+
+Deno.test("the launcher unpacks once, and again if something is damaged", async (t) => {
   await using machine = await Machine.make();
+  const folder = `${machine.dir}/launcher`;
+  await writeLauncher(folder, writeSmallArchive);
+  const launcher = launcherIn(folder);
+
+  await t.step("several starts at once unpack it once", async () => {
+    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
+    for (const { code, output } of runs) {
+      assert.equal(code, 0, output);
+      assert.match(output, /^Usage: syncline/);
+    }
+    assert.equal((await machine.unpacked()).length, 1);
+  });
+
+  await t.step("a damaged folder is replaced, whoever comes first", async () => {
+    const [name] = await machine.unpacked();
+    const damaged = `${machine.dir}/home/.cache/syncline/${name}/app/cli.ts`;
+    await Deno.remove(damaged);
+    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
+    for (const { code, output } of runs) assert.equal(code, 0, output);
+    assert.ok((await Deno.stat(damaged)).isFile);
+    assert.deepEqual(await machine.unpacked(), [name]);
+  });
+
+  await t.step("deno compile takes the launcher's flags, and all of it goes into the program", async () => {
+    const file = `${machine.dir}/compiled`;
+    // A stand-in that has the form of a denort but does not run the program.
+    await compileLauncher(folder, { file, denort: Deno.execPath() });
+    const [program, archive, runtime] = await Promise.all(
+      [file, `${folder}/payload/archive`, Deno.execPath()].map(async (path) => (await Deno.stat(path)).size),
+    ) as [number, number, number];
+    assert.ok(program > archive + runtime);
+  });
+
+  await t.step("a damaged archive is told of", async () => {
+    await Deno.truncate(`${folder}/payload/archive`, 100_000);
+    const { code, output } = await machine.run([...launcher, "--help"], { HOME: `${machine.dir}/other` });
+    assert.equal(code, 1);
+    assert.match(output, /cannot unpack into .*damaged/);
+    assert.deepEqual(await machine.unpacked("other"), []);
+  });
+});
+
+Deno.test("the launcher runs the server and ends with it", async (t) => {
+  const machine = await sharedMachine();
   const folder = `${machine.dir}/launcher`;
   // What both forms carry is the same.
   const file = await singleFile();
   await writeLauncher(folder, (path) => archiveOf(file, path));
-  const launcher = [
-    ...[Deno.execPath(), "run", ...launcherFlags],
-    ...["--config", `${folder}/deno.json`, `${folder}/main.ts`],
-  ];
+  const launcher = launcherIn(folder);
   const serverOf = async (launcherId: number) => {
     const children = await childrenOf(launcherId);
     const lines = await Promise.all(children.map(commandLine));
@@ -28,21 +75,12 @@ Deno.test("the launcher unpacks the server, runs it and ends with it", async (t)
   };
 
   await t.step("a signal while it unpacks ends it and leaves nothing", async () => {
-    const { process } = machine.start([...launcher, "--help"]);
-    const parts = () => machine.unpacked().catch(() => []);
+    const { process } = machine.start([...launcher, "--help"], { HOME: `${machine.dir}/empty` });
+    const parts = () => machine.unpacked("empty").catch(() => []);
     await until(async () => (await parts()).length > 0, { what: "something is unpacked" });
     process.kill("SIGTERM");
     assert.equal((await process.status).code, 143);
     assert.deepEqual(await parts(), []);
-  });
-
-  await t.step("several starts at once unpack it once", async () => {
-    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
-    for (const { code, output } of runs) {
-      assert.equal(code, 0, output);
-      assert.match(output, /^Usage: syncline/);
-    }
-    assert.equal((await machine.unpacked()).length, 1);
   });
 
   await t.step(
@@ -83,34 +121,6 @@ Deno.test("the launcher unpacks the server, runs it and ends with it", async (t)
     const admin = ["admin", "create", "a@example.com", "--password-stdin", "--data", "./data"];
     const { code, output } = await machine.run(["sh", "-c", piped, ...launcher, ...admin]);
     assert.equal(code, 0, output);
-  });
-
-  await t.step("a damaged folder is replaced, whoever comes first", async () => {
-    const [name] = await machine.unpacked();
-    const damaged = `${machine.dir}/home/.cache/syncline/${name}/app/cli.ts`;
-    await Deno.remove(damaged);
-    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
-    for (const { code, output } of runs) assert.equal(code, 0, output);
-    assert.ok((await Deno.stat(damaged)).isFile);
-    assert.deepEqual(await machine.unpacked(), [name]);
-  });
-
-  await t.step("deno compile takes the launcher's flags, and all of it goes into the program", async () => {
-    const file = `${machine.dir}/compiled`;
-    // A stand-in that has the form of a denort but does not run the program.
-    await compileLauncher(folder, { file, denort: Deno.execPath() });
-    const [program, archive, runtime] = await Promise.all(
-      [file, `${folder}/payload/archive`, Deno.execPath()].map(async (path) => (await Deno.stat(path)).size),
-    ) as [number, number, number];
-    assert.ok(program > archive + runtime);
-  });
-
-  await t.step("a damaged archive is told of", async () => {
-    await Deno.truncate(`${folder}/payload/archive`, 1_000_000);
-    const { code, output } = await machine.run([...launcher, "--help"], { HOME: `${machine.dir}/other` });
-    assert.equal(code, 1);
-    assert.match(output, /cannot unpack into .*damaged/);
-    assert.deepEqual(await machine.unpacked("other"), []);
   });
 });
 

@@ -1,26 +1,14 @@
-/** The server as one file: built once, then run as on a machine that has no Deno. */
+/** The server as one file, run as on a machine that has no Deno. */
 import assert from "node:assert/strict";
 import { productionConfig } from "../../mod/build/production_config.ts";
 import { commandLine, processTree } from "../support/processes/process_tree.ts";
 import { makeImages, measure } from "../storage/support/images.ts";
 import { call, Machine, untilEnded } from "./support/machine.ts";
-import { singleFile } from "./support/one_file.ts";
+import { sharedMachine, singleFile, writeSmallFile } from "./support/one_file.ts";
 
 Deno.test("the single file serves where there is no Deno", async (t) => {
-  await using machine = await Machine.make();
-  const file = `${machine.dir}/syncline`;
-  await Deno.copyFile(await singleFile(), file);
-
-  await t.step("several starts at once unpack it once", async () => {
-    const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run([file, "--help"])));
-    for (const { code, output } of runs) {
-      assert.equal(code, 0, output);
-      assert.match(output, /^Usage: syncline/);
-    }
-    const unpacked = await machine.unpacked();
-    assert.equal(unpacked.length, 1);
-    assert.match(unpacked[0] ?? "", /^[0-9a-f]{32}$/);
-  });
+  const machine = await sharedMachine();
+  const file = await singleFile();
 
   await t.step(
     "a server runs functions with packages, makes thumbnails and ends with all it started",
@@ -59,6 +47,23 @@ Deno.test("the single file serves where there is no Deno", async (t) => {
   await t.step("other commands are there too", async () => {
     const { code, output } = await machine.run([file, "admin", "list", "--data", "./data"]);
     assert.equal(code, 0, output);
+  });
+});
+
+Deno.test("the single file unpacks itself once, and again if it is damaged", async (t) => {
+  await using machine = await Machine.make();
+  const file = `${machine.dir}/syncline`;
+  await writeSmallFile(file);
+
+  await t.step("several starts at once unpack it once", async () => {
+    const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run([file, "--help"])));
+    for (const { code, output } of runs) {
+      assert.equal(code, 0, output);
+      assert.match(output, /^Usage: syncline/);
+    }
+    const unpacked = await machine.unpacked();
+    assert.equal(unpacked.length, 1);
+    assert.match(unpacked[0] ?? "", /^[0-9a-f]{32}$/);
   });
 
   await t.step("what is damaged is unpacked again, what nobody needs is removed", async () => {

@@ -1,8 +1,12 @@
 /** The single file, built once for the tests of a process, and the archive in it. */
 import assert from "node:assert/strict";
 import type { PayloadName } from "../../../mod/build/self_extractor.ts";
+import { createHash, randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { singleFileHead } from "../../../mod/build/self_extractor.ts";
+import { shell } from "../../../mod/build/shell.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
-import { projectDir } from "./machine.ts";
+import { Machine, projectDir } from "./machine.ts";
 
 /** The head of the file is shorter. */
 const HEAD_BYTES = 16_384;
@@ -25,6 +29,37 @@ async function build({ path }: TempFolder): Promise<string> {
   return file;
 }
 
+/** A stand-in for the runtime: prints the start of the help text. */
+const STAND_IN = "#!/bin/sh\necho 'Usage: syncline'\n";
+
+/**
+ * Writes an archive of the form that the build makes to a path, with a stand-in for the server: unpacking it takes a moment.
+ * Tests of how it is unpacked, replaced and removed need no more.
+ */
+export async function writeSmallArchive(path: string): Promise<PayloadName> {
+  await using work = await TempFolder.with({
+    "deno": STAND_IN,
+    "app/cli.ts": "// Not run.\n",
+    "cache/npm/package.json": "{}",
+    "complete": "",
+  });
+  await Deno.chmod(work.at("deno"), 0o755);
+  // Most of the file is the archive, and the archive is not empty if it is cut in the middle.
+  await Deno.writeFile(work.at("app/data"), randomBytes(200_000));
+  await shell('tar -C "$1" -cf - deno app cache complete | gzip >"$2"', [work.path, path]);
+  const id = createHash("sha256").update(await Deno.readFile(path)).digest("hex").slice(0, 32);
+  return { id, version: "0.0.0" };
+}
+
+/** Writes a single file with the stand-in for the server to a path. */
+export async function writeSmallFile(path: string): Promise<void> {
+  await using work = new TempFolder();
+  const archive = join(work.path, "archive");
+  const name = await writeSmallArchive(archive);
+  await Deno.writeTextFile(path, singleFileHead(name), { mode: 0o755 });
+  await Deno.writeFile(path, await Deno.readFile(archive), { append: true });
+}
+
 /** Writes the archive that it carries to a path, and says what it is. */
 export async function archiveOf(file: string, path: string): Promise<PayloadName> {
   using from = await Deno.open(file);
@@ -37,4 +72,18 @@ export async function archiveOf(file: string, path: string): Promise<PayloadName
   return { id: found(/^home="\$cache\/([0-9a-f]{32})"$/m), version: found(/^# Syncline (\S+)\. /m) };
 }
 
-Deno.test.afterAll(() => folder?.[Symbol.asyncDispose]());
+let shared: Promise<Machine> | null = null;
+
+/** A machine for tests that run the real server, which is unpacked into its home once. The app on it has no data yet. */
+export async function sharedMachine(): Promise<Machine> {
+  const machine = await (shared ??= Machine.make());
+  await Deno.remove(`${machine.dir}/app/data`, { recursive: true }).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+  return machine;
+}
+
+Deno.test.afterAll(async () => {
+  await (await shared)?.[Symbol.asyncDispose]();
+  await folder?.[Symbol.asyncDispose]();
+});
