@@ -73,13 +73,13 @@ async function open(context: BrowserContext, address: string): Promise<Page> {
 const status = (page: Page, text: string) =>
   page.getByRole("status").filter({ hasText: new RegExp(`^${text}$`) }).waitFor();
 const typeOf = (page: Page) => page.locator("#result").textContent();
-const browserTest = (name: string, test: (world: World) => Promise<void>) =>
+const browserTest = ({ name, test }: { name: string; test: (world: World) => Promise<void> }) =>
   // The browser's driver keeps timers and pipes of its own.
   Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: () => withWorld(test) });
 
-browserTest(
-  "OA17 a link with tokens of someone else signs no one in",
-  async ({ server, browser, session }) => {
+browserTest({
+  name: "OA17 a link with tokens of someone else signs no one in",
+  test: async ({ server, browser, session }) => {
     const attacker = await session("attacker@example.com");
     const context = await browser.newContext();
 
@@ -117,11 +117,11 @@ browserTest(
     assert.equal(await typeOf(again), "ignored", "a state was taken twice");
     await context.close();
   },
-);
+});
 
-browserTest(
-  "CO6 a sign-in link signs in at once where it was asked for, and elsewhere after a confirmation",
-  async (world) => {
+browserTest({
+  name: "CO6 a sign-in link signs in at once where it was asked for, and elsewhere after a confirmation",
+  test: async (world) => {
     const { server, browser, linkTo } = world;
     const asked = await browser.newContext();
     const page = await open(asked, server.url);
@@ -160,11 +160,11 @@ browserTest(
     await status(opened, "signedIn \\S+");
     await elsewhere.close();
   },
-);
+});
 
-browserTest(
-  "CO6 the server's own page for links hands the sign-in to the app",
-  async ({ server, browser, linkTo }) => {
+browserTest({
+  name: "CO6 the server's own page for links hands the sign-in to the app",
+  test: async ({ server, browser, linkTo }) => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await server.post("/api/auth/magic/request", { email: "ann@example.com" });
@@ -174,16 +174,17 @@ browserTest(
     await status(page, "signedIn \\S+");
     await context.close();
   },
-);
+});
 
-browserTest(
-  "OA17 the page for impersonation believes no link but the dashboard's",
-  async ({ server, browser, session }) => {
+browserTest({
+  name: "OA17 the page for impersonation believes no link but the dashboard's",
+  test: async ({ server, browser, session }) => {
     const attacker = await session("attacker@example.com");
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}`);
-    await page.getByRole("status").filter({ hasText: "opened from the dashboard" }).waitFor();
+    await page.getByRole("status").filter({ hasText: "Open this page from a user in the dashboard" })
+      .waitFor();
     assert.equal(await page.locator("iframe").count(), 0);
     assert.equal(new URL(page.url()).hash, "");
     const app = await open(context, server.url);
@@ -194,12 +195,12 @@ browserTest(
     await app.evaluate(note, `syncline-flow ${state}`);
     await page.goto("about:blank");
     await page.goto(`${server.url}/_/as.html#as=ann&${attacker.fragment}&svc_state=${state}`);
-    await page.getByRole("status").filter({ hasText: "You are ann" }).waitFor();
+    await page.getByRole("status").filter({ hasText: "Signed in as ann by an administrator" }).waitFor();
     await page.frameLocator("iframe").getByRole("status").filter({ hasText: `signedIn ${attacker.userId}` })
       .waitFor();
     await context.close();
   },
-);
+});
 
 interface PageGlobals {
   readonly client: {
