@@ -135,6 +135,19 @@ testDashboard("users, administrators and settings", {
     await page.getByLabel("Search users").fill("");
   });
 
+  await t.step("OA17 an administrator signs in as a user in a window that knows this dashboard", async () => {
+    await page.getByRole("link", { name: "ben@example.com" }).click();
+    const opening = context.waitForEvent("page");
+    await dialog.getByRole("button", { name: "Sign in as" }).click();
+    const window = await opening;
+    await window.getByText("Signed in as ben@example.com by an administrator").waitFor();
+    assert.equal(new URL(window.url()).hash, "");
+    await window.getByRole("button", { name: "End this session" }).click();
+    await window.getByText("ended").waitFor();
+    await window.close();
+    await button("Close").click();
+  });
+
   await t.step("a user links to their failed runs", async () => {
     await page.getByRole("link", { name: "ben@example.com" }).click();
     await dialog.getByRole("link", { name: "Failed" }).click();

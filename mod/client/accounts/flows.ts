@@ -47,9 +47,9 @@ export function takeFlow(state: string | null, now: number): boolean {
   }
 }
 
-/** Whether a sign-in has not ended yet. One that ends too late was noted by another clock. */
+/** Whether a sign-in has not ended yet. The clock may have been set back since it began, but not by a whole lifetime. */
 function isOpen(until: string | null, now: number): boolean {
-  return Number(until) > now && Number(until) <= now + clientLimits.flowMs;
+  return Number(until) > now && Number(until) <= now + 2 * clientLimits.flowMs;
 }
 
 /** Removes expired states, and those that end first if there are too many. */
