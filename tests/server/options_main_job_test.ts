@@ -8,6 +8,7 @@ import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { Child } from "../support/processes/child.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 
 const START_MS = 60_000;
 const APP = {
@@ -200,8 +201,13 @@ class Running implements AsyncDisposable {
     assert.match(await dashboard.text(), /<script/);
     const { page } = this.#expected;
     if (page !== undefined) assert.match(await (await fetch(`${this.#url}/`)).text(), page);
-    const ready = await fetch(`${this.#url}/api/health/ready`);
-    assert.equal(ready.status, 200, await ready.text());
+    // A follower is ready once it has looked for commits.
+    let report = "";
+    await until(async () => {
+      const ready = await fetch(`${this.#url}/api/health/ready`);
+      report = await ready.text();
+      return ready.status === 200;
+    }, { what: () => report, timeoutMs: 20_000 });
   }
 
   async #metrics(): Promise<void> {
