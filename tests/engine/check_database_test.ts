@@ -1,4 +1,4 @@
-/** The complete check of a database: a sound one passes, and each kind of damage is found and named. */
+/** The complete check: a valid database passes, and each kind of damage is found and named. */
 import assert from "node:assert/strict";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import {
@@ -20,8 +20,8 @@ const tables = {
   }),
 };
 
-/** A database with documents in every kind of index, some updated, some deleted, some without text or vector. */
-function filled(): TestDatabase {
+/** A database with documents in every kind of index; some are updated, deleted, or without text or vector. */
+function filledDatabase(): TestDatabase {
   const db = new TestDatabase(tables);
   const ids = db.commit((tx) =>
     Array.from({ length: DOCUMENTS }, (_, n) =>
@@ -42,7 +42,7 @@ function filled(): TestDatabase {
   return db;
 }
 
-/** Changes the file behind the engine's back; guards against that are off. */
+/** Changes the file directly, without SQLite's protection. */
 function tamper(path: string, sql: string): void {
   const options = { defensive: false } as DatabaseSyncOptions;
   using db = new DatabaseSync(path, options) as DatabaseSync & Disposable;
@@ -60,7 +60,7 @@ function reasonFor(path: string): string {
   return reason;
 }
 
-/** Number of an index in a table that `filled` makes. */
+/** Returns the number of an index in a table of `filled`. */
 function indexNumber(path: string, name: string): number {
   using db = new DatabaseSync(path, { readOnly: true }) as DatabaseSync & Disposable;
   const row = db.prepare(
@@ -70,24 +70,24 @@ function indexNumber(path: string, name: string): number {
   return Number(row?.["number"]);
 }
 
-/** All pages but the free ones, which may hold anything. */
+/** Returns all pages except the free ones, whose contents do not matter. */
 function pagesInUse(path: string): number[] {
   using db = new DatabaseSync(path, { readOnly: true }) as DatabaseSync & Disposable;
   return db.prepare("SELECT pageno FROM dbstat").all().map(({ pageno }) => Number(pageno));
 }
 
-Deno.test("[RS1] a sound database passes the check, which tells its ts, tables and documents", () => {
-  using db = filled();
+Deno.test("[RS1] a valid database passes the check, which returns its ts, tables and documents", () => {
+  using db = filledDatabase();
   assert.deepEqual(checkDatabase(db.path), { ts: 2, tables: 2, documents: DOCUMENTS * 4 / 5 });
 });
 
-Deno.test("[RS1] a database that was never written to passes the check", () => {
+Deno.test("[RS1] a new database passes the check", () => {
   using folder = new TemporaryDatabase();
   openWriterDatabase(folder.path)[Symbol.dispose]();
   assert.deepEqual(checkDatabase(folder.path), { ts: 0, tables: 0, documents: 0 });
 });
 
-Deno.test("[RS2] files that are missing, foreign, newer or no database are refused with the reason", () => {
+Deno.test("[RS2] missing, foreign and newer files and files that are no database are refused with the reason", () => {
   using folder = new TemporaryDatabase();
   assert.match(reasonFor(folder.path), /unable to open/);
   Deno.writeTextFileSync(folder.path, "no database at all\n".repeat(300));
@@ -101,8 +101,8 @@ Deno.test("[RS2] files that are missing, foreign, newer or no database are refus
   assert.match(reasonFor(folder.path), /a newer version of the server wrote it \(format 99/);
 });
 
-Deno.test("[RS2] pages that are cut off or overwritten are found", () => {
-  using db = filled();
+Deno.test("[RS2] truncated and overwritten pages are found", () => {
+  using db = filledDatabase();
   tamper(db.path, "PRAGMA wal_checkpoint(TRUNCATE)");
   const bytes = Deno.readFileSync(db.path);
   using cut = new TemporaryDatabase();
@@ -161,7 +161,7 @@ const damages: readonly {
     reason: /index "by_vector" of table "notes" is missing/,
   },
   {
-    name: "an index of no table",
+    name: "an index without a table",
     sql: () => "UPDATE syncline_indexes SET tableNumber = 77 WHERE name = 'by_author'",
     reason: /index "by_author" belongs to table 77, which does not exist/,
   },
@@ -171,18 +171,18 @@ const damages: readonly {
     reason: /unknown kind "magic"/,
   },
   {
-    name: "an index entry too few",
+    name: "a missing index entry",
     sql: (number) => `DELETE FROM i${number("by_place")} WHERE rid = (SELECT rid FROM d2 LIMIT 1 OFFSET 150)`,
     reason: /index "by_place" of table "notes" does not hold document "\w{26}" as it is/,
   },
   {
-    name: "an index entry too many",
+    name: "an extra index entry",
     sql: (number) =>
       `INSERT INTO i${number("by_author")} SELECT key || 'x', rid FROM i${number("by_author")} LIMIT 1`,
     reason: /index "by_author" of table "notes" has 241 entries and the documents require 240/,
   },
   {
-    name: "an index entry too many that has no key",
+    name: "an extra index entry without a key",
     sql: (number) =>
       `INSERT INTO i${number("by_author")} SELECT '', rid FROM i${number("by_author")} LIMIT 1`,
     reason: /index "by_author" of table "notes" has 241 entries and the documents require 240/,
@@ -198,7 +198,7 @@ const damages: readonly {
     reason: /index "by_place" of table "notes" does not hold document/,
   },
   {
-    name: "a text that is not in its search index",
+    name: "a document without its entry in a search index",
     sql: (number) =>
       `DELETE FROM s${number("by_body")}_docsize WHERE id = (SELECT min(id) FROM s${
         number("by_body")
@@ -206,7 +206,7 @@ const damages: readonly {
     reason: /index "by_body" of table "notes" does not hold document/,
   },
   {
-    name: "a text of no document in a search index",
+    name: "a search index entry without a document",
     sql: (number) => `INSERT INTO s${number("by_body")} (rowid, text, filters) VALUES (9999, 'stray', '')`,
     reason: /index "by_body" of table "notes" has \d+ entries/,
   },
@@ -221,12 +221,12 @@ const damages: readonly {
     reason: /index "by_vector" of table "notes" does not hold document/,
   },
   {
-    name: "a vector of no document",
+    name: "a vector without a document",
     sql: (number) => `INSERT INTO v${number("by_vector")} VALUES (9999, x'000000000000000000000000', '[]')`,
     reason: /index "by_vector" of table "notes" has \d+ entries/,
   },
   {
-    name: "a document that is no JSON",
+    name: "a document that is not JSON",
     sql: () => "UPDATE d2 SET doc = '{' WHERE rid = 42",
     reason: /document "\w{26}" of table "notes" is not JSON/,
   },
@@ -257,7 +257,7 @@ const damages: readonly {
   },
   {
     rule: "FA13",
-    name: "an index with an expression, which takes long for each row",
+    name: "an index with an expression, which is slow for each row",
     sql: () => "CREATE INDEX slow ON d2 (length(hex(zeroblob(length(doc)))))",
     reason: /it has the index "slow", which the server never creates/,
   },
@@ -269,7 +269,7 @@ const damages: readonly {
   },
   {
     rule: "FA13",
-    name: "a view in the place of a table, which is read",
+    name: "a view in place of a table that is read",
     sql: () =>
       `DROP TABLE syncline_tables; CREATE VIEW syncline_tables AS
        WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n)
@@ -284,7 +284,7 @@ const damages: readonly {
   },
   {
     rule: "FA13",
-    name: "a column that is computed",
+    name: "a generated column",
     sql: () => "ALTER TABLE d2 ADD COLUMN more TEXT GENERATED ALWAYS AS (hex(doc)) VIRTUAL",
     reason: /its table d2 differs from what the server creates/,
   },
@@ -308,7 +308,7 @@ const damages: readonly {
   },
   {
     rule: "FA13",
-    name: "a search index of another making",
+    name: "a search index with other options",
     sql: (number) =>
       `DROP TABLE s${number("by_body")}; CREATE VIRTUAL TABLE s${
         number("by_body")
@@ -317,13 +317,13 @@ const damages: readonly {
   },
   {
     rule: "FA14",
-    name: "a creation time that is none",
+    name: "an invalid creation time",
     sql: () => `UPDATE d2 SET doc = json_set(doc, '$._creationTime', 1e300) WHERE rid = 42`,
     reason: /has 1e\+300 for its creation time/,
   },
   {
     rule: "FA14",
-    name: "a newest creation time that is none",
+    name: "an invalid newest creation time",
     sql: () => "UPDATE syncline_state SET lastCreationTime = 1e300",
     reason: /newest commit is missing or invalid/,
   },
@@ -331,18 +331,18 @@ const damages: readonly {
 
 for (const { rule = "RS2", name, sql, reason } of damages) {
   Deno.test(`[${rule}] found by the check: ${name}`, () => {
-    using db = filled();
+    using db = filledDatabase();
     tamper(db.path, sql((index) => indexNumber(db.path, index)));
     assert.match(reasonFor(db.path), reason);
   });
 }
 
-Deno.test("[FA13] the schema of a database with a journal and with every kind of index is as it is made", () => {
+Deno.test("[FA13] the schema of a database with a journal and all kinds of index is as expected", () => {
   using folder = new TemporaryDatabase();
   {
     using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingBytesMax: 1_000 } });
     db.applySchema(new Map(Object.entries(tables)));
-    // Indexes that were dropped and made again, and a table that is out of use.
+    // Indexes that were dropped and created again, and a table that is no longer in the schema.
     db.applySchema(new Map(Object.entries({ empty: anyTable(), more: anyTable() })));
     db.applySchema(new Map(Object.entries(tables)));
   }

@@ -1,4 +1,4 @@
-/** The write-ahead log stays short under light load, and is left alone while larger groups come now and then. */
+/** Checkpoints keep the write-ahead log short under light load, and leave it alone among larger groups. */
 import assert from "node:assert/strict";
 import { engineLimits } from "../../mod/engine/limits.ts";
 import { openReaderDatabase } from "../../mod/engine/mod.ts";
@@ -8,7 +8,7 @@ const tables = { items: anyTable() };
 const PAGE_BYTES = 4096 + 24;
 const TEXT = "x".repeat(20_000);
 
-/** Commits groups that put about ten pages into the log each. They are said to be of so many calls: `calls` of their number. */
+/** Commits groups that each add about ten pages to the log. `calls` is their reported number of calls. */
 function commitGroups(db: TestDatabase, count: number, calls: (n: number) => number): void {
   for (let n = 0; n < count; n++) {
     db.commit((tx) => tx.insert("items", { text: TEXT }));
@@ -17,14 +17,14 @@ function commitGroups(db: TestDatabase, count: number, calls: (n: number) => num
 }
 
 const lone = () => 1;
-/** Of five groups one is large. */
+/** One group in five is large. */
 const mixed = (n: number) => n % 5 === 0 ? engineLimits.smallGroupCallsMax + 1 : 1;
 
 function logPages(db: TestDatabase): number {
   return Deno.statSync(`${db.path}-wal`).size / PAGE_BYTES;
 }
 
-Deno.test("while groups are small the log is copied long before it has to be, among larger ones it is not", () => {
+Deno.test("a checkpoint runs early while groups are small, and not among larger ones", () => {
   using db = new TestDatabase(tables);
   commitGroups(db, 600, lone);
   const bound = engineLimits.earlyCheckpointPages + engineLimits.groupsBetweenChecks * 20;
@@ -33,7 +33,7 @@ Deno.test("while groups are small the log is copied long before it has to be, am
   assert.ok(logPages(db) > 2 * bound, `${logPages(db)} pages`);
 });
 
-Deno.test("a reader's snapshot stays whole while the log is tended, and the log is copied when it is gone", () => {
+Deno.test("a reader's snapshot stays valid during maintenance, and the checkpoint runs after it is closed", () => {
   using db = new TestDatabase(tables);
   commitGroups(db, 1, lone);
   using reader = openReaderDatabase(db.path);

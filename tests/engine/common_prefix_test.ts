@@ -1,11 +1,11 @@
-/** What texts of documents tell of their fields without being parsed is so; what they cannot tell is not told. */
+/** Fields are reported as equal only if they are. */
 import assert from "node:assert/strict";
 import { hasFieldsInCommonPrefix } from "../../mod/engine/indexes/common_prefix.ts";
 
 const told = (a: object, b: object, ...fields: string[]) =>
   hasFieldsInCommonPrefix(JSON.stringify(a), JSON.stringify(b), new Set(fields));
 
-Deno.test("fields in front of the first difference are told to be the same, and no others", () => {
+Deno.test("fields before the first difference are known to be equal, and no others", () => {
   const doc = {
     _id: "a",
     _creationTime: 1.5,
@@ -26,7 +26,7 @@ Deno.test("fields in front of the first difference are told to be the same, and 
   assert.equal(told({ a: ["}", "{"], b: 1 }, { a: ["}", "{"], b: 2 }, "a"), true);
 });
 
-Deno.test("whatever two documents hold, fields that are told to be the same are", () => {
+Deno.test("fields reported as equal are equal, for any two documents", () => {
   let state = 7;
   const pick = (end: number) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -49,5 +49,5 @@ Deno.test("whatever two documents hold, fields that are told to be the same are"
     assert.deepEqual(Reflect.get(doc, field), Reflect.get(changed, field), JSON.stringify([doc, changed]));
     assert.ok(field in doc && field in changed);
   }
-  assert.ok(same > 1_000, `${same} were told to be the same`);
+  assert.ok(same > 1_000, `${same} were reported as equal`);
 });

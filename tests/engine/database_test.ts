@@ -1,4 +1,4 @@
-/** The database file: reopening, groups, a full disk, and files that are not ours. */
+/** The database file: reopening, groups, a full disk, and foreign files. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { EngineError, openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
@@ -6,7 +6,7 @@ import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.t
 
 const tables = { items: anyTable({ indexes: [{ name: "by_n", fields: ["n"] }] }) };
 
-Deno.test("a database that was closed holds everything when it is opened again", () => {
+Deno.test("a database keeps everything when it is closed and opened again", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   assert.equal(db.writer.lastGroup(), "");
@@ -25,7 +25,7 @@ Deno.test("a new database has no group and ts 0", () => {
   assert.equal(db.ts, 0);
 });
 
-Deno.test("closing with an open group undoes the group", () => {
+Deno.test("closing during an open group rolls it back", () => {
   using db = new TestDatabase(tables);
   db.writer.openGroup();
   db.writer.beginMutation({ at: 1 }).insert("items", { n: 1 });
@@ -48,7 +48,7 @@ Deno.test("calls in the wrong order are refused", () => {
   db.writer.rollbackGroup();
 });
 
-Deno.test("a full disk fails the group, whatever app code catches, and the database goes on after the rollback", () => {
+Deno.test("a full disk fails the group even if app code catches the error, and the database works after the rollback", () => {
   using db = new TestDatabase(tables, { pagesMax: 60 });
   const { result: kept } = db.commit((tx) => tx.insert("items", { n: 1 }));
   db.writer.openGroup();
@@ -77,7 +77,7 @@ Deno.test("a full disk fails the group, whatever app code catches, and the datab
   assert.equal(db.query((tx) => tx.get(kept))?.["n"], 2);
 });
 
-Deno.test("a full disk met by the records or by the rest of the commit fails the group too", () => {
+Deno.test("a full disk during the records or the commit fails the group too", () => {
   using db = new TestDatabase(tables, { pagesMax: 60 });
   const big = "x".repeat(300_000);
   db.writer.openGroup();
@@ -116,7 +116,7 @@ function refusal(path: string): string {
   return message;
 }
 
-Deno.test("a file that is no database, one of another program and one of a newer version are refused by name", () => {
+Deno.test("files of other programs and of newer versions, and files that are no database, are refused with their path", () => {
   using folder = new TemporaryDatabase();
   Deno.writeTextFileSync(folder.path, "hello, this is not a database\n".repeat(200));
   assert.match(refusal(folder.path), /it is not a database; restore a backup/);
@@ -145,7 +145,7 @@ Deno.test("a damaged file is refused with advice", () => {
   assert.match(refusal(folder.path), /the database is damaged; restore a backup/);
 });
 
-Deno.test("an index that does not agree with its table stops the write instead of spreading", () => {
+Deno.test("an index that does not match its table stops the write", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   const other = new DatabaseSync(db.path);

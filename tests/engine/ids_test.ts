@@ -1,4 +1,4 @@
-/** Ids: shape, randomness, and that no mistyped id passes. */
+/** Ids: format, randomness, and detection of typing errors. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { decodeId, newId } from "../../mod/engine/mod.ts";
@@ -6,7 +6,7 @@ import { decodeId, newId } from "../../mod/engine/mod.ts";
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const tableNumber = fc.integer({ min: 0, max: 2 ** 20 - 1 });
 
-Deno.test("an id is 26 characters of the alphabet and names its table", () => {
+Deno.test("an id has 26 characters of the alphabet and contains its table's number", () => {
   fc.assert(fc.property(tableNumber, (number) => {
     const id = newId(number);
     assert.match(id, /^[0-9a-hjkmnp-tv-z]{26}$/);
@@ -18,14 +18,14 @@ Deno.test("ids of one table share their first four characters and nothing else",
   const ids = Array.from({ length: 5_000 }, () => newId(7));
   assert.equal(new Set(ids).size, ids.length);
   assert.equal(new Set(ids.map((id) => id.slice(0, 4))).size, 1);
-  // Every random character takes every value its bits allow; the 19th pair holds the 6 bits that are left.
+  // Every random character takes every value; the 19th pair has the remaining 6 bits.
   for (let place = 4; place < 24; place++) {
     const seen = new Set(ids.map((id) => id[place]));
     assert.equal(seen.size, place === 22 ? 2 : 32, `place ${place}`);
   }
 });
 
-Deno.test("a wrong character is always noticed", () => {
+Deno.test("a wrong character is always detected", () => {
   fc.assert(fc.property(tableNumber, fc.nat(25), fc.nat(30), (number, place, shift) => {
     const id = newId(number);
     const right = ALPHABET.indexOf(id.charAt(place));
@@ -34,7 +34,7 @@ Deno.test("a wrong character is always noticed", () => {
   }));
 });
 
-Deno.test("two neighbours in the wrong order are always noticed", () => {
+Deno.test("a swap of neighbours is always detected", () => {
   fc.assert(fc.property(tableNumber, fc.nat(24), (number, place) => {
     const id = newId(number);
     fc.pre(id[place] !== id[place + 1]);
@@ -43,7 +43,7 @@ Deno.test("two neighbours in the wrong order are always noticed", () => {
   }));
 });
 
-Deno.test("what is not an id decodes to null", () => {
+Deno.test("other strings decode to null", () => {
   const id = newId(1);
   for (
     const text of [

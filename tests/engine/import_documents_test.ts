@@ -1,4 +1,4 @@
-/** Documents imported with their ids and creation times. */
+/** Imports of documents with their ids and creation times. */
 import assert from "node:assert/strict";
 import { EngineError, newId, openWriterDatabase } from "../../mod/engine/mod.ts";
 import type { EngineErrorCode } from "../../mod/engine/mod.ts";
@@ -11,7 +11,7 @@ const wrong = (code: EngineErrorCode, message: RegExp) => (error: unknown) => {
   return true;
 };
 
-Deno.test("documents are imported with their ids and creation times, into tables with the numbers they come from", () => {
+Deno.test("imported documents keep their ids and creation times, and tables their numbers", () => {
   using origin = new TestDatabase({ items: anyTable(), others: anyTable() });
   const docs = ["a", "b"].map((text) =>
     origin.commit((tx) => tx.get(tx.insert("others", { text })) ?? assert.fail()).result
@@ -60,7 +60,7 @@ Deno.test("documents are imported with their ids and creation times, into tables
   );
 });
 
-Deno.test("[FA14] creation times from elsewhere lie between 1970 and a day from now", () => {
+Deno.test("[FA14] imported creation times are between 1970 and a day from now", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   db.applySchema(schemaOf({ items: anyTable() }));

@@ -1,4 +1,4 @@
-/** The journal: rows that carry all that a group changed, chained, and the one way in which they are applied. */
+/** The journal: chained rows with all changes of a group, and how they are applied. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import {
@@ -29,7 +29,7 @@ const schemas: SchemaDefinition[] = [
 
 const journal = { kind: "on", pendingBytesMax: 64 * 1024 * 1024 } as const;
 
-/** Everything in a database that a restored one needs: the text of each row of each table but the journal's own. */
+/** Returns the contents of all tables except the journal's own, as a restored database needs them. */
 function contents(path: string): Record<string, unknown[]> {
   using db = new DatabaseSync(path, { readOnly: true });
   const names = db.prepare(
@@ -38,7 +38,7 @@ function contents(path: string): Record<string, unknown[]> {
   ).all().map(({ name }) => String(name));
   const all: Record<string, unknown[]> = {};
   for (const name of names) {
-    // Row ids, and what names them, are a database's own affair.
+    // Row ids and their references differ between databases.
     const rows = db.prepare(`SELECT * FROM ${name}`).all().map(({ rid: _, rowid: __, ...row }) =>
       JSON.stringify(row, (_key, value) => value instanceof Uint8Array ? [...value] : value)
     );
@@ -48,14 +48,14 @@ function contents(path: string): Record<string, unknown[]> {
   return { ...all, state };
 }
 
-/** A seeded writer that inserts, changes and deletes, records answers and changes its schema now and then. */
+/** A seeded writer that inserts, changes and deletes documents, records answers and changes its schema. */
 class Workload {
   readonly #random: () => number;
   readonly ids: string[] = [];
   now = 1_700_000_000_000;
-  /** Of each caller by its own number: some records follow one another directly. */
+  /** Next request ids by caller: some records are consecutive. */
   readonly #requests = new Map<string, number>();
-  /** Records that were committed, with their time. */
+  /** Committed records with their time. */
   readonly records: { readonly key: RecordKey; readonly at: number }[] = [];
 
   constructor(seed: number) {
@@ -124,7 +124,7 @@ async function copyOf(path: string, target: string): Promise<void> {
   await held.copyTo(target);
 }
 
-/** As a follower does it: so many rows in one transaction. */
+/** Applies rows as a follower does, this many in one transaction. */
 function applyAll(path: string, rows: readonly JournalRow[], atOnce: number): void {
   let at = 0;
   using db = openWriterDatabase(path, { journal: { kind: "applied" }, now: () => at });
@@ -137,7 +137,7 @@ function applyAll(path: string, rows: readonly JournalRow[], atOnce: number): vo
   }
 }
 
-/** As a restore does it: of so many rows at a time the last states are written. */
+/** Applies rows as a restore does, merging this many at a time. */
 async function replayAll(path: string, rows: readonly JournalRow[], atOnce: number): Promise<void> {
   using copy = openHistoryReplay(path);
   for (const [index, row] of rows.entries()) {
@@ -148,7 +148,7 @@ async function replayAll(path: string, rows: readonly JournalRow[], atOnce: numb
   assert.equal(copy.history?.sum, rows.at(-1)?.sum);
 }
 
-Deno.test("RP1 a database that follows the rows is the same in every table, through schema changes and restarts", async () => {
+Deno.test("RP1 a database that applies the rows has the same tables, through schema changes and restarts", async () => {
   for (const seed of [1, 2, 3, 4]) {
     using origin = new TemporaryDatabase();
     using other = new TemporaryDatabase();
@@ -192,7 +192,7 @@ Deno.test("RP1 a database that follows the rows is the same in every table, thro
   }
 });
 
-Deno.test("RP16 a gap, a repeat, a swapped or a changed row is refused, and the database stays as it was", async () => {
+Deno.test("RP16 a gap, a repetition, a swapped or a changed row is refused, and the database stays unchanged", async () => {
   using origin = new TemporaryDatabase();
   using other = new TemporaryDatabase();
   const work = new Workload(7);
@@ -246,7 +246,7 @@ Deno.test("RP16 a gap, a repeat, a swapped or a changed row is refused, and the 
   assert.equal(db.history?.seq, third.seq);
 });
 
-Deno.test("PT2 of a row that holds many commits some can be applied, with the answers that were given by then", async () => {
+Deno.test("PT2 some commits of a row can be applied, with the answers up to them", async () => {
   using origin = new TemporaryDatabase();
   using other = new TemporaryDatabase();
   using db = openWriterDatabase(origin.path, { journal });
@@ -272,7 +272,7 @@ Deno.test("PT2 of a row that holds many commits some can be applied, with the an
   assert.equal(restored.ts, 2);
   const record = (requestId: number) => restored.findRecord({ sessionId: "s", requestId, principal: null });
   assert.deepEqual([0, 1, 2].map(record), ["answer 0", "answer 1", null]);
-  // What was made after that ts, however far ahead, does not count.
+  // Creation times after that ts do not count, however far ahead.
   restored.openGroup();
   const transaction = restored.beginMutation({ at: 1_001 });
   const next = transaction.get(transaction.insert("items", { n: 2 }));
@@ -280,7 +280,7 @@ Deno.test("PT2 of a row that holds many commits some can be applied, with the an
   assert.equal(next?._creationTime, 1_001 + 2 ** -10);
 });
 
-Deno.test("RP2 what is confirmed is removed in bounded steps, and the history goes on from there after a restart", () => {
+Deno.test("RP2 confirmed rows are removed in bounded steps, and the history continues from there after a restart", () => {
   using origin = new TemporaryDatabase();
   const work = new Workload(5);
   let db = openWriterDatabase(origin.path, { journal, now: () => work.now });
@@ -305,7 +305,7 @@ Deno.test("RP2 what is confirmed is removed in bounded steps, and the history go
   db[Symbol.dispose]();
 });
 
-Deno.test("RP9 a database that was written without the journal, or restored, begins another generation", () => {
+Deno.test("RP9 a database that was written without the journal, or restored, starts a new generation", () => {
   using origin = new TemporaryDatabase();
   const work = new Workload(3);
   const schema = schemas[0] ?? new Map();
@@ -319,7 +319,7 @@ Deno.test("RP9 a database that was written without the journal, or restored, beg
   assert.equal(first?.reason, "first");
   assert.equal(generationOf()?.generation, first?.generation);
   {
-    // Opened and looked at only.
+    // Opened without a write.
     using db = openWriterDatabase(origin.path, { now: () => work.now });
     db.applySchema(schema);
   }
@@ -343,7 +343,7 @@ Deno.test("RP9 a database that was written without the journal, or restored, beg
   assert.ok((third?.firstSeq ?? 0) >= (second?.seq ?? 0), "rows are numbered on");
 });
 
-Deno.test("RP8 a journal that grows beyond its bound is dropped, and the database goes on in a new generation", () => {
+Deno.test("RP8 a journal that exceeds its limit is dropped, and the database continues in a new generation", () => {
   using origin = new TemporaryDatabase();
   let now = 1_700_000_000_000;
   using db = openWriterDatabase(origin.path, {

@@ -1,4 +1,4 @@
-/** Order of keys: SQLite, JavaScript's `<` and the plain comparison of values agree on everything. */
+/** Order of keys: SQLite, JavaScript's `<` and the comparison of values agree. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
@@ -21,7 +21,7 @@ function compareTexts(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-Deno.test("keys of single values order as the values do", () => {
+Deno.test("keys of single values sort as the values do", () => {
   fc.assert(
     fc.property(maybeValue, maybeValue, (a, b) => {
       assert.equal(compareTexts(encodeKey([a]), encodeKey([b])), Math.sign(compareValues(a, b)));
@@ -31,7 +31,7 @@ Deno.test("keys of single values order as the values do", () => {
 });
 
 for (const [name, values] of [["numbers", hostileNumber], ["texts", hostileText]] as const) {
-  Deno.test(`keys of ${name} order as the ${name} do`, () => {
+  Deno.test(`keys of ${name} sort as the ${name} do`, () => {
     fc.assert(
       fc.property(values, values, (a, b) => {
         assert.equal(compareTexts(encodeKey([a]), encodeKey([b])), a < b ? -1 : a > b ? 1 : 0);
@@ -41,7 +41,7 @@ for (const [name, values] of [["numbers", hostileNumber], ["texts", hostileText]
   });
 }
 
-Deno.test("keys of lists of values order field by field", () => {
+Deno.test("keys of lists of values sort field by field", () => {
   const list = fc.array(maybeValue, { minLength: 3, maxLength: 3 });
   fc.assert(
     fc.property(list, list, (a, b) => {
@@ -62,7 +62,7 @@ Deno.test("keys are printable ASCII and none is a prefix of another", () => {
   );
 });
 
-Deno.test("SQLite sorts keys as JavaScript does and gives them back unharmed", () => {
+Deno.test("SQLite sorts keys as JavaScript does and returns them unchanged", () => {
   using db = new DatabaseSync(":memory:");
   db.exec("CREATE TABLE k (key TEXT PRIMARY KEY) WITHOUT ROWID");
   const insert = db.prepare("INSERT OR IGNORE INTO k VALUES (?)");
@@ -123,7 +123,7 @@ Deno.test("-0 and 0 have one key", () => {
   assert.equal(compareValues(-0, 0), 0);
 });
 
-Deno.test("a range holds exactly the keys within its bounds", () => {
+Deno.test("a range has exactly the keys within its bounds", () => {
   const bound = fc.record({ value: maybeValue, inclusive: fc.boolean() });
   const maybeBound = fc.option(bound, { nil: undefined });
   fc.assert(
@@ -151,14 +151,14 @@ Deno.test("a range holds exactly the keys within its bounds", () => {
   );
 });
 
-Deno.test("nothing lies between a key and the key after it", () => {
+Deno.test("no key is between a key and the key after it", () => {
   fc.assert(fc.property(maybeValue, maybeValue, (a, b) => {
     const [keyA, keyB] = [encodeKey([a]), encodeKey([b])];
     assert.equal(keyA < keyB, keyAfter(keyA) <= keyB);
   }));
 });
 
-Deno.test("what has no place in the order is refused", () => {
+Deno.test("values without a position in the order are refused", () => {
   for (const value of [NaN, 1n, () => 1, Symbol("x")]) {
     assert.throws(() => encodeKey([value as never]), /has no place in the order of values/);
   }

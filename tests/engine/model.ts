@@ -1,4 +1,4 @@
-/** The engine's naive twin: documents in a Map, everything by plain search and sort. The oracle of the model test. */
+/** A simple model of the engine: documents in a Map, with linear search and sorting. Used by the model test. */
 import { compareValues } from "../../mod/engine/mod.ts";
 import type { Doc, IndexBounds, Value } from "../../mod/engine/mod.ts";
 
@@ -19,7 +19,7 @@ export class Model {
     return [...this.documents].filter(([, entry]) => entry.table === table).map(([id]) => id);
   }
 
-  /** Documents of a table within bounds on fields, in the order of the index. */
+  /** Returns documents within bounds on fields, in the order of the index. */
   range(table: string, fields: readonly string[], bounds: IndexBounds): Doc[] {
     const all = [...fields, "_creationTime"];
     return [...this.documents.values()]

@@ -1,6 +1,6 @@
 /**
- * Random histories of groups, mutations, savepoints, scans and rollbacks against the naive model: after each step the
- * engine shows what the model shows, entries say what changed, and read sets notice exactly that.
+ * Random histories of groups, mutations, savepoints, scans and rollbacks against the model: after each step the
+ * engine has the same documents, entries have the changes, and read sets detect exactly these.
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -27,7 +27,7 @@ const indexFields: Record<string, Record<string, readonly string[]>> = {
   others: { by_creation_time: [], by_b: ["b"] },
 };
 
-/** Few values, so that documents meet in the indexes, and some that hurt. */
+/** Few values, so that documents share index keys, and some difficult ones. */
 const smallValue: fc.Arbitrary<Value> = fc.oneof(
   {
     weight: 5,
@@ -173,7 +173,7 @@ function applyWrite(
   }
 }
 
-/** A copy as JSON has it: without undefined fields, -0 as 0. */
+/** Returns a copy as JSON has it: without undefined fields, -0 as 0. */
 function defined(fields: Record<string, unknown>): Record<string, Value> {
   return JSON.parse(JSON.stringify(fields));
 }
@@ -195,7 +195,7 @@ function runSteps(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T
         break;
       }
       case "loop": {
-        // The rows are those of the beginning, whatever the loop writes.
+        // The rows are those of the start, even if the loop writes.
         const expected = expectedRows(model, step.range);
         const rows: Doc[] = [];
         for (const { doc } of scanOf(tx, step.range)) {
@@ -224,7 +224,7 @@ function runSteps(steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T
   }
 }
 
-/** What a commit entry must say, by comparing the documents before and after. */
+/** Compares a commit entry with the documents before and after it. */
 function checkEntry(entry: CommitEntry | null, documents: {
   readonly before: Model["documents"];
   readonly after: Model["documents"];
@@ -239,7 +239,7 @@ function checkEntry(entry: CommitEntry | null, documents: {
   }
 }
 
-Deno.test("random histories show what the model shows, and read sets notice exactly what changes their result", () => {
+Deno.test("random histories match the model, and read sets detect exactly the changes of their results", () => {
   fc.assert(
     fc.property(fc.array(fields, { maxLength: 25 }), history, (prefilled, groups) => {
       using db = new TestDatabase(tables);
@@ -287,7 +287,7 @@ Deno.test("random histories show what the model shows, and read sets notice exac
         assert.equal(db.writer.ts, ts);
         assert.equal(db.reader.openSnapshot(), ts);
 
-        // What was watched before the group: exact up to where each run stopped.
+        // Reads before the group are exact up to where each run stopped.
         for (const { step, rows, readSet, ended } of watched) {
           const touched = entries.some((entry) => readSetTouches(readSet, entry));
           const [now] = watch(db, step);
@@ -301,7 +301,7 @@ Deno.test("random histories show what the model shows, and read sets notice exac
         for (const { step, rows } of watched) {
           assert.deepEqual(JSON.parse(rows), expectedRows(model, step).slice(0, step.take));
         }
-        // Every document by its id, and no other.
+        // All documents are found by id, and no others.
         const view = db.reader.beginQuery();
         for (const [id, { table, doc }] of model.documents) {
           assert.deepEqual(view.get(id), doc);

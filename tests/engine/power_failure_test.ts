@@ -1,4 +1,4 @@
-/** What a power failure leaves of a database: which commits are synced one by one, and what a cluster's server applies again. */
+/** Power failures: which commits are synced one by one, and what a cluster's server applies again. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import {
@@ -15,7 +15,7 @@ import { anyTable, schemaOf, TemporaryDatabase } from "./support.ts";
 const schema = schemaOf({ items: anyTable({ indexes: [{ name: "by_n", fields: ["n"] }] }) });
 const PAGE_BYTES = 4_096;
 
-/** `PRAGMA synchronous` of a writer: 2 syncs each commit, 1 leaves that to the copying of the log. */
+/** `PRAGMA synchronous` of a writer: 2 syncs each commit, 1 only checkpoints. */
 function synchronousOf(path: string, journal?: WriterOptions["journal"]): unknown {
   const { exec } = DatabaseSync.prototype;
   let opened: DatabaseSync | null = null;
@@ -32,7 +32,7 @@ function synchronousOf(path: string, journal?: WriterOptions["journal"]): unknow
   }
 }
 
-Deno.test("[PG25] only a server of a cluster leaves the syncing of its commits to later: whoever else has the only copy does not", () => {
+Deno.test("[PG25] only a server of a cluster delays the sync of its commits", () => {
   using own = new TemporaryDatabase();
   assert.equal(synchronousOf(own.path), 2);
   assert.equal(synchronousOf(own.path, { kind: "on", pendingBytesMax: 2 ** 20 }), 2);
@@ -47,7 +47,7 @@ Deno.test("[PG25] only a server of a cluster leaves the syncing of its commits t
   assert.equal(synchronousOf(member.path, { kind: "applied" }), 1);
 });
 
-/** A leader's commits, each with its row, as the log of its cluster has them. */
+/** Commits of a leader with their rows, as in its cluster's log. */
 function commit(
   db: WriterDatabase,
   { count, rows }: { readonly count: number; readonly rows: JournalRow[] },
@@ -82,7 +82,7 @@ function documents(db: DatabaseSync): unknown[] {
   return names.map(({ name }) => db.prepare(`SELECT * FROM ${name} ORDER BY 1`).all());
 }
 
-Deno.test("[PG25] of what a power failure takes from a server's database the log gives everything back", () => {
+Deno.test("[PG25] the log restores all commits that a server's database loses in a power failure", () => {
   using folder = new TemporaryDatabase();
   const { path } = folder;
   openWriterDatabase(path)[Symbol.dispose]();
@@ -91,7 +91,7 @@ Deno.test("[PG25] of what a power failure takes from a server's database the log
     openWriterDatabase(path, { journal: { kind: "external" }, now: () => 1_700_000_000_000 });
   const rows: JournalRow[] = [];
   {
-    // What is in the file itself is synced: the log was copied.
+    // A checkpoint has synced the contents of the file.
     using before = open();
     const staged = before.stageSchema(schema);
     rows.push(staged.row ?? assert.fail("tables that are made have a row"));
@@ -114,7 +114,7 @@ Deno.test("[PG25] of what a power failure takes from a server's database the log
   for (let failure = 0; failure < 12; failure++) {
     using left = new TemporaryDatabase();
     Deno.writeFileSync(left.path, file);
-    // Of what was not synced any part may be there: the log ends anywhere, or a page in it was not written.
+    // Any part of unsynced writes may be lost: the log may end anywhere or lack a page.
     const torn = log.slice(0, failure % 2 === 0 ? pick(log.length) : log.length);
     const hole = pick(log.length - PAGE_BYTES);
     if (failure % 2 === 1) torn.fill(0, hole, hole + PAGE_BYTES);

@@ -1,4 +1,4 @@
-/** Read sets: a write inside what was read always touches, a write outside never does, and memory stays bounded. */
+/** Read sets: writes inside the range always touch, others never, and memory is bounded. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { functionLimits } from "../../mod/limits.ts";
@@ -17,7 +17,7 @@ function compareDocs(a: Doc, b: Doc): number {
     compareValues(a._id, b._id);
 }
 
-Deno.test("a scan is touched exactly by changes to documents between its beginning and where it stopped", () => {
+Deno.test("a scan is touched exactly by changes between its start and where it stopped", () => {
   const small = fc.integer({ min: 0, max: 9 });
   const change = fc.record({ pick: fc.nat(), n: small, do: fc.constantFrom("insert", "patch", "delete") });
   using db = new TestDatabase(tables);
@@ -62,7 +62,7 @@ Deno.test("a scan is touched exactly by changes to documents between its beginni
             ids.splice(ids.indexOf(id), 1);
             return { before, after: null };
           }
-          // Another field counts too: the run has seen the whole document.
+          // Other fields count too: the run has read the whole document.
           tx.patch(id, { n: change.n, m: change.pick });
           return { before, after: tx.get(id) };
         });
@@ -89,7 +89,7 @@ function entryOf(db: TestDatabase, run: (tx: WriteTransaction) => unknown): Comm
   return entry;
 }
 
-Deno.test("a look-up of a document is touched by its own changes only, also while it does not exist", () => {
+Deno.test("a lookup is touched by changes of its own document only, also before the document exists", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   const readSet = db.query((tx) => (tx.get(id), tx.readSet()));
@@ -101,7 +101,7 @@ Deno.test("a look-up of a document is touched by its own changes only, also whil
   assert.deepEqual(gone, { t1: [[id]] });
 });
 
-Deno.test("what is no id, and what was never asked for, is not read", () => {
+Deno.test("strings that are not ids, and unused scans, add nothing to the read set", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => tx.insert("items", { n: 1 }));
   const readSet = db.query((tx) => {
@@ -112,7 +112,7 @@ Deno.test("what is no id, and what was never asked for, is not read", () => {
   assert.deepEqual(readSet, {});
 });
 
-Deno.test("an empty table is read to its end: the first insert touches", () => {
+Deno.test("an empty table is read to its end: the first insert touches it", () => {
   using db = new TestDatabase(tables);
   const readSet = db.query((tx) => {
     assert.equal([...tx.scan("items", "by_creation_time", { eq: [] }, { order: "desc" })].length, 0);
@@ -130,7 +130,7 @@ Deno.test("a mutation has no read set", () => {
   });
 });
 
-Deno.test("overlapping and adjacent intervals are joined", () => {
+Deno.test("overlapping and adjacent intervals are merged", () => {
   const recorder = new ReadSetRecorder();
   for (const [lo, hi] of [["a", "c"], ["b", "d"], ["d", "e"], ["x", "z"], ["x", "y"]] as const) {
     recorder.extendRange(recorder.beginRange("i1"), lo, hi);
@@ -141,7 +141,7 @@ Deno.test("overlapping and adjacent intervals are joined", () => {
   assert.deepEqual(recorder.readSet(), { i1: [["a", "e"], ["m"], ["x", "z"]] });
 });
 
-Deno.test("a read set never has more intervals than the limit, and still covers everything read", () => {
+Deno.test("a read set never exceeds its limit of intervals, and still covers everything read", () => {
   const recorder = new ReadSetRecorder();
   const points: [string, string][] = [];
   const growing = recorder.beginRange("i3");
@@ -153,7 +153,7 @@ Deno.test("a read set never has more intervals than the limit, and still covers 
     recorder.point(space, key);
     if (index % 2 === 0) recorder.extendRange(recorder.beginRange("i2"), `${key}a`, `${key}b`);
   }
-  // A range that was let go of grows on.
+  // A range that the recorder no longer tracks grows.
   recorder.extendRange(growing, "0", "9");
   const readSet: ReadSet = recorder.readSet();
   const intervals = Object.values(readSet).flat();

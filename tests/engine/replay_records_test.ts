@@ -1,4 +1,4 @@
-/** Replay records: found while they are young, by their whole key, through restart and rollback; forgotten when old. */
+/** Replay records: found by their whole key during their lifetime, through restart and rollback, and then removed. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { replayLimits } from "../../mod/engine/limits.ts";
@@ -33,7 +33,7 @@ Deno.test("a record is found by session, request and principal together", () => 
   }
 });
 
-Deno.test("requests that arrive out of order are kept apart", () => {
+Deno.test("requests out of order keep their own records", () => {
   using db = new TestDatabase(tables);
   save(db, [[key(5), "five"]]);
   assert.equal(db.writer.findRecord(key(3)), null);
@@ -41,7 +41,7 @@ Deno.test("requests that arrive out of order are kept apart", () => {
   assert.deepEqual([3, 4, 5, 6].map((id) => db.writer.findRecord(key(id))), ["three", null, "five", null]);
 });
 
-Deno.test("records in any order and number are each found, and nothing else is", () => {
+Deno.test("records in any order and number are found, and no others", () => {
   const requests = fc.uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 200 });
   fc.assert(
     fc.property(
@@ -75,7 +75,7 @@ Deno.test("records of one group are found before it commits", () => {
   db.writer.commitGroup("");
 });
 
-Deno.test("a record of a group that was undone does not exist", () => {
+Deno.test("a record of a group that was rolled back does not exist", () => {
   using db = new TestDatabase(tables);
   db.writer.openGroup();
   db.writer.saveRecord(key(1), "lost");
@@ -86,7 +86,7 @@ Deno.test("a record of a group that was undone does not exist", () => {
   assert.equal(db.writer.findRecord(key(1)), "kept");
 });
 
-Deno.test("every record lives for the time of records, and none much longer than twice that", () => {
+Deno.test("every record lives for its minimum lifetime, and none much longer than twice that", () => {
   const gap = fc.integer({ min: 0, max: recordMs / 3 });
   fc.assert(
     fc.property(fc.array(gap, { minLength: 5, maxLength: 40 }), (gaps) => {
@@ -106,13 +106,13 @@ Deno.test("every record lives for the time of records, and none much longer than
     }),
     {
       numRuns: 40,
-      // The oldest record is exactly as old as it has to be kept.
+      // The oldest record is at exactly its minimum lifetime.
       examples: [[[0, recordMs / 3, recordMs / 3, 0, recordMs / 3, 0, 0, 0, 0, 0, 0]]],
     },
   );
 });
 
-Deno.test("old records are removed in small steps, in time for their table's next turn", () => {
+Deno.test("expired records are removed in small steps, before their table is used again", () => {
   using db = new TestDatabase(tables);
   const count = 3_000;
   // Request ids with gaps: each record is a row of its own.
@@ -140,7 +140,7 @@ Deno.test("old records are removed in small steps, in time for their table's nex
   assert.equal(db.writer.findRecord(key(count + 20)), "young");
 });
 
-Deno.test("a clock set back loses no record and stops nothing", () => {
+Deno.test("a clock that is set back loses no record and stops nothing", () => {
   using db = new TestDatabase(tables);
   save(db, [[key(1), "one"]]);
   db.now -= 10 * recordMs;
@@ -154,7 +154,7 @@ Deno.test("a clock set back loses no record and stops nothing", () => {
   assert.equal(db.writer.findRecord(key(2)), null);
 });
 
-Deno.test("more sessions than are remembered are all still answered", () => {
+Deno.test("sessions beyond those in memory still get their recorded answers", () => {
   using db = new TestDatabase(tables);
   const count = replayLimits.sessionsRememberedMax + 1_000;
   save(
@@ -167,7 +167,7 @@ Deno.test("more sessions than are remembered are all still answered", () => {
   }
 });
 
-Deno.test("[PG7] a writer that waited beside another one keeps the records that one has written", () => {
+Deno.test("[PG7] a writer that waited keeps the records that another one has written", () => {
   using folder = new TemporaryDatabase();
   const now = 1_700_000_000_000;
   openWriterDatabase(folder.path)[Symbol.dispose]();
@@ -182,7 +182,7 @@ Deno.test("[PG7] a writer that waited beside another one keeps the records that 
   {
     using other = open();
     other.applySchema(schemaOf(tables));
-    // The table of records is another one behind the first of them.
+    // The record tables have rotated since the first one.
     for (const requestId of [1, 2]) saved(other, requestId);
   }
   waits.reload();

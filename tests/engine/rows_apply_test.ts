@@ -1,4 +1,4 @@
-/** Rows of another database, applied here: what they say of documents, and what is told of them. */
+/** Applies rows of another database: the contents and the commit entries. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
@@ -50,14 +50,14 @@ const wrong = (code: EngineErrorCode, message: RegExp) => (error: unknown) => {
   return true;
 };
 
-/** A database that keeps a journal, and one that began as a copy of it and gets its rows. */
+/** A database with a journal, and a follower that started as its copy. */
 class Pair implements Disposable {
   readonly #folders = [new TemporaryDatabase(), new TemporaryDatabase(), new TemporaryDatabase()] as const;
   readonly origin: WriterDatabase;
   readonly follower: WriterDatabase;
   readonly schema: SchemaDefinition;
   now = 1_700_000_000_000;
-  #rowsTaken = 0;
+  #rowsRead = 0;
 
   constructor(definitions: Record<string, TableDefinition> = tables, { seed = 1 } = {}) {
     const [origin, follower, restored] = this.#folders;
@@ -74,7 +74,7 @@ class Pair implements Disposable {
     };
     {
       using db = open();
-      this.#rowsTaken = db.history?.seq ?? 0;
+      this.#rowsRead = db.history?.seq ?? 0;
     }
     Deno.copyFileSync(origin.path, follower.path);
     Deno.copyFileSync(origin.path, restored.path);
@@ -90,7 +90,7 @@ class Pair implements Disposable {
     return this.#folders[1].path;
   }
 
-  /** Commits mutations as one group. Gives back what it tells of them. */
+  /** Commits mutations as one group. Returns their entries. */
   group(...runs: readonly ((tx: WriteTransaction) => void)[]): CommitEntry[] {
     this.origin.openGroup();
     const entries = runs.flatMap((run) => {
@@ -102,26 +102,26 @@ class Pair implements Disposable {
     return entries;
   }
 
-  /** Applies rows in one transaction. Gives back the commits as main is told of them. */
-  tell(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
+  /** Applies rows in one transaction. Returns the commits as the main process receives them. */
+  applyPacked(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
     const travelling = JSON.stringify(packApplied(applied(this.follower, rows)));
     return new AppliedGroup(rows, JSON.parse(travelling)).entries();
   }
 
-  /** What is in the journal since it was asked last. */
+  /** Returns the journal rows since the last call. */
   rows(): JournalRow[] {
     using reader = openJournalReader(this.#folders[0].path);
-    const { rows } = reader.read(this.#rowsTaken);
-    this.#rowsTaken += rows.length;
+    const { rows } = reader.read(this.#rowsRead);
+    this.#rowsRead += rows.length;
     return [...rows];
   }
 
-  /** Applies rows in one transaction. Gives back the commits as others are told of them. */
+  /** Applies rows in one transaction. Returns their commit entries. */
   apply(rows: readonly JournalRow[] = this.rows()): CommitEntry[] {
     return rowEntries(rows, applied(this.follower, rows));
   }
 
-  /** Replays all rows onto the copy that the pair began with, as a restore does. */
+  /** Replays all rows onto the initial copy, as a restore does. */
   async restore(): Promise<string> {
     const [origin, , restored] = this.#folders;
     using reader = openJournalReader(origin.path);
@@ -131,18 +131,18 @@ class Pair implements Disposable {
     return restored.path;
   }
 
-  /** What one of the databases shows through every index. */
-  shownIn(path: string): unknown {
+  /** Reads one of the databases through every index. */
+  contentsOf(path: string): unknown {
     using reader = openReaderDatabase(path);
     reader.useSchema(this.schema);
     reader.openSnapshot();
     return everything(reader.beginQuery());
   }
 
-  /** What both show through every index. */
-  shown(): { readonly here: unknown; readonly there: unknown } {
+  /** Reads both through every index. */
+  contents(): { readonly follower: unknown; readonly origin: unknown } {
     const [origin, follower] = this.#folders;
-    return { here: this.shownIn(follower.path), there: this.shownIn(origin.path) };
+    return { follower: this.contentsOf(follower.path), origin: this.contentsOf(origin.path) };
   }
 
   [Symbol.dispose](): void {
@@ -164,7 +164,7 @@ function applied(db: WriterDatabase, rows: readonly JournalRow[]): AppliedRows {
   }
 }
 
-/** Rows with other texts, chained as if they had been made so. */
+/** Changes the contents of rows and chains them again. */
 function rewritten(
   rows: readonly JournalRow[],
   { before, change }: { readonly before: string; readonly change: (head: { s?: number[] }) => void },
@@ -180,14 +180,14 @@ function rewritten(
   });
 }
 
-/** What rows say of each change: whether the indexes hold what they held. */
+/** Returns the marks of each change: whether index entries are unchanged. */
 function marks(rows: readonly JournalRow[]): boolean[] {
   return rows.flatMap((row) =>
     readRow(row).commits.flatMap(({ changes }) => changes.map(({ same }) => same))
   );
 }
 
-/** Everything a view shows of the tables, through each index. */
+/** Reads all tables through each index. */
 function everything(tx: ReadTransaction): unknown {
   const scanned = (table: string, index: string) => [...tx.scan(table, index, { eq: [] }, { order: "asc" })];
   return {
@@ -202,7 +202,7 @@ function everything(tx: ReadTransaction): unknown {
   };
 }
 
-/** A command of the property: inserts, changes or deletes one of a few documents, or ends a mutation or a group. */
+/** A step of the property: inserts, changes or deletes one of a few documents, or ends a mutation or a group. */
 const commands = fc.array(
   fc.record({
     kind: fc.constantFrom("insert", "patch", "patch", "touch", "delete", "again", "mutation", "group"),
@@ -214,7 +214,7 @@ const commands = fc.array(
   { maxLength: 40 },
 );
 
-/** Each group a list of mutations, each a list of writes. */
+/** Groups of mutations, each a list of writes. */
 function groupsOf(
   steps: typeof commands extends fc.Arbitrary<infer Steps> ? Steps : never,
 ): ((tx: WriteTransaction) => void)[][] {
@@ -241,7 +241,7 @@ function groupsOf(
       else if (kind === "touch") tx.patch(id, { more: text + which });
       else {
         tx.delete(id);
-        // Some come back as they were.
+        // Some are stored again unchanged.
         if (kind === "again") tx.importDocument(tx.tableOf(id) ?? "", doc, { mode: "insert" });
       }
     });
@@ -250,12 +250,12 @@ function groupsOf(
   return groups;
 }
 
-/** A commit as read sets are compared with it. */
-function keysTold({ ts, changes }: CommitEntry): unknown {
+/** The parts of a commit that read sets are compared with. */
+function entryKeys({ ts, changes }: CommitEntry): unknown {
   return { ts, changes: changes.map(({ id, keys }) => ({ id, keys })) };
 }
 
-/** Queries with what they read: whoever asked them has to learn of commits that change what they give. */
+/** Queries whose read sets must detect every change of their results. */
 const queries: ((tx: ReadTransaction) => unknown)[] = [
   ...["items", "others", "_rows"].flatMap((table) => [
     (tx: ReadTransaction) => [...tx.scan(table, "by_creation_time", { eq: [] }, { order: "asc" })],
@@ -295,15 +295,18 @@ Deno.test("RP1 RP23 a follower and a restored database return what the writer re
       let ts = pair.follower.ts;
       while (rows.length > 0) {
         const before = asked();
-        const entries = pair.tell(rows.splice(0, atOnce + 1));
+        const entries = pair.applyPacked(rows.splice(0, atOnce + 1));
         for (const entry of entries) assert.equal(entry.ts, ++ts);
-        assert.deepEqual(entries.map(keysTold), committed.splice(0, entries.length).map(keysTold));
+        assert.deepEqual(entries.map(entryKeys), committed.splice(0, entries.length).map(entryKeys));
         for (const [at, { result }] of asked().entries()) {
           const old = before[at] ?? assert.fail();
           if (result === old.result) continue;
-          assert.ok(entries.some((entry) => readSetTouches(old.readSet, entry)), `query ${at} is not told`);
+          assert.ok(
+            entries.some((entry) => readSetTouches(old.readSet, entry)),
+            `query ${at} is not touched`,
+          );
         }
-        // What the service itself remembers of its tables goes by their contents.
+        // Listeners read the contents of the service's tables.
         for (const { changes } of entries) {
           for (const { table, doc } of changes) {
             assert.equal(doc === undefined, !table.startsWith("_"));
@@ -311,16 +314,16 @@ Deno.test("RP1 RP23 a follower and a restored database return what the writer re
         }
       }
       assert.equal(pair.follower.ts, pair.origin.ts);
-      const { here, there } = pair.shown();
-      assert.deepEqual(here, there);
+      const { follower, origin } = pair.contents();
+      assert.deepEqual(follower, origin);
       checkDatabase(pair.followerPath);
-      assert.deepEqual(pair.shownIn(await pair.restore()), there);
+      assert.deepEqual(pair.contentsOf(await pair.restore()), origin);
     }),
     { numRuns: 40 },
   );
 });
 
-Deno.test("RP1 a row says of which documents the indexes hold what they held, and such are written without being read", () => {
+Deno.test("RP1 a row marks changes that leave index entries unchanged, and these are written without a read", () => {
   using pair = new Pair();
   const ids: Record<string, string> = {};
   pair.group((tx) => {
@@ -356,7 +359,7 @@ Deno.test("RP1 a row says of which documents the indexes hold what they held, an
   );
 });
 
-Deno.test("RP1 rows of a version that did not say it are applied all the same", async () => {
+Deno.test("RP1 rows of a version without these marks are applied", async () => {
   using pair = new Pair();
   using replayed = new TemporaryDatabase();
   Deno.copyFileSync(pair.followerPath, replayed.path);
@@ -377,8 +380,8 @@ Deno.test("RP1 rows of a version that did not say it are applied all the same", 
   const [entry] = pair.apply(old.slice(2));
   assert.equal(entry?.changes[0]?.unchanged, undefined);
   assert.ok(entry?.changes[0]?.keys.every(([, before, after]) => before !== null && before === after));
-  const { here, there } = pair.shown();
-  assert.deepEqual(here, there);
+  const { follower, origin } = pair.contents();
+  assert.deepEqual(follower, origin);
   {
     using copy = openHistoryReplay(replayed.path);
     for (const row of old) copy.take(row);
@@ -392,7 +395,7 @@ Deno.test("RP1 rows of a version that did not say it are applied all the same", 
   assert.deepEqual({ n, more }, { n: 5, more: 3 });
 });
 
-Deno.test("[PG5] of a document that changes in every commit, each is told its own keys, and the others none of them", () => {
+Deno.test("[PG5] each commit of a document that changes in every commit has its own keys, and other commits have none of them", () => {
   using pair = new Pair();
   let id = "";
   pair.group((tx) => id = tx.insert("others", { n: 0, more: 0 }));
@@ -402,13 +405,13 @@ Deno.test("[PG5] of a document that changes in every commit, each is told its ow
       (tx) => tx.patch(id, { n: n + 1 }),
       (tx) => tx.patch(id, { more: n + 1 }),
     )).flat();
-  const entries = pair.tell();
-  assert.deepEqual(entries.map(keysTold), committed.map(keysTold));
+  const entries = pair.applyPacked();
+  assert.deepEqual(entries.map(entryKeys), committed.map(entryKeys));
   const told = entries.flatMap(({ changes }) => changes.map(({ keys }) => keys.length));
   assert.deepEqual(told, new Array(40).fill(3));
 });
 
-Deno.test("[PG5] what is kept of a row counts with all of it, however little of it leaves the indexes as they are", () => {
+Deno.test("[PG5] unchanged keys count the whole row in memory, however few of its changes have them", () => {
   using pair = new Pair();
   const ids: string[] = [];
   pair.group((tx) => {
@@ -422,13 +425,13 @@ Deno.test("[PG5] what is kept of a row counts with all of it, however little of 
     for (const id of ids) tx.patch(id, { more: 1 });
   });
   const rows = pair.rows();
-  const entries = pair.tell(rows);
+  const entries = pair.applyPacked(rows);
   const kept = entries.flatMap(({ changes }) => changes.flatMap(({ unchanged: kept }) => kept ?? []));
   assert.equal(kept.length, 2);
   assert.equal(kept.reduce((sum, { chars }) => sum + chars, 0), rows[0]?.body.length);
 });
 
-Deno.test("a text goes into the row of its own document and no other", () => {
+Deno.test("a text is written to the row of its own document only", () => {
   using folder = new TemporaryDatabase();
   const ids: string[] = [];
   {
@@ -456,7 +459,7 @@ Deno.test("a text goes into the row of its own document and no other", () => {
   assert.deepEqual(n, [7, 1]);
 });
 
-Deno.test("[PG5] keys that stay as they are, are made when somebody asks for them", () => {
+Deno.test("[PG5] unchanged keys are computed on demand", () => {
   using pair = new Pair();
   let id = "";
   pair.group((tx) => id = tx.insert("others", { n: 7, more: 0 }));
@@ -481,7 +484,7 @@ Deno.test("[PG5] keys that stay as they are, are made when somebody asks for the
   reader[Symbol.dispose]();
 });
 
-Deno.test("[PG5] who has read beside what a document was between two rows that come together is told, too", () => {
+Deno.test("[PG5] a query of an intermediate state between two rows applied together is touched, too", () => {
   using pair = new Pair();
   let moved = "";
   pair.group((tx) => moved = tx.insert("items", { n: 1, text: "one", place: [1, 1] }));
@@ -500,7 +503,7 @@ Deno.test("[PG5] who has read beside what a document was between two rows that c
   });
   const told = (entries: readonly CommitEntry[]) =>
     readSets.map((readSet) => entries.map((entry) => readSetTouches(readSet, entry)));
-  // One that is not there before and behind them, and one that is again as it was.
+  // A document that exists neither before nor after them, and one that returns to its original state.
   let gone = "";
   const twice = [
     [
@@ -519,13 +522,13 @@ Deno.test("[PG5] who has read beside what a document was between two rows that c
         pair.group((tx) => void first(tx));
         pair.group((tx) => void second(tx));
       }
-      assert.deepEqual(told(pair.tell()), [[true, true], [true, true]]);
-      assert.deepEqual(pair.shown().here, pair.shown().there);
+      assert.deepEqual(told(pair.applyPacked()), [[true, true], [true, true]]);
+      assert.deepEqual(pair.contents().follower, pair.contents().origin);
     }
   }
 });
 
-Deno.test("[PG5] who has read the newest is told of one that an import makes older, here and there", () => {
+Deno.test("[PG5] a query of the newest document is touched by an import that makes it older, on leader and follower", () => {
   using pair = new Pair();
   const ids: string[] = [];
   pair.group((tx) => {
@@ -551,15 +554,15 @@ Deno.test("[PG5] who has read the newest is told of one that an import makes old
   };
   for (const older of [upserts, replaces]) {
     const told = entriesOf(packedEntries(pair.group(older)));
-    const follows = pair.tell();
+    const follows = pair.applyPacked();
     const touched = (entries: readonly CommitEntry[]) =>
       entries.map((entry) => readSetTouches(readSet, entry));
     assert.deepEqual([touched(told), touched(follows)], [[true], [true]]);
-    assert.deepEqual(follows.map(keysTold), told.map(keysTold));
+    assert.deepEqual(follows.map(entryKeys), told.map(entryKeys));
   }
 });
 
-Deno.test("RP16 a row that does not fit keeps those before it in its transaction from being applied, too", () => {
+Deno.test("RP16 a row that does not continue the history rolls back the rows before it in its transaction", () => {
   using pair = new Pair();
   for (let n = 0; n < 4; n++) pair.group((tx) => tx.insert("items", { n, text: "word", place: [1, n] }));
   const rows = pair.rows();
@@ -575,7 +578,7 @@ Deno.test("RP16 a row that does not fit keeps those before it in its transaction
     assert.deepEqual(pair.follower.history, before);
     assert.equal(pair.follower.ts, 0);
   }
-  // Whatever its end does with the error, nothing of it can be committed.
+  // Even if the caller ignores the error, nothing can be committed.
   pair.follower.openGroup();
   assert.throws(() => pair.follower.applyRows([last]), wrong("bad_entry", /does not follow/));
   assert.throws(() => pair.follower.commitGroup(null), wrong("failed_group", /failed to write/));
@@ -584,7 +587,7 @@ Deno.test("RP16 a row that does not fit keeps those before it in its transaction
   assert.equal(pair.follower.ts, 4);
 });
 
-Deno.test("RP16 what a row says is checked: no table, no JSON, another document, or one that should be there", () => {
+Deno.test("RP16 rows are validated: unknown table, invalid JSON, another document, a missing document", () => {
   using pair = new Pair();
   const { sum = "" } = pair.follower.history ?? {};
   let id = "";
@@ -602,7 +605,7 @@ Deno.test("RP16 what a row says is checked: no table, no JSON, another document,
     [other(doc, doc.replace(id, newId(2))), "bad_entry", /it is another document/],
     [other(`${doc}`, ""), "bad_entry", /it is not JSON/],
     [other(`\n${doc}`, ""), "bad_entry", /it ends too early/],
-    // It is said to be there.
+    // The row claims that the document exists.
     [
       rewritten([row], { before: sum, change: (head) => head.s = [1] })[0] ?? row,
       "unusable_database",
@@ -614,11 +617,11 @@ Deno.test("RP16 what a row says is checked: no table, no JSON, another document,
     assert.equal(pair.follower.ts, 0);
   }
   pair.apply([row]);
-  const { here, there } = pair.shown();
-  assert.deepEqual(here, there);
+  const { follower, origin } = pair.contents();
+  assert.deepEqual(follower, origin);
 });
 
-Deno.test("a row that is wrong about indexes leaves what a check finds", async () => {
+Deno.test("a row with wrong marks leaves errors that the check finds", async () => {
   for (const way of ["applied", "replayed"]) {
     using pair = new Pair();
     let id = "";
@@ -644,7 +647,7 @@ Deno.test("a row that is wrong about indexes leaves what a check finds", async (
   }
 });
 
-Deno.test("RP1 tables and indexes that change between rows of one transaction are those of the rows behind", () => {
+Deno.test("RP1 tables and indexes that change between the rows of a transaction are those of the last row", () => {
   using pair = new Pair({ others: anyTable() });
   let id = "";
   pair.group((tx) => id = tx.insert("others", { n: 1, more: 0 }));

@@ -1,4 +1,7 @@
-/** Schema changes: indexes are built and dropped, misfits stop everything, numbers stay, tables out of use keep data. */
+/**
+ * Schema changes: indexes are built and dropped, violations stop everything, numbers stay, removed tables keep their
+ * data.
+ */
 import assert from "node:assert/strict";
 import { documentLimits } from "../../mod/limits.ts";
 import { EngineError, openReaderDatabase, openWriterDatabase, SchemaError } from "../../mod/engine/mod.ts";
@@ -25,7 +28,7 @@ function scanned(db: WriterDatabase, table: string, index: string): unknown[] {
   return values;
 }
 
-Deno.test("an index added to a table with documents is built, one removed is dropped", () => {
+Deno.test("an index added to a table with documents is built, a removed one is dropped", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   db.applySchema(schemaOf({ items: anyTable() }));
@@ -40,7 +43,7 @@ Deno.test("an index added to a table with documents is built, one removed is dro
   assert.equal(db.ts, ts);
 });
 
-Deno.test("an index whose fields change is built anew under a number of its own", () => {
+Deno.test("an index whose fields change is rebuilt under a new number", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   const spaces = (definition: TableDefinition) => {
@@ -59,7 +62,7 @@ Deno.test("an index whose fields change is built anew under a number of its own"
   assert.deepEqual(spaces(anyTable({ indexes: [by_n] })), ["t1", "i1", "i5"]);
 });
 
-Deno.test("a document that does not fit stops the change: table, id and field are named, nothing is changed", () => {
+Deno.test("a document that does not match stops the change, with table, id and field, and changes nothing", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   db.applySchema(schemaOf({ items: anyTable() }));
@@ -84,7 +87,7 @@ Deno.test("a document that does not fit stops the change: table, id and field ar
   assert.deepEqual(db.applySchema(schemaOf({ items: anyTable() })).unreachableTables, []);
 });
 
-Deno.test("a table with the same fingerprint is not checked again, one without or with another is", () => {
+Deno.test("a table with the same fingerprint is not validated again, one without or with another is", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   let checked = 0;
@@ -108,7 +111,7 @@ Deno.test("a table with the same fingerprint is not checked again, one without o
   );
 });
 
-Deno.test("a table that leaves the schema keeps its documents, its number and its ids", () => {
+Deno.test("a table removed from the schema keeps its documents, its number and its ids", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   const both = schemaOf({ items: anyTable(), others: anyTable() });

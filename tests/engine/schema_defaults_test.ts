@@ -1,4 +1,4 @@
-/** Reads give what the schema says: documents which a new schema would make into something else stop it. */
+/** Documents are as the schema defines them: a new schema that would change them is refused. */
 import assert from "node:assert/strict";
 import {
   openWriterDatabase,
@@ -46,7 +46,7 @@ function refusal(db: WriterDatabase, shape: TableShape): SchemaError {
 
 const before = { title: z.string() };
 
-Deno.test("[FA12] a default for a field that documents lack is refused, with their number and what to do", () => {
+Deno.test("[FA12] a default for a field that documents lack is refused, with their number and advice", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   db.applySchema(schemaOf(before));
@@ -64,7 +64,7 @@ Deno.test("[FA12] a default for a field that documents lack is refused, with the
     /make "rank" optional.*ctx\.db\.patch\(id, \{ "rank": 3 \}\).*then apply this schema/,
   );
 
-  // What the message says to do.
+  // Follows the advice of the message.
   db.applySchema(schemaOf({ ...before, rank: z.number().optional() }));
   patchAll(db, ids, { rank: 3 });
   const [late = ""] = insert(db, [{ title: "late" }]);
@@ -127,18 +127,18 @@ const changes: [
 ];
 
 for (const [name, from, document, to, told] of changes) {
-  Deno.test(`[FA12] refused where documents are something else: ${name}`, () => {
+  Deno.test(`[FA12] refused where the schema would change documents: ${name}`, () => {
     using folder = new TemporaryDatabase();
     using db = openWriterDatabase(folder.path);
     db.applySchema(schemaOf(from));
     insert(db, [document]);
     assert.match(refusal(db, to).message, told);
-    // Nothing changed, and documents that are written under the new one fit it.
+    // Nothing changed, and documents written under the new schema match it.
     db.applySchema(schemaOf(from));
   });
 }
 
-Deno.test("[FA12] documents written under a schema fit it, with or without code, whatever the order of their fields", () => {
+Deno.test("[FA12] documents written under a schema match it, with or without code, in any order of fields", () => {
   using folder = new TemporaryDatabase();
   using db = openWriterDatabase(folder.path);
   const first = { b: z.number().default(1), a: z.string().trim(), c: z.string().optional() };

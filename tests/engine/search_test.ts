@@ -1,4 +1,4 @@
-/** Full-text search: what is found, in which order, by whom and when; and when a change concerns it. */
+/** Full-text search: results, their order, and which changes touch a search. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
@@ -48,7 +48,7 @@ Deno.test("documents with more of the rarer words come first", () => {
   assert.equal(bodies(db, "the bird")[0], "a bird flew far away over the sea");
 });
 
-Deno.test("the last word matches as a prefix, the others as wholes, case and accents aside", () => {
+Deno.test("the last word matches as a prefix, the others as whole words, ignoring case and accents", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     for (const body of ["Straße nach Köln", "kolner dom", "日本語 テキスト", "Ελληνικά", "naïve café"]) {
@@ -62,7 +62,7 @@ Deno.test("the last word matches as a prefix, the others as wholes, case and acc
   assert.deepEqual(bodies(db, "ελλ"), ["Ελληνικά"]);
 });
 
-Deno.test("a query is words and nothing else: operators and quotes of the search engine mean nothing", () => {
+Deno.test("a query consists of words only: operators and quotes have no effect", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => tx.insert("notes", { body: "text filters near or and not x" }));
   const hostile = [
@@ -97,7 +97,7 @@ Deno.test("a query is words and nothing else: operators and quotes of the search
   fc.assert(fc.property(fc.string({ unit: "binary" }), (query) => void bodies(db, query)));
 });
 
-Deno.test("filters keep documents whose fields have exactly these values", () => {
+Deno.test("filters match documents whose fields have exactly these values", () => {
   using db = new TestDatabase(tables);
   const values: (Value | undefined)[] = [undefined, null, 0, 1, "1", "a", "A", true, [1], { x: 1 }];
   db.commit((tx) => {
@@ -112,7 +112,7 @@ Deno.test("filters keep documents whose fields have exactly these values", () =>
   assert.equal(bodies(db, "word", [["author.name", 1]]).length, 5);
 });
 
-Deno.test("mistakes get errors that say what to do", () => {
+Deno.test("mistakes get errors with advice", () => {
   using db = new TestDatabase(tables);
   db.query((tx) => {
     const attempts: [() => unknown, RegExp][] = [
@@ -211,7 +211,7 @@ Deno.test("a search finds exactly the documents that match, through writes, undo
   );
 });
 
-Deno.test("a search is concerned by changes to indexed fields, and to documents it found, and by no other", () => {
+Deno.test("a search is touched by changes to indexed fields and to documents it returned, and by no others", () => {
   using db = new TestDatabase(tables);
   const { result: [found = "", other = ""] } = db.commit((tx) => [
     tx.insert("notes", { body: "needle", extra: 0 }),
@@ -232,7 +232,7 @@ Deno.test("a search is concerned by changes to indexed fields, and to documents 
   assert.equal(touched((tx) => tx.delete(other)), true);
 });
 
-Deno.test("a loop that rewrites what it finds meets each document once", () => {
+Deno.test("a loop that rewrites its results visits each document once", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     for (let n = 0; n < 300; n++) tx.insert("notes", { body: `word ${n}` });
@@ -274,7 +274,7 @@ Deno.test("RP23 equal scores are ordered by creation time, then id, wherever a p
   assert.deepEqual(found.map(({ _id }) => _id), [...often, ...once].map(({ _id }) => _id));
 });
 
-Deno.test("RP23 scores depend on the documents and not on what was written before", () => {
+Deno.test("RP23 scores depend on the documents and not on earlier writes", () => {
   using db = new TestDatabase(tables);
   using other = new TestDatabase(tables);
   const bodies = ["ant bee cow", "bee bee", "ant dog", "cow cow dog dog ant", "bee"];
@@ -308,7 +308,7 @@ function scores(db: TestDatabase, query: string): unknown[] {
   }).sort();
 }
 
-Deno.test("[RS2] a database of format 1 passes the check, is searched, and gets search indexes of today with its first write", () => {
+Deno.test("[RS2] a database of format 1 passes the check, can be searched, and gets new search indexes with its first write", () => {
   using folder = new TemporaryDatabase();
   const schema = schemaOf(tables);
   const ids: string[] = [];

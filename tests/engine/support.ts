@@ -1,4 +1,4 @@
-/** What the engine's tests share: temporary databases, a plain schema, and values that have broken databases before. */
+/** Shared by the engine's tests: temporary databases, simple schemas, and difficult values. */
 import fc from "fast-check";
 import { idSource, type NewId, openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
 import type {
@@ -11,7 +11,7 @@ import type {
   WriteTransaction,
 } from "../../mod/engine/mod.ts";
 
-/** A temporary folder with a database path in it; removed at the end of the block. */
+/** A temporary folder with a database path, removed at the end of the block. */
 export class TemporaryDatabase implements Disposable {
   readonly #folder = Deno.makeTempDirSync({ prefix: "syncline-engine-" });
 
@@ -24,7 +24,7 @@ export class TemporaryDatabase implements Disposable {
   }
 }
 
-/** A table definition that takes any fields, with the indexes given. */
+/** Returns a table definition that accepts any fields. */
 export function anyTable(parts: Partial<TableDefinition> = {}): TableDefinition {
   return {
     indexes: [],
@@ -35,12 +35,11 @@ export function anyTable(parts: Partial<TableDefinition> = {}): TableDefinition 
   };
 }
 
-/** A schema from an object. */
 export function schemaOf(tables: Record<string, TableDefinition>): SchemaDefinition {
   return new Map(Object.entries(tables));
 }
 
-/** A source of ids that is the same for the same seed. */
+/** Generates the same ids for the same seed. */
 export function seededIds(seed: number): NewId {
   let state = seed;
   return idSource((pool) => {
@@ -54,7 +53,7 @@ export function seededIds(seed: number): NewId {
   });
 }
 
-/** A writer and a reader on one temporary database with a schema. */
+/** A writer and a reader of one temporary database. */
 export class TestDatabase implements Disposable {
   readonly #folder = new TemporaryDatabase();
   readonly schema: SchemaDefinition;
@@ -75,7 +74,7 @@ export class TestDatabase implements Disposable {
     return this.#folder.path;
   }
 
-  /** Runs one mutation in a group of its own and commits it. */
+  /** Commits one mutation in a group of its own. */
   commit<Result>(
     run: (tx: WriteTransaction) => Result,
   ): { readonly result: Result; readonly entry: CommitEntry | null } {
@@ -91,7 +90,7 @@ export class TestDatabase implements Disposable {
     }
   }
 
-  /** Runs one query at the newest state. */
+  /** Runs one query on the newest state. */
   query<Result>(run: (tx: ReturnType<ReaderDatabase["beginQuery"]>) => Result): Result {
     this.reader.openSnapshot();
     try {
@@ -101,7 +100,7 @@ export class TestDatabase implements Disposable {
     }
   }
 
-  /** Closes and opens the writer again. */
+  /** Closes the writer and opens it again. */
   reopen(): void {
     this.writer[Symbol.dispose]();
     this.writer = openWriterDatabase(this.path, { now: () => this.now });
@@ -115,7 +114,7 @@ export class TestDatabase implements Disposable {
   }
 }
 
-/** Texts that sort or travel badly: controls, quotes, the ends of the BMP, lone and paired surrogates. */
+/** Strings that are hard to sort or encode: controls, quotes, the ends of the BMP, lone and paired surrogates. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: "binary", maxLength: 6 }),
   fc.string({
@@ -146,7 +145,7 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   }),
 );
 
-/** Numbers at the edges of the format. */
+/** Numbers at the limits of the format. */
 export const hostileNumber: fc.Arbitrary<number> = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
   fc.integer(),
@@ -174,7 +173,7 @@ export const hostileNumber: fc.Arbitrary<number> = fc.oneof(
   ),
 );
 
-/** Any value documents can hold. */
+/** Any value of a document. */
 export const anyValue: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small", withCrossShrink: true },

@@ -1,4 +1,4 @@
-/** Rules of mutations and queries: ts, creation times, read-your-writes, views that ended, errors for newcomers. */
+/** Mutations and queries: ts, creation times, reads of own writes, use after the end, errors for common mistakes. */
 import assert from "node:assert/strict";
 import { functionLimits } from "../../mod/limits.ts";
 import { decodeId, EngineError, newId } from "../../mod/engine/mod.ts";
@@ -45,7 +45,7 @@ Deno.test("ts grows by one for each mutation that changes a document, and for no
   assert.equal(db.writer.ts, 3);
 });
 
-Deno.test("an entry has the keys of every index, changed or not, and the document's text", () => {
+Deno.test("an entry has the keys of every index, changed or not, and the document's JSON", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   const { entry } = db.commit((tx) => tx.patch(id, { n: 2 }));
@@ -62,7 +62,7 @@ Deno.test("an entry has the keys of every index, changed or not, and the documen
   assert.equal(timeBefore, timeAfter);
 });
 
-Deno.test("creation times rise strictly, whatever the clock does, also after rollback and restart", () => {
+Deno.test("creation times strictly increase with any clock, also after rollback and restart", () => {
   using db = new TestDatabase(tables);
   const times: number[] = [];
   const insert = () =>
@@ -107,7 +107,7 @@ Deno.test("a mutation sees its own writes, a query does not see them before the 
   assert.equal(db.query((query) => query.get(id))?.["n"], 5);
 });
 
-Deno.test("a snapshot does not move while it is open", () => {
+Deno.test("a snapshot does not change while it is open", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
   assert.equal(db.reader.openSnapshot(), 1);
@@ -154,7 +154,7 @@ Deno.test("patch sets and removes fields, replace sets all of them, ids and crea
   });
 });
 
-Deno.test("a savepoint undoes what was written since, and what was begun inside it", () => {
+Deno.test("a savepoint undoes later writes and ends later scans", () => {
   using db = new TestDatabase(tables);
   const { entry, result: id } = db.commit((tx) => {
     const id = tx.insert("items", { n: 1 });
@@ -180,7 +180,7 @@ Deno.test("a savepoint undoes what was written since, and what was begun inside 
   assert.deepEqual(entry?.changes.map((change) => change.id), [id]);
 });
 
-Deno.test("a walk shows the rows of its beginning though the loop inserts, moves and deletes", () => {
+Deno.test("a scan returns the rows of its start although the loop inserts, moves and deletes", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     for (let n = 0; n < 200; n++) tx.insert("items", { n });
@@ -204,7 +204,7 @@ Deno.test("a walk shows the rows of its beginning though the loop inserts, moves
   });
 });
 
-Deno.test("a document moved twice ahead of a walk is met once, as it was at the beginning", () => {
+Deno.test("a document that moves ahead of a scan twice is returned once, in its original state", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     const ids = Array.from({ length: 100 }, (_, n) => tx.insert("items", { n }));
@@ -217,7 +217,7 @@ Deno.test("a document moved twice ahead of a walk is met once, as it was at the 
   });
 });
 
-Deno.test("views are dead when their run is over", () => {
+Deno.test("transactions cannot be used after their run", () => {
   using db = new TestDatabase(tables);
   let leaked: WriteTransaction | undefined;
   const { result: id } = db.commit((tx) => (leaked = tx).insert("items", { n: 1 }));
@@ -234,7 +234,7 @@ Deno.test("views are dead when their run is over", () => {
   assert.throws(() => scan.next(), ended);
 });
 
-Deno.test("cursors go on behind a key that is gone, and pages end where they ended", () => {
+Deno.test("cursors continue after a key that was removed, and pages end where they ended", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     for (let n = 0; n < 10; n++) tx.insert("items", { n });
@@ -259,7 +259,7 @@ Deno.test("cursors go on behind a key that is gone, and pages end where they end
   }
 });
 
-Deno.test("by_id takes any bound: only ids within it come", () => {
+Deno.test("by_id accepts any bound and returns only ids within it", () => {
   using db = new TestDatabase(tables);
   const { result: ids } = db.commit((tx) => [1, 2, 3].map((n) => tx.insert("items", { n })).sort());
   const [low = "", middle = "", high = ""] = ids;
@@ -281,7 +281,7 @@ Deno.test("by_id takes any bound: only ids within it come", () => {
   assert.deepEqual(scan({ eq: [], lower: { value: `${low}\u0000`, inclusive: true } }), [middle, high]);
 });
 
-Deno.test("mistakes of newcomers get errors that say what to do", () => {
+Deno.test("common mistakes get errors with advice", () => {
   using db = new TestDatabase(tables);
   db.commit((tx) => {
     const id = tx.insert("items", { n: 1 });
@@ -320,7 +320,7 @@ Deno.test("mistakes of newcomers get errors that say what to do", () => {
   });
 });
 
-Deno.test("the validator's result is what is stored, its error is the caller's", () => {
+Deno.test("the validator's result is stored, and its error reaches the caller", () => {
   using db = new TestDatabase({
     items: anyTable({
       validate: ({ n }) => {
@@ -337,7 +337,7 @@ Deno.test("the validator's result is what is stored, its error is the caller's",
   });
 });
 
-Deno.test("each limit of a call has its error, with the limit and what was used", () => {
+Deno.test("each limit of a call has an error with the limit and the usage", () => {
   using db = new TestDatabase(tables);
   const long = "x".repeat(2 ** 20 - 200);
   const { result: id } = db.commit((tx) => tx.insert("items", { long }));
@@ -372,7 +372,7 @@ Deno.test("each limit of a call has its error, with the limit and what was used"
   );
 });
 
-Deno.test("a getter that writes the document being written gets an error, and the group goes on", () => {
+Deno.test("a getter that writes the document being written gets an error, and the group continues", () => {
   using db = new TestDatabase({ items: anyTable({ indexes: [{ name: "by_a", fields: ["a"] }] }) });
   const { result: id } = db.commit((tx) => tx.insert("items", { a: 1 }));
   const meanwhile: Record<string, (tx: WriteTransaction) => void> = {
@@ -398,7 +398,7 @@ Deno.test("a getter that writes the document being written gets an error, and th
   }
 });
 
-Deno.test("a mutation whose index entries would not fit into its commit entry is told so", () => {
+Deno.test("a mutation whose index entries exceed a commit entry gets an error", () => {
   const indexes = Array.from({ length: 16 }, (_, n) => ({ name: `by_${n}`, fields: ["text", `f${n}`] }));
   using db = new TestDatabase({ items: anyTable({ indexes }) });
   assert.throws(

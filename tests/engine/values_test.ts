@@ -1,4 +1,4 @@
-/** What documents can hold: everything else is refused with the path and the way out. */
+/** Values of documents: others are refused with the path and advice. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { documentLimits } from "../../mod/limits.ts";
@@ -54,7 +54,7 @@ const refused: [name: string, fields: Record<string, unknown>, message: RegExp][
 ];
 
 for (const [name, fields, message] of refused) {
-  Deno.test(`storing ${name} is refused, with the place and the way out`, () => {
+  Deno.test(`storing ${name} is refused, with the path and advice`, () => {
     assert.throws(() => store(fields), (error) => {
       assert.ok(error instanceof EngineError);
       assert.equal(error.code, "not_storable");
@@ -64,7 +64,7 @@ for (const [name, fields, message] of refused) {
   });
 }
 
-Deno.test("any JSON value is stored as it is, as a copy of its own", () => {
+Deno.test("any JSON value is stored unchanged, as a copy", () => {
   fc.assert(fc.property(anyValue, (value) => {
     const copy = store({ value }) as { value: unknown };
     assert.deepEqual(JSON.parse(JSON.stringify(copy)), JSON.parse(JSON.stringify({ value })));
@@ -87,11 +87,11 @@ Deno.test("tables of the service may use names that begin with _", () => {
   assert.deepEqual(store({ _internal: 1 }, false), { _internal: 1 });
 });
 
-Deno.test("honest depth up to the limit is stored", () => {
+Deno.test("nesting up to the limit is stored", () => {
   assert.doesNotThrow(() => store({ a: nested(documentLimits.valueDepthMax - 1) }));
 });
 
-Deno.test("a value that getters make without end is too deep, not endless", () => {
+Deno.test("an endless value of getters is refused as too deep", () => {
   const endless = (): unknown => ({
     get inner() {
       return endless();

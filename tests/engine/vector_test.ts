@@ -1,4 +1,4 @@
-/** Vector search: exact against plain arithmetic, through writes and undoing, in the snapshot asked. */
+/** Vector search: compared with plain arithmetic, through writes and undoing, in the right snapshot. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { engineLimits } from "../../mod/engine/limits.ts";
@@ -41,7 +41,7 @@ function near(tx: ReadTransaction, query: {
   });
 }
 
-/** Compares a search with plain arithmetic over all documents of the view. */
+/** Compares a search with plain arithmetic over all documents. */
 function check(tx: ReadTransaction, query: Parameters<typeof near>[1]): void {
   const docs = [...tx.scan("things", "by_creation_time", { eq: [] }, { order: "asc" })].map(({ doc }) => doc);
   const scores = new Map<string, number>();
@@ -68,7 +68,7 @@ const change = fc.oneof(
   fc.record({ do: fc.constant("search" as const), vector: direction, limit: fc.integer({ min: 1, max: 5 }) }),
 );
 
-Deno.test("a search gives the nearest documents exactly, through writes, undoing and commits", () => {
+Deno.test("a search returns exactly the nearest documents, through writes, undoing and commits", () => {
   const history = fc.array(
     fc.record({
       mutations: fc.array(
@@ -123,7 +123,7 @@ Deno.test("a search gives the nearest documents exactly, through writes, undoing
   );
 });
 
-Deno.test("the bounds of the byte comparison hold for any vectors", () => {
+Deno.test("the error bounds of the quantized comparison are correct for any vectors", () => {
   for (const dimensions of [1, 3, 384, 4096]) {
     const index = vectorIndex(1, { name: "x", vectorField: "v", dimensions, filterFields: [] });
     fc.assert(
@@ -146,7 +146,7 @@ Deno.test("the bounds of the byte comparison hold for any vectors", () => {
   }
 });
 
-Deno.test("a store with many rows keeps them all through removals in any order", () => {
+Deno.test("a store with many rows keeps them through removals in any order", () => {
   const index = vectorIndex(1, { name: "x", vectorField: "v", dimensions: 3, filterFields: ["a"] });
   const store = new VectorStore(index);
   const rows = new Map<number, Float32Array<ArrayBuffer>>();
@@ -180,7 +180,7 @@ Deno.test("a store with many rows keeps them all through removals in any order",
   }
 });
 
-Deno.test("a reader that has missed more changes than are kept sees the newest state", () => {
+Deno.test("a reader that missed more changes than are kept sees the newest state", () => {
   using db = new TestDatabase(tables);
   const { result: [id = "", early = ""] } = db.commit((tx) => [
     tx.insert("things", { place: [1, 0, 0, 0, 0] }),
@@ -202,7 +202,7 @@ Deno.test("a reader that has missed more changes than are kept sees the newest s
   });
 });
 
-Deno.test("an index too large for memory is read from disk with the same answers, others make room for one another", () => {
+Deno.test("an index too large for memory is read from disk with the same results, and others are evicted", () => {
   const other = { ...by_place, name: "by_other", vectorField: "other" };
   const schema = { things: anyTable({ vectorIndexes: [by_place, other] }) };
   using db = new TestDatabase(schema);
@@ -235,7 +235,7 @@ Deno.test("an index too large for memory is read from disk with the same answers
   }
 });
 
-Deno.test("a search is concerned by changes to vectors and filter fields, and by no other", () => {
+Deno.test("a search is touched by changes to vectors and filter fields, and by no others", () => {
   using db = new TestDatabase(tables);
   const { result: id } = db.commit((tx) => tx.insert("things", { place: [1, 0, 0, 0, 0], kind: 1, note: 0 }));
   const touched = (run: (tx: WriteTransaction) => unknown) => {
@@ -275,7 +275,7 @@ Deno.test("RP23 equal scores are ordered by creation time, then id, in memory an
   }
 });
 
-Deno.test("zeros are stored and found last of what is not opposite, huge and tiny numbers keep their direction", () => {
+Deno.test("zeros are ranked before opposite vectors, and huge and tiny numbers keep their direction", () => {
   using db = new TestDatabase(tables);
   const places = [[0, 0, 0, 0, 0], [1e300, 1e300, 0, 0, 0], [1e-300, 0, 0, 0, 0], [-1, 0, 0, 0, 0]];
   const { result: ids } = db.commit((tx) => places.map((place) => tx.insert("things", { place })));
@@ -286,7 +286,7 @@ Deno.test("zeros are stored and found last of what is not opposite, huge and tin
   });
 });
 
-Deno.test("mistakes get errors that say what to do", () => {
+Deno.test("mistakes get errors with advice", () => {
   using db = new TestDatabase(tables);
   const good = { vector: [1, 0, 0, 0, 0], limit: 1, filters: [] };
   const attempts: [(tx: ReadTransaction) => unknown, RegExp][] = [
@@ -332,7 +332,7 @@ Deno.test("mistakes get errors that say what to do", () => {
   }
 });
 
-Deno.test("values of a filter field that come and go do not pile up in memory", () => {
+Deno.test("filter values that come and go do not accumulate in memory", () => {
   const index = vectorIndex(1, by_place);
   const store = new VectorStore(index);
   const row = new Float32Array(DIMENSIONS).fill(1);

@@ -32,7 +32,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["mod/build"],
   ["mod/client/build"],
   ["mod/npm"],
-  ["dashboard/app/ui/texts.tsx"],
+  ["dashboard/app/ui/format.tsx"],
   ["dashboard/app/server"],
   ["dashboard/app/ui", "dashboard/app/shell/route.ts"],
   ["dashboard/app/views/*"],
