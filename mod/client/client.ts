@@ -17,63 +17,63 @@ import { onWake } from "./connection/wake_events.ts";
 import { Watches } from "./queries/watches.ts";
 
 export interface SynclineClientOptions {
-  /** Makes the sockets; the platform's `WebSocket` unless given. */
+  /** Creates sockets. Default: the platform's `WebSocket`. */
   readonly webSocket?: WebSocketFactory;
   readonly clock?: Clock;
-  /** Numbers from 0 to below 1, for jitter. */
+  /** Random numbers from 0 (inclusive) to 1 (exclusive), for jitter. */
   readonly random?: () => number;
   /** Called with the log lines of functions; only servers with `--dev` send them. */
   readonly onLogLines?: (udfPath: string, lines: readonly string[]) => void;
   /**
-   * Whether to poll over HTTP where sockets are blocked; `true` unless given. Polled results are never older than what was
-   * shown, but those of several queries are not of one moment, and {@linkcode SynclineClient.query} may give what was asked
-   * a moment before; a mutation that gets no answer is rejected with
-   * {@linkcode ConnectionLostError} instead of being sent again.
+   * Whether to poll over HTTP where sockets are blocked. Default: `true`. Polled results are never older than those shown before,
+   * but the results of several queries may have different timestamps, and {@linkcode SynclineClient.query} may return a result
+   * requested shortly before. A mutation without a response is rejected with {@linkcode ConnectionLostError} instead of being
+   * resent.
    */
   readonly polling?: boolean;
-  /** The platform's `fetch` unless given; for polling and for `client.auth`. */
+  /** Used for polling and `client.auth`. Default: the platform's `fetch`. */
   readonly fetch?: typeof fetch;
-  /** How `client.auth` keeps tokens and reaches the server. */
+  /** How `client.auth` stores tokens and reaches the server. */
   readonly accounts?: AccountOptions;
 }
 
-/** The connection as an app shows it. */
+/** The connection state as shown by an app. */
 export interface ConnectionState {
   readonly phase: ConnectionPhase;
   /**
-   * What carries results and calls: a WebSocket; HTTP in their place (`polling`) while the client goes on trying to open a
-   * WebSocket; `null` when nothing does.
+   * The current transport: a WebSocket; HTTP (`polling`) while the client keeps trying to open a WebSocket; `null` if there is
+   * none.
    */
   readonly transport: "webSocket" | "polling" | null;
-  /** Whether results and calls flow, over either. */
+  /** Whether results and calls are transferred, over either transport. */
   readonly isConnected: boolean;
   readonly hasEverConnected: boolean;
-  /** Attempts to connect so far, but for the first. */
+  /** Number of connection attempts, not counting the first. */
   readonly connectionCount: number;
-  /** Failed attempts in a row. */
+  /** Consecutive failed attempts. */
   readonly retries: number;
-  /** When the next attempt begins, in milliseconds since the epoch; `null` unless one is being waited for. */
+  /** When the next attempt starts, in milliseconds since the epoch; `null` if none is scheduled. */
   readonly reconnectsAt: number | null;
-  /** Mutations without an answer, sent or waiting. */
+  /** Mutations without a response, sent or queued. */
   readonly inflightMutations: number;
-  /** Actions without an answer, sent or waiting. */
+  /** Actions without a response, sent or queued. */
   readonly inflightActions: number;
-  /** Age of the oldest call without an answer, in milliseconds; `null` when there is none. */
+  /** Age of the oldest call without a response in milliseconds; `null` if there is none. */
   readonly oldestCallAgeMs: number | null;
-  /** Why the last socket ended; `null` before the first end. */
+  /** Why the last socket closed; `null` if none has closed yet. */
   readonly lastCloseReason: string | null;
 }
 
 export interface MutationOptions<Args = JsonObject> {
-  /** Changes local results as the mutation is expected to, until the real ones are there. */
+  /** Changes local results to the expected outcome of a mutation until the real results arrive. */
   readonly optimisticUpdate?: (store: OptimisticStore, args: Args) => void;
 }
 
-/** A query held live, for code that reads results when it wants to (UI frameworks). */
+/** A live query for code that reads results on demand (UI frameworks). */
 export interface QueryWatch<Result> {
-  /** Calls `listener` whenever the result changes. Returns what ends it. The query is live while a listener is there. */
+  /** Calls `listener` whenever the result changes. Returns a function that removes it. The query is live while it has listeners. */
   onUpdate(listener: () => void): () => void;
-  /** The result to show now, `undefined` while there is none. Throws the query's {@linkcode FunctionError}. */
+  /** Returns the current result; `undefined` while it loads. Throws the query's {@linkcode FunctionError}. */
   localResult(): Result | undefined;
 }
 
@@ -95,14 +95,14 @@ export class SynclineClient {
   readonly #endWake: () => void;
   readonly #makeAccounts: () => Accounts;
   #accounts: Accounts | null = null;
-  /** Whose tokens the connection uses; `null` until somebody has given any. */
+  /** The current token source; `null` initially. */
   #holder: TokenHolder | null = null;
   #authState: AuthState = { status: "signedOut" };
   readonly #authListeners = new Set<(state: AuthState) => void>();
   #stateQueued = false;
   #closed = false;
 
-  /** Connects at once. `server` is the address of the server; on a page it may be relative. Throws `TypeError`. */
+  /** Connects immediately. `server` is the URL of the server; in a page it may be relative. Throws `TypeError`. */
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
     const fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
@@ -134,8 +134,8 @@ export class SynclineClient {
   }
 
   /**
-   * The server's own accounts: sign-up, sign-in, sign-out. From its first use on it keeps the connection signed in with
-   * the tokens that are stored; where the app has called `setAuth` or `clearAuth` it waits until somebody signs in with it.
+   * The server's own accounts: sign-up, sign-in, sign-out. From its first use on, keeps the connection signed in with the stored
+   * tokens. If the app has called `setAuth` or `clearAuth`, it has no effect until a sign-in through it.
    */
   get auth(): Accounts {
     this.#assertOpen();
@@ -143,10 +143,10 @@ export class SynclineClient {
   }
 
   /**
-   * Calls `onResult` with the query's result and again whenever it changes. Results are read-only: all subscribers of
-   * equal queries share them, and parts that did not change stay the same objects. A query that fails stays live and
-   * may recover; without `onError` its failures are unhandled rejections. Returns what ends the subscription.
-   * Throws `TypeError` for arguments that are not JSON, `RangeError` for too many different queries.
+   * Calls `onResult` with the query's result, and again whenever it changes. Results are read-only: subscribers of equal queries
+   * share them, and unchanged parts remain the same objects. A failed query stays live and may recover; without `onError` its
+   * failures are unhandled rejections. Returns a function that ends the subscription. Throws `TypeError` for arguments that are
+   * not JSON, `RangeError` for too many different queries.
    */
   subscribe<Name extends FunctionName<"query">>(
     query: Name,
@@ -162,7 +162,7 @@ export class SynclineClient {
     });
   }
 
-  /** A query for UI frameworks; it is live while it has listeners. */
+  /** Returns a query for UI frameworks; it is live while it has listeners. */
   watchQuery<Name extends FunctionName<"query">>(
     query: Name,
     ...[args]: CallArgs<Name>
@@ -174,7 +174,7 @@ export class SynclineClient {
     };
   }
 
-  /** The query's result once, as of now or later. Rejects with {@linkcode FunctionError} when the query fails. */
+  /** Returns a current result of the query once. Rejects with {@linkcode FunctionError} if the query fails. */
   async query<Name extends FunctionName<"query">>(
     query: Name,
     ...[args]: CallArgs<Name>
@@ -191,11 +191,10 @@ export class SynclineClient {
   }
 
   /**
-   * Runs a mutation exactly once, over reconnections too. Resolves with its result when its writes are visible in all
-   * subscribed results. Mutations run in the order they are called. Rejects with {@linkcode FunctionError} when the
-   * mutation fails, {@linkcode ClientClosedError} when the client is closed first. Where sockets are blocked and the
-   * client polls, and after nine minutes without a connection, {@linkcode ConnectionLostError} when no answer came: whether
-   * it ran is then unknown.
+   * Runs a mutation exactly once, even across reconnects. Resolves with its result when its writes are visible in all subscribed
+   * results. Mutations run in the order of the calls. Rejects with {@linkcode FunctionError} if the mutation fails, and with
+   * {@linkcode ClientClosedError} if the client is closed first. Rejects with {@linkcode ConnectionLostError}, which means that the
+   * outcome is unknown, if there was no response while polling or within nine minutes.
    */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
@@ -209,8 +208,8 @@ export class SynclineClient {
   }
 
   /**
-   * Runs an action. Rejects with {@linkcode FunctionError} when it fails, {@linkcode ConnectionLostError} when the
-   * connection breaks while it runs: whether it did its work is then unknown.
+   * Runs an action. Rejects with {@linkcode FunctionError} if it fails, and with {@linkcode ConnectionLostError} if the connection
+   * is lost while it runs: its outcome is then unknown.
    */
   async action<Name extends FunctionName<"action">>(
     action: Name,
@@ -221,9 +220,9 @@ export class SynclineClient {
   }
 
   /**
-   * Signs the connection in with the tokens `fetchToken` gives: now, before a token expires, and when the server refuses
-   * one. While it gives none (`null`, an error, no answer) the connection is anonymous. `onChange` is told each time the
-   * server has accepted a token or it has become clear that there is none.
+   * Signs the connection in with tokens from `fetchToken`, which is called now, before a token expires, and when the server
+   * refuses one. While it returns none (`null`, an error, no response) the connection is anonymous. `onChange` is called whenever
+   * the server has accepted a token, or when there is none.
    */
   setAuth(fetchToken: FetchToken, onChange?: OnAuthChange): void {
     this.#useTokens(theApp, fetchToken, onChange);
@@ -232,22 +231,22 @@ export class SynclineClient {
   /** Makes the connection anonymous. */
   clearAuth(): void {
     this.#assertOpen();
-    // Nobody, from whom the next tokens make it `loading` again.
+    // No source; the next tokens set the state to `loading` again.
     this.#holder = { userId: null };
     this.#core.tokens.clearAuth();
     this.#showAuth("signedOut");
   }
 
   /**
-   * Who is signed in: with the app's own tokens when it has given some, else with those of `client.auth`, whose first use
-   * this may be. The same object until it changes.
+   * The signed-in user: with the app's own tokens if it provides some, otherwise with those of `client.auth`, which this may
+   * initialize. The same object until it changes.
    */
   authState(): AuthState {
     if (this.#holder === null && !this.#closed) void this.auth;
     return this.#authState;
   }
 
-  /** Calls `listener` whenever {@linkcode authState} changes. Returns what ends it. */
+  /** Calls `listener` whenever {@linkcode authState} changes. Returns a function that removes it. */
   onAuthState(listener: (state: AuthState) => void): () => void {
     this.#authListeners.add(listener);
     return () => this.#authListeners.delete(listener);
@@ -271,18 +270,18 @@ export class SynclineClient {
     };
   }
 
-  /** Calls `listener` after changes of the connection's state, once a turn. Returns what ends it. */
+  /** Calls `listener` after changes of the connection state, at most once a microtask. Returns a function that removes it. */
   onConnectionState(listener: (state: ConnectionState) => void): () => void {
     this.#stateListeners.add(listener);
     return () => this.#stateListeners.delete(listener);
   }
 
-  /** Ends the wait before the next attempt, and gives up a socket that has been silent for long. */
+  /** Starts the next attempt immediately, and replaces a socket that has been silent for long. */
   reconnectNow(): void {
     this.#core.wake();
   }
 
-  /** Closes the connection for good. Calls without an answer are rejected with {@linkcode ClientClosedError}. */
+  /** Closes the connection permanently. Calls without a response are rejected with {@linkcode ClientClosedError}. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -323,7 +322,7 @@ export class SynclineClient {
 
   #useTokens(holder: TokenHolder, fetchToken: FetchToken, onChange?: OnAuthChange): void {
     this.#assertOpen();
-    // Tokens of the same holder leave things as they are shown until the server has accepted one.
+    // New tokens of the same source do not change the shown state until the server has accepted one.
     if (this.#holder !== holder) {
       this.#holder = holder;
       this.#showAuth("loading");
@@ -335,12 +334,12 @@ export class SynclineClient {
     const state = status === "signedIn" ? { status, userId: this.#holder?.userId ?? null } : { status };
     if (JSON.stringify(state) === JSON.stringify(this.#authState)) return;
     this.#authState = state;
-    // A listener may sign out: those behind it hear of what is then.
+    // A listener may sign out; the remaining listeners then receive the new state.
     tellAll(this.#authListeners, () => this.#authState);
   }
 }
 
-/** The app, which gives tokens with `setAuth`. */
+/** The app as a token source, using `setAuth`. */
 const theApp: TokenHolder = { userId: null };
 
 function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, read: () => State): void {

@@ -1,10 +1,10 @@
-/** Time as the client sees it, so that tests can hold it still. */
+/** The client's clock, replaceable in tests. */
 
 /** A clock with timers. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls `callback` once after `delayMs`; returns what `clearTimeout` takes. */
+  /** Calls `callback` once after `delayMs`. Returns the argument for `clearTimeout`. */
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(timer: unknown): void;
 }
@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   clearTimeout: (timer) => clearTimeout(timer as number),
 };
 
-/** One timer that can be set again and again: setting it replaces what was set before. */
+/** A timer that can be set repeatedly: setting it replaces the previous one. */
 export class Alarm {
   readonly #clock: Clock;
   #timer: unknown = null;

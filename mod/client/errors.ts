@@ -1,13 +1,13 @@
-/** The errors the client's promises and callbacks carry. */
+/** Errors thrown by the client's promises and passed to its callbacks. */
 
-/** A function failed. `code` and `data` are those of the app's `UserError`; any other failure has neither. */
+/** A function failed. `code` and `data` come from the app's `UserError`; other failures have neither. */
 export class FunctionError extends Error {
   readonly udfPath: string;
   /** Code of the user error, or `null`. */
   readonly code: string | null;
   /** Data of the user error, or `null`. */
   readonly data: unknown;
-  /** Of an error that tells no more than "Server Error": the request id by which the execution log finds the rest, or `null`. */
+  /** Request id of a masked error ("Server Error"), for the execution log; otherwise `null`. */
   readonly requestId: string | null;
   /** Log lines of the call; empty unless the server runs with `--dev`. */
   readonly logLines: readonly string[];
@@ -23,7 +23,7 @@ export class FunctionError extends Error {
   }
 }
 
-/** What a {@linkcode FunctionError} knows beside its message. */
+/** Fields of a {@linkcode FunctionError} besides the message. */
 export interface FunctionFailure {
   readonly udfPath: string;
   readonly errorData: { readonly code: string; readonly data?: unknown } | null;
@@ -32,8 +32,8 @@ export interface FunctionFailure {
 }
 
 /**
- * The connection was lost while a call was under way: whether it did its work is unknown. Happens to actions; to mutations
- * while the client polls, or when it comes back so late that the server would not recognise them.
+ * The connection was lost during a call, so its outcome is unknown. Affects actions, and mutations while the client polls or
+ * after it reconnects too late for the server to deduplicate them.
  */
 export class ConnectionLostError extends Error {
   constructor(kind: "action" | "mutation") {
@@ -42,7 +42,7 @@ export class ConnectionLostError extends Error {
   }
 }
 
-/** The client was closed before the call was answered. */
+/** The client was closed before the response arrived. */
 export class ClientClosedError extends Error {
   constructor() {
     super("The client was closed");
@@ -50,7 +50,7 @@ export class ClientClosedError extends Error {
   }
 }
 
-/** Makes an error of the app's own callbacks visible without disturbing the client: an unhandled rejection. */
+/** Reports an error of an app callback as an unhandled rejection, without affecting the client. */
 export function reportUnhandled(error: unknown): void {
   void Promise.reject(error);
 }

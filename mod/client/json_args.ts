@@ -1,12 +1,12 @@
-/** Arguments as the wire carries them: a copy that no later change of the caller's object can reach. */
+/** Copies arguments to JSON, so that later changes to the caller's object have no effect. */
 import * as clientLimits from "./limits.ts";
 
 /** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
 /**
- * Copies arguments into plain JSON; none are an empty object. Properties that are `undefined` are left out. Throws
- * `TypeError` that names the place of a value JSON cannot carry, `RangeError` for arguments too deep or too large.
+ * Copies arguments to plain JSON; `undefined` becomes an empty object. Properties that are `undefined` are omitted. Throws
+ * `TypeError` with the path of a value that is not JSON, `RangeError` for arguments that are too deep or too large.
  */
 export function jsonArgs(args: unknown = {}): JsonObject {
   if (!isPlainObject(args)) throw new TypeError("Cannot send arguments: expected an object");
@@ -59,6 +59,6 @@ function unsendable(what: string, at: Position): TypeError {
 function isPlainObject(value: unknown): value is JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Objects of another realm have another Object.prototype, whose own prototype is null as well.
+  // Objects of another realm have another Object.prototype, whose prototype is also null.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

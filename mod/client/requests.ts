@@ -1,5 +1,5 @@
 /**
- * The mutations and actions that are not done yet, in the order they were called. Pure: what to send is handed out.
+ * Unfinished mutations and actions in call order. Pure: returns what to send.
  *
  * ```text
  *   mutation:  waiting ──sent──▶ sent ──success──▶ answered ──its ts is visible──▶ resolved
@@ -10,7 +10,7 @@
  *                                  └──socket lost──▶ rejected
  * ```
  *
- * While no socket can be had, calls go over HTTP, where the server recognises a mutation as well.
+ * Without a socket, calls are sent over HTTP, where the server also deduplicates mutations.
  *
  * ```text
  *   mutation:  waiting ──one at a time, in order──▶ over HTTP ──success──▶ answered ──▶ resolved
@@ -23,19 +23,19 @@ import { ConnectionLostError, FunctionError } from "./errors.ts";
 import type { JsonObject } from "./json_args.ts";
 import * as clientLimits from "./limits.ts";
 
-/** A call to be put on the wire. */
+/** A call to send. */
 export interface Call {
   readonly kind: "mutation" | "action";
-  /** Unique in the session, rising; a mutation keeps it when it is sent again. */
+  /** Unique in the session and increasing; kept when a mutation is resent. */
   readonly requestId: number;
   readonly udfPath: string;
   readonly args: JsonObject;
-  /** When it was called, in milliseconds. */
+  /** Time of the call in milliseconds. */
   readonly calledAt: number;
 }
 
 interface PendingCall extends Call {
-  /** When it was first sent, in milliseconds. */
+  /** Time of the first send in milliseconds. */
   sentAt: number | null;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
@@ -48,30 +48,30 @@ interface AnsweredMutation {
   readonly overHttp: boolean;
 }
 
-/** A mutation whose writes are shown, or about to be; `resolve` tells the caller. */
+/** A mutation whose writes are visible, or about to be. `resolve` settles the caller's promise. */
 export interface VisibleMutation {
   readonly requestId: number;
   readonly resolve: () => void;
 }
 
 export class Requests {
-  /** Not on the wire, by rising requestId. Filled by calls and by lost sockets, emptied by takeSendable. */
+  /** Queued calls by increasing requestId. Filled by calls and lost sockets, emptied by takeSendable. */
   #waiting = new Map<number, PendingCall>();
-  /** On the wire, in order. */
+  /** Calls in flight on the socket, in order. */
   readonly #sent = new Map<number, PendingCall>();
-  /** Under way over HTTP: one mutation at most, and some actions. */
+  /** Calls in flight over HTTP: at most one mutation, and some actions. */
   readonly #overHttp = new Map<number, PendingCall>();
-  /** Committed, but their writes are not visible in the local results yet. */
+  /** Committed mutations whose writes are not visible in the local results yet. */
   readonly #answered = new Map<number, AnsweredMutation>();
-  /** Actions without an answer, wherever they are. */
+  /** Actions without a response. */
   #actions = 0;
   #nextId = 0;
 
-  /** Adds a call. Throws `RangeError` when too many are unanswered. */
+  /** Adds a call. Throws `RangeError` if too many have no response. */
   add(call: Omit<Call, "requestId">): { requestId: number; result: Promise<unknown> } {
     if (this.#unanswered >= clientLimits.unansweredCallsMax) {
       throw new RangeError(
-        `Cannot call ${call.udfPath}: ${clientLimits.unansweredCallsMax} calls have no answer yet`,
+        `Cannot call ${call.udfPath}: ${clientLimits.unansweredCallsMax} calls have no response yet`,
       );
     }
     const requestId = this.#nextId++;
@@ -81,7 +81,7 @@ export class Requests {
     return { requestId, result: promise };
   }
 
-  /** Takes back a call that has not been sent; its promise stays unsettled. */
+  /** Removes a call that has not been sent; its promise stays unsettled. */
   withdraw(requestId: number): void {
     const call = this.#waiting.get(requestId);
     if (call === undefined) return;
@@ -89,12 +89,12 @@ export class Requests {
     if (call.kind === "action") this.#actions--;
   }
 
-  /** Function path of a call on the wire. */
+  /** Returns the function path of a call in flight. */
   pathOf(requestId: number): string | undefined {
     return this.#sent.get(requestId)?.udfPath;
   }
 
-  /** Moves calls to the wire as far as there is room there, and returns them in the order to send them. */
+  /** Moves queued calls to the socket, up to the limits, and returns them in order. */
   takeSendable(now: number): Call[] {
     let room = clientLimits.callsInFlightMax - this.#sent.size;
     if (room <= 0 || this.#waiting.size === 0) return [];
@@ -114,7 +114,7 @@ export class Requests {
     return sendable;
   }
 
-  /** The socket is gone: actions on the wire fail, mutations on the wire will be sent again before all others. */
+  /** The socket is gone: actions in flight fail, mutations in flight are resent first. */
   connectionLost(): void {
     const lost = [...this.#sent.values()].filter((call) => call.kind === "action");
     for (const { requestId } of lost) this.#sent.delete(requestId);
@@ -124,11 +124,11 @@ export class Requests {
     for (const call of lost) call.reject(new ConnectionLostError("action"));
   }
 
-  /** Moves calls to HTTP as far as there is room: the first mutation when none is under way, and actions. */
+  /** Moves queued calls to HTTP, up to the limits: the first mutation if none is in flight, and actions. */
   takeForHttp(now: number): Call[] {
     const actionsOut = [...this.#overHttp.values(), ...this.#sent.values()]
       .filter(({ kind }) => kind === "action").length;
-    // No more than there are, so that nobody looks through all mutations for one.
+    // Stop early instead of searching all mutations for an action.
     let actionRoom = Math.min(clientLimits.actionsOverHttpMax, this.#actions) - actionsOut;
     let mutationRoom = this.#mutatesOverHttp ? 0 : 1;
     const calls: Call[] = [];
@@ -143,7 +143,7 @@ export class Requests {
     return calls;
   }
 
-  /** Takes a call back that has no answer over HTTP: it waits again, before all that were made after it. */
+  /** Queues a call without a response over HTTP again, before all later calls. */
   returnFromHttp(requestId: number): void {
     const call = this.#overHttp.get(requestId);
     if (call === undefined) return;
@@ -152,8 +152,8 @@ export class Requests {
   }
 
   /**
-   * Takes the answer to a call over HTTP. A committed mutation waits for {@linkcode takeVisible}; all else settles. Returns
-   * whether an optimistic update of the call has to go.
+   * Handles the response to a call over HTTP. A committed mutation waits for {@linkcode takeVisible}; others settle. Returns
+   * whether an optimistic update must be dropped.
    */
   answeredOverHttp(requestId: number, answer: { value: unknown; ts: number } | Error): boolean {
     const call = this.#overHttp.get(requestId);
@@ -166,7 +166,7 @@ export class Requests {
     return answer instanceof Error;
   }
 
-  /** Rejects the mutations that were sent before `sentBefore` and wait again. Returns their ids. */
+  /** Rejects queued mutations that were sent before `sentBefore`. Returns their ids. */
   giveUpSent(sentBefore: number): number[] {
     const lost = [...this.#waiting.values()].filter(({ sentAt }) => sentAt !== null && sentAt < sentBefore);
     for (const call of lost) {
@@ -176,7 +176,7 @@ export class Requests {
     return lost.map(({ requestId }) => requestId);
   }
 
-  /** The newest ts of a mutation that is committed and not visible yet; -1 when there is none. */
+  /** The highest ts of a committed mutation that is not visible yet; -1 if there is none. */
   get newestAnsweredTs(): number {
     let newest = -1;
     for (const { ts } of this.#answered.values()) newest = Math.max(newest, ts);
@@ -184,8 +184,8 @@ export class Requests {
   }
 
   /**
-   * Takes a mutation's answer. A failure rejects at once; a success waits for {@linkcode takeVisible}.
-   * An answer to anything but a mutation on the wire is `unknown` and changes nothing.
+   * Handles the response to a mutation. A failure rejects immediately; a success waits for {@linkcode takeVisible}. A response to
+   * anything but a mutation in flight is `unknown` and ignored.
    */
   mutationAnswered(response: MutationResponse): "unknown" | "failed" | "committed" {
     const call = this.#takeSent(response.requestId, "mutation");
@@ -198,7 +198,7 @@ export class Requests {
     return "committed";
   }
 
-  /** Takes an action's answer and settles it. */
+  /** Handles the response to an action and settles it. */
   actionAnswered(response: ActionResponse): void {
     const call = this.#takeSent(response.requestId, "action");
     if (call === undefined) return;
@@ -207,19 +207,19 @@ export class Requests {
   }
 
   /**
-   * Takes out the committed mutations whose writes the local results show when they are at `visibleTs`. The caller
-   * shows the results first and then calls `resolve`.
+   * Removes and returns the committed mutations that are visible at `visibleTs`. The caller shows the results first and then
+   * calls `resolve`.
    */
   takeVisible(visibleTs: number): VisibleMutation[] {
     return this.#takeAnswered(({ ts }) => ts <= visibleTs);
   }
 
-  /** Takes out the mutations that committed over HTTP; the caller goes on as with {@linkcode takeVisible}. */
+  /** Removes and returns the mutations committed over HTTP; the caller continues as with {@linkcode takeVisible}. */
   takeAnsweredOverHttp(): VisibleMutation[] {
     return this.#takeAnswered(({ overHttp }) => overHttp);
   }
 
-  /** Rejects everything. */
+  /** Rejects all calls. */
   closeAll(error: Error): void {
     const calls = [...this.#sent.values(), ...this.#overHttp.values(), ...this.#waiting.values()];
     for (const { call } of this.#answered.values()) calls.push(call);
@@ -231,7 +231,7 @@ export class Requests {
     for (const call of calls) call.reject(error);
   }
 
-  /** Calls without an answer, and when the oldest of them was made. */
+  /** Returns the number of calls without a response, and the time of the oldest. */
   summary(): { mutations: number; actions: number; oldestCalledAt: number | null } {
     let oldest = this.#waiting.values().next().value?.calledAt ?? null;
     for (const calls of [this.#sent, this.#overHttp]) {
@@ -246,7 +246,7 @@ export class Requests {
     return this.#sent.size + this.#overHttp.size + this.#waiting.size;
   }
 
-  /** Mutations run in the order they were called, also when a socket opens while one is under way over HTTP. */
+  /** Mutations run in call order, even if a socket opens while one is in flight over HTTP. */
   get #mutatesOverHttp(): boolean {
     for (const { kind } of this.#overHttp.values()) if (kind === "mutation") return true;
     return false;

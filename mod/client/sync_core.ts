@@ -1,6 +1,6 @@
 /**
- * The heart of the client: joins connection, versions, queries, calls, optimistic updates and token into the
- * conversation of the contract (CL1). It knows nothing of who watches the results.
+ * The core of the client: combines connection, versions, queries, calls, optimistic updates and token into the protocol
+ * (CL1). It does not know the subscribers.
  */
 import type { ClientMessage } from "../protocol/client_messages.ts";
 import type { AuthError, MutationResponse, ServerMessage, Transition } from "../protocol/server_messages.ts";
@@ -17,24 +17,24 @@ import { SocketDriver, type SocketEnvironment, type SocketOwner } from "./connec
 import { CLIENT_VERSION } from "./version.ts";
 import { WireSession } from "./connection/wire_session.ts";
 
-/** Who is told of what changes. */
+/** Receives notifications of the core. */
 export interface CoreObserver {
   /** The shown results of these queries changed. */
   resultsChanged(keys: ReadonlySet<string>): void;
   /** These queries have a new result from the server, changed or not. */
   resultsArrived(keys: ReadonlySet<string>): void;
-  /** Something in the connection's state changed. */
+  /** The connection state changed. */
   stateChanged(): void;
-  /** The server has accepted a token, or it has become clear that there is none. */
+  /** The server has accepted a token, or there is none. */
   authTold(isAuthenticated: boolean): void;
-  /** A function wrote log lines; only servers with `--dev` send them. */
+  /** Log lines of a function; only sent by servers with `--dev`. */
   logLines(udfPath: string, lines: readonly string[]): void;
 }
 
-/** What the core needs from outside. */
+/** Dependencies of the core. */
 export interface CoreEnvironment extends SocketEnvironment {
   readonly sessionId: string;
-  /** Where to poll while no socket can be had; `null` never polls. */
+  /** HTTP endpoints for polling; `null` disables it. */
   readonly http: HttpServer | null;
 }
 
@@ -47,12 +47,12 @@ export class SyncCore implements SocketOwner, TokenOwner {
   readonly #polling: Polling | null;
   readonly #environment: CoreEnvironment;
   readonly #observer: CoreObserver;
-  /** The versions of the open socket; made when it opens, `null` while there is none. */
+  /** Versions of the open socket; `null` without one. */
   #session: WireSession | null = null;
-  /** Whether the handshake of the open socket is complete: until then nothing else is sent. */
+  /** Whether the handshake of the open socket is complete; nothing else is sent before. */
   #greeted = false;
   #flushQueued = false;
-  /** Highest ts of applied Transitions and answered mutations: what a new socket has to show at least (CL14). */
+  /** Highest ts of applied Transitions and answered mutations, which a new socket must reach (CL14). */
   #observedTs = 0;
 
   constructor(environment: CoreEnvironment, observer: CoreObserver) {
@@ -65,23 +65,23 @@ export class SyncCore implements SocketOwner, TokenOwner {
       new Polling({ ...environment.http, ...environment, queries, requests, tokens }, this);
   }
 
-  /** What carries results and calls now: a socket whose handshake is complete, HTTP, or nothing. */
+  /** The current transport: a socket after its handshake, HTTP, or none. */
   get transport(): "webSocket" | "polling" | null {
     return this.#greeted ? "webSocket" : this.#polling?.active ? "polling" : null;
   }
 
-  /** Tries to get on at once: the page is seen again, or a person asks for it. */
+  /** Retries immediately: the page is visible again, or the user requests it. */
   wake(): void {
     this.driver.wake();
     this.#polling?.refresh();
   }
 
-  /** Somebody waits for the next result of a query. */
+  /** A caller waits for the next result of a query. */
   resultWanted(): void {
     this.#polling?.refresh();
   }
 
-  /** Sends what has changed in the set of queries at the end of the current turn, as one message. */
+  /** Sends changes of the query set as one message at the end of the current microtask queue. */
   queriesChanged(): void {
     if (this.#flushQueued) return;
     this.#flushQueued = true;
@@ -93,7 +93,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     });
   }
 
-  /** Calls a mutation or an action. Throws for too many calls and for an optimistic update that throws. */
+  /** Calls a mutation or action. Throws for too many calls and for an optimistic update that throws. */
   call(kind: "mutation" | "action", { udfPath, args, update }: NewCall): Promise<unknown> {
     const calledAt = this.#environment.clock.now();
     const { requestId, result } = this.requests.add({ kind, udfPath, args, calledAt });
@@ -128,12 +128,12 @@ export class SyncCore implements SocketOwner, TokenOwner {
       sessionId: this.#environment.sessionId,
       connectionCount,
       lastCloseReason,
-      // By it the server knows that ids of errors are understood.
+      // Tells the server that this client understands request ids in errors.
       clientVersion: `syncline/${CLIENT_VERSION}`,
       features: ["diffs"],
       ...maxObservedTs > 0 && { maxObservedTs },
     });
-    // The server knows them no more, so sending them again could run them twice.
+    // The server no longer recognises these mutations, so resending could run them twice.
     this.#dropUpdates(this.requests.giveUpSent(this.#environment.clock.now() - clientLimits.resendMs));
     this.tokens.prepare();
     this.#greet();
@@ -170,7 +170,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#observe(end.ts);
     this.#showLogLines(call.udfPath, end.logLines);
     if (end.dropUpdate) this.#dropUpdates([call.requestId]);
-    // A socket may have opened meanwhile, and shown what the call wrote.
+    // A socket may have opened in the meantime and shown the writes.
     else if (this.#session !== null) this.#complete(this.#session.visibleTs);
     this.#sendCalls();
     this.#observer.stateChanged();
@@ -178,7 +178,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
 
   writesOverdue(): void {
     const session = this.#session;
-    // A socket that has not brought the queries back shows less than polling did.
+    // A socket whose queries are not restored yet shows less than polling did.
     if (session !== null && (!this.#greeted || session.visibleTs < 0)) this.#polling?.awaitWrites();
     else if (this.transport !== null) this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
   }
@@ -229,12 +229,12 @@ export class SyncCore implements SocketOwner, TokenOwner {
       case "Ping":
         return this.#send({ type: "Pong" });
       default:
-        // A message of a later protocol: nothing this client asked for.
+        // A message of a later protocol version.
         message satisfies never;
     }
   }
 
-  /** Completes the handshake of a new socket once it is known which token to use. */
+  /** Completes the handshake of a new socket once the token is decided. */
   #greet(): void {
     const session = this.#session;
     if (session === null || this.#greeted || !this.tokens.decided) return;
@@ -243,13 +243,13 @@ export class SyncCore implements SocketOwner, TokenOwner {
     else this.#send(session.authenticate(this.tokens.token));
     const modifications = this.queries.takeModifications();
     if (modifications.length > 0) this.#send(session.readd(modifications));
-    // Without queries there is nothing a committed mutation could become visible in, and no Transition to wait for.
+    // Without queries, committed mutations are visible immediately and no Transition is expected.
     else this.#complete(Infinity);
     this.#sendCalls();
     this.#observer.stateChanged();
   }
 
-  /** Applies a Transition and shows its results. After a fault nothing of it is applied. */
+  /** Applies a Transition and shows its results. Applies nothing after a fault. */
   #apply(transition: Transition): void {
     const session = this.#session;
     if (session === null) return;
@@ -258,7 +258,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     const { endVersion, modifications } = transition;
     const changed = this.queries.apply(staged);
     const confirmed = session.advance(endVersion);
-    // Less than Connect asked for: the server's data went back, and what was seen is never reached.
+    // Older than Connect requested: the server was restored to an earlier state that never reaches the requested ts.
     if (endVersion.ts < session.observedTs) this.#observedTs = endVersion.ts;
     else this.#observe(endVersion.ts);
     this.driver.useful();
@@ -272,7 +272,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#sendModifications();
   }
 
-  /** The results a Transition brings; `null` after a fault. */
+  /** Computes the results of a Transition; `null` after a fault. */
   #stage(session: WireSession, transition: Transition): StagedResults | null {
     const misfit = session.misfit(transition);
     try {
@@ -284,12 +284,12 @@ export class SyncCore implements SocketOwner, TokenOwner {
     return null;
   }
 
-  /** Resolves the mutations visible at `visibleTs`, with the results that changed. */
+  /** Resolves the mutations visible at `visibleTs`, together with the changed results. */
   #complete(visibleTs: number, changed = new Set<string>()): void {
     this.#resolve(this.requests.takeVisible(visibleTs), changed);
   }
 
-  /** Drops the layers of mutations, shows the results, then resolves the mutations. */
+  /** Removes the layers of mutations, shows the results, then resolves the mutations. */
   #resolve(visible: readonly VisibleMutation[], changed: Set<string>): void {
     for (const key of this.results.replay(visible.map(({ requestId }) => requestId))) changed.add(key);
     if (changed.size > 0) this.#observer.resultsChanged(changed);
@@ -324,8 +324,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   /**
-   * The server refused a token or ended its session. Which one is meant is clear when only one can be: the token the
-   * socket was confirmed with, or the only one sent on a socket that was never confirmed.
+   * The server refused a token or ended its session. The token is unambiguous if it was confirmed on this socket, or is the only
+   * one sent on a socket without a confirmed token.
    */
   #authError({ error }: AuthError): void {
     const session = this.#session;
@@ -339,7 +339,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     }
   }
 
-  /** Whether queries and calls may be sent: not before the handshake, and not while a setAuth waits for its token. */
+  /** Whether queries and calls may be sent: not before the handshake, and not while setAuth waits for its token. */
   get #flowing(): boolean {
     return this.#greeted && this.tokens.decided;
   }

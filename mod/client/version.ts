@@ -1,2 +1,2 @@
-/** The client's version, sent with Connect; the same as the program's in `deno.json`. */
+/** The client's version, sent with Connect; equal to the program's version in `deno.json`. */
 export const CLIENT_VERSION = "0.1.0";

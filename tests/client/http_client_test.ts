@@ -74,8 +74,8 @@ Deno.test("errors carry message, code, data and log lines; what is no answer car
       code: "invalid_token",
       logLines: [],
     }],
-    [502, "<html>Bad gateway</html>", { message: "The server answered with status 502", code: null }],
-    [200, "null", { message: "The server answered with status 200" }],
+    [502, "<html>Bad gateway</html>", { message: "The server responded with status 502", code: null }],
+    [200, "null", { message: "The server responded with status 200" }],
   ];
   for (const [status, answer, expected] of cases) {
     const { fetch } = server(status, answer);

@@ -103,7 +103,7 @@ function messageOf({ responseText, status }) {
   try {
     return JSON.parse(responseText).errorMessage;
   } catch {
-    return `The server answered with status ${status}`;
+    return `The server responded with status ${status}`;
   }
 }
 

@@ -1,20 +1,20 @@
-/** What the client reads from an access token: how long it lives. It verifies nothing, that is the server's part. */
+/** Reads the lifetime of an access token. Verification is the server's job. */
 
-/** The life of a token, in milliseconds. */
+/** The lifetime of a token, in milliseconds. */
 export interface TokenLife {
-  /** From now to its end, by the local clock. */
+  /** Remaining time by the local clock. */
   readonly leftMs: number;
-  /** From its issue to its end; the same as `leftMs` when it does not say. */
+  /** Total lifetime; equal to `leftMs` if the token has no issue time. */
   readonly fullMs: number;
 }
 
-/** The life of a token at `now`, or `null` when it does not say. */
+/** Returns the lifetime of a token at `now`, or `null` if it has no expiry. */
 export function tokenLife(token: string, now: number): TokenLife | null {
   const { exp, iat } = claims(token);
   if (typeof exp !== "number") return null;
   const leftMs = exp * 1000 - now;
   const fullMs = typeof iat === "number" ? (exp - iat) * 1000 : leftMs;
-  // More left than the token ever had means that the clocks disagree: then the token is taken to be new.
+  // More remaining time than the total lifetime means that the clocks disagree: treat the token as new.
   return { leftMs: Math.min(leftMs, fullMs), fullMs };
 }
 
@@ -25,7 +25,7 @@ function claims(token: string): { readonly exp?: unknown; readonly iat?: unknown
     const parsed: unknown = JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/")));
     return typeof parsed === "object" && parsed !== null ? parsed : {};
   } catch {
-    // Not a JWT: a token of unknown life.
+    // Not a JWT: a token of unknown lifetime.
     return {};
   }
 }

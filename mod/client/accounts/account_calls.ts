@@ -1,7 +1,7 @@
 /** Requests to the auth endpoints (AE). */
 import { httpAddress } from "../connection/addresses.ts";
 
-/** What sign-in and refresh answer. */
+/** Response of sign-in and refresh. */
 export interface Tokens {
   readonly accessToken: string;
   readonly refreshToken: string;
@@ -10,11 +10,11 @@ export interface Tokens {
 
 /** An auth endpoint refused a request. */
 export class AccountError extends Error {
-  /** Code of the contract, such as `invalid_credentials`; `null` when the answer was not the server's own. */
+  /** Code of the contract, such as `invalid_credentials`; `null` if the response did not come from the server. */
   readonly code: string | null;
   /** HTTP status. */
   readonly status: number;
-  /** After how many milliseconds to try again, when the server says so. */
+  /** Milliseconds after which to retry, if the server says so. */
   readonly retryAfterMs: number | null;
 
   constructor(message: string, details: Pick<AccountError, "code" | "status" | "retryAfterMs">) {
@@ -26,15 +26,15 @@ export class AccountError extends Error {
   }
 }
 
-/** A code and a text that came by the page's address, from another tab or window. */
+/** A code and message received in the page's address, or from another tab or window. */
 export type Refusal = readonly [code: string, message: string];
 
-/** A refusal as the error that it is. */
+/** Converts a refusal to an error. */
 export function accountError([code, message]: Refusal): AccountError {
   return new AccountError(message, { code, status: 0, retryAfterMs: null });
 }
 
-/** Posts a body to an auth endpoint, or gets it without one, and returns the answer. Throws {@linkcode AccountError}. */
+/** Posts a body to an auth endpoint, or sends a GET request without one. Throws {@linkcode AccountError}. */
 export type CallAccounts = (
   path: string,
   body: object | null,
@@ -53,7 +53,7 @@ export function callAccounts(server: string | URL, fetchFunction: typeof fetch):
     const answer = await response.json().catch(() => null) as Answer;
     if (response.ok && answer !== null) return answer;
     const seconds = Number(response.headers.get("Retry-After") ?? "x");
-    throw new AccountError(answer?.errorMessage ?? `The server answered with status ${response.status}`, {
+    throw new AccountError(answer?.errorMessage ?? `The server responded with status ${response.status}`, {
       code: answer?.errorData?.code ?? null,
       status: response.status,
       retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,

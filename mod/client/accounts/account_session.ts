@@ -1,6 +1,6 @@
 /**
- * The tokens of the signed-in account: kept in a storage all tabs share, renewed by one tab at a time. A refresh token
- * works once, so two tabs that renew at the same moment would sign each other out.
+ * The tokens of the signed-in account: stored where all tabs can read them, refreshed by one tab at a time. A refresh token
+ * works once, so two tabs that refresh at the same time would sign each other out.
  */
 import { tokenLife } from "./access_token.ts";
 import type { Tokens } from "./account_calls.ts";
@@ -10,19 +10,19 @@ import * as clientLimits from "../limits.ts";
 import { randomUuid } from "../random_uuid.ts";
 import type { Tabs } from "./tabs.ts";
 
-/** Where tokens are kept; `localStorage` fits, and so does a storage that answers later. */
+/** Stores tokens. Compatible with `localStorage`; may be asynchronous. */
 export interface TokenStorage {
   getItem(key: string): string | null | Promise<string | null>;
   setItem(key: string, value: string): void | Promise<void>;
   removeItem(key: string): void | Promise<void>;
 }
 
-/** What the session needs from outside. */
+/** Dependencies of the session. */
 export interface AccountSessionParts {
   readonly call: CallAccounts;
   readonly storage: TokenStorage;
   readonly tabs: Tabs;
-  /** Key of the tokens in the storage. */
+  /** Key of the stored tokens. */
   readonly key: string;
   readonly clock: Clock;
 }
@@ -31,7 +31,7 @@ const ATTEMPT_ID = /^[\da-f-]{36}$/;
 
 export class AccountSession {
   readonly #parts: AccountSessionParts;
-  /** The access token given to the connection last: when a forced renewal finds another one stored, that will do. */
+  /** The access token last passed to the connection. If another one is stored at a forced refresh, that one is used. */
   #given: string | null = null;
 
   constructor(parts: AccountSessionParts) {
@@ -56,7 +56,7 @@ export class AccountSession {
     this.#parts.tabs.announce();
   }
 
-  /** The getter for `setAuth`. Rejects when the server cannot be reached, so that it is asked again later. */
+  /** The token getter for `setAuth`. Rejects if the server is unreachable, so that it is called again later. */
   readonly fetchToken = async (
     { forceRefresh }: { readonly forceRefresh: boolean },
   ): Promise<string | null> => {
@@ -80,7 +80,7 @@ export class AccountSession {
     return life !== null && life.leftMs <= Math.min(clientLimits.tokenRefreshLeadMs, life.fullMs / 2);
   }
 
-  /** Renews the tokens unless another tab did while this one waited for its turn. */
+  /** Refreshes the tokens unless another tab did while this one waited for the lock. */
   async #renew(seen: Tokens): Promise<string | null> {
     const stored = await this.load();
     if (stored === null) return null;
@@ -95,15 +95,15 @@ export class AccountSession {
       return await this.#afterRefusal(stored, error);
     }
     const now = await this.load();
-    // Signed out, or in as somebody else, while the server answered: what is stored now counts.
+    // The user signed out or in as another user in the meantime: use what is stored now.
     if (now?.refreshToken !== stored.refreshToken) return now?.accessToken ?? null;
     await this.save(renewed);
     return renewed.accessToken;
   }
 
   /**
-   * Asks for new tokens, and once more while no answer comes. A slow answer to the first request still counts: both
-   * requests are one attempt, which the server answers alike.
+   * Requests new tokens, with one repetition if there is no response. A late response to the first request still counts: both
+   * requests have the same attempt id, so the server returns the same tokens.
    */
   async #refresh(body: { readonly refreshToken: string; readonly attemptId: string }): Promise<unknown> {
     const { call, clock } = this.#parts;
@@ -115,7 +115,7 @@ export class AccountSession {
         again.set(clientLimits.refreshAgainMs, ask);
         end.set(
           clientLimits.refreshMs,
-          () => reject(new Error("The refresh got no answer in time")),
+          () => reject(new Error("No response to the refresh in time")),
         );
         ask();
       });
@@ -127,8 +127,8 @@ export class AccountSession {
   }
 
   /**
-   * The name under which the next tokens are asked for. It is stored until they are: when the answer is lost, even with
-   * the whole page, who asks next gets the same tokens and no one is taken for a thief.
+   * The attempt id of the next refresh. It is stored until new tokens arrive: if the response is lost, even together with the
+   * page, the next request gets the same tokens instead of being treated as token reuse.
    */
   async #attemptId(): Promise<string> {
     const { storage } = this.#parts;
@@ -146,7 +146,7 @@ export class AccountSession {
   async #afterRefusal(used: Tokens, error: unknown): Promise<string | null> {
     const stored = await this.load();
     if (stored?.refreshToken !== used.refreshToken) return stored?.accessToken ?? null;
-    // Anything but a plain no may pass: an unreachable or busy server, a token another tab has renewed just now.
+    // Any other error may be temporary: an unreachable or busy server, or a token another tab has just refreshed.
     const isFinal = error instanceof AccountError && error.status === 401 &&
       error.code !== "stale_refresh_token";
     if (!isFinal) throw error;
@@ -163,7 +163,7 @@ function parseTokens(text: string): Tokens | null {
     if (typeof accessToken !== "string" || typeof refreshToken !== "string") return null;
     return { accessToken, refreshToken, ...typeof userId === "string" && { userId } };
   } catch {
-    // Somebody else's text under this key is no session.
+    // Unrelated content stored under this key.
     return null;
   }
 }

@@ -1,4 +1,4 @@
-/** Accounts as an app uses them: `client.auth` signs in and out and keeps the connection's token fresh. */
+/** `client.auth`: signs users in and out, and keeps the connection's token fresh. */
 import type { FunctionReference } from "../../protocol/function_reference.ts";
 import {
   type AccountError,
@@ -28,21 +28,21 @@ import { endPopup, signInByPopup } from "./popup.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
 
 export interface AccountOptions {
-  /** Where tokens are kept: the page's `localStorage` unless given, memory where there is none. */
+  /** Token storage. Default: `localStorage` in a page, memory elsewhere. */
   readonly storage?: TokenStorage;
   readonly fetch?: typeof fetch;
 }
 
-/** A link's token, or the email address and the code of the same email. */
+/** The token of a link, or the email address and code from the same mail. */
 export type EmailProof = { readonly token: string } | { readonly email: string; readonly code: string };
 
 export interface EmailRequest {
   readonly email: string;
-  /** Page the email's link leads to; it has to be on the server's list. */
+  /** Page that the link in the mail opens. Must be on the server's allowlist. */
   readonly redirectTo?: string;
 }
 
-/** Ways to sign in the server offers. */
+/** Sign-in methods offered by the server. */
 export interface SignInWays {
   readonly password: boolean;
   readonly magicLink: boolean;
@@ -51,44 +51,44 @@ export interface SignInWays {
   readonly oauth: readonly string[];
 }
 
-/** What the address of the page brought along. */
+/** The result found in the page's address. */
 export type RedirectResult =
   | { readonly type: "none" }
-  /** Back from an OAuth provider, or from a sign-in link that this browser asked for. */
+  /** Signed in by an OAuth provider, or by a magic link requested in this browser. */
   | { readonly type: "signedIn" }
   /**
-   * From a sign-in link that this browser did not ask for. Anyone can send a link to an account of their own, so ask the
-   * user before calling `signInWithMagic` with the token.
+   * A magic link that this browser did not request. Anyone can send a link to their own account, so ask the user before calling
+   * `signInWithMagic` with the token.
    */
   | { readonly type: "magicLink"; readonly token: string }
-  /** Tokens of a sign-in that this browser did not begin. They are removed from the address and not used. */
+  /** Tokens of a sign-in that this browser did not start. They are removed from the address and ignored. */
   | { readonly type: "ignored" }
-  /** Back from the provider of a further identity, which is the account's now. */
+  /** An additional identity was linked to the account. */
   | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
-  /** From a reset link: ask for a new password and call `resetPassword` with the token. */
+  /** A password reset link: ask for a new password and call `resetPassword` with the token. */
   | { readonly type: "resetPassword"; readonly token: string };
 
-/** The part of the page's history that is used; platforms without pages do not know its type. */
+/** The part of the page's history that is used; platforms without pages lack the type. */
 interface PageHistory {
   readonly state: unknown;
   replaceState(state: unknown, unused: string, address: string): void;
 }
 
-/** Whose tokens a connection uses: each who gives some has one of these. */
+/** The source of a connection's tokens. */
 export interface TokenHolder {
-  /** The user, when that is known: of the token given last. */
+  /** The user of the current token, if known. */
   userId: string | null;
 }
 
-/** Where the accounts put their tokens; the app may have put its own there. */
+/** Shared between the accounts and the app, which may provide its own tokens. */
 export interface TokenPlace {
-  /** Whose tokens are in use; `null` until somebody has given any. */
+  /** The current token source; `null` initially. */
   holder(): TokenHolder | null;
   use(holder: TokenHolder, fetchToken: FetchToken): void;
 }
 
-/** The connection the accounts sign in. */
+/** The connection to sign in. */
 export interface AccountConnection {
   authState(): AuthState;
   query<Result>(query: FunctionReference<"query", Record<string, never>, Result>): Promise<Result>;
@@ -99,7 +99,7 @@ export interface AccountConnection {
 export class Accounts {
   readonly #server: string | URL;
   readonly #call: CallAccounts;
-  /** Calls as the stored session, whatever the connection is at. */
+  /** Calls functions with the stored session, regardless of the connection's token. */
   readonly #asSession: SynclineHttpClient;
   readonly #session: AccountSession;
   readonly #connection: AccountConnection;
@@ -107,11 +107,11 @@ export class Accounts {
   readonly #clock: Clock;
   readonly #place: TokenPlace;
   readonly #holder: TokenHolder = { userId: null };
-  /** Whether the page's address had the result of a sign-in that this browser began. */
+  /** Whether the page's address contained the result of a sign-in started by this browser. */
   #hasBegun = false;
   readonly #onRefusal = new Set<(error: AccountError) => void>();
 
-  /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
+  /** Signs the connection in with the stored tokens, unless it uses another source. */
   constructor(
     server: string | URL,
     options: AccountOptions & {
@@ -146,12 +146,12 @@ export class Accounts {
     if (this.#place.holder() === null) this.#use();
   }
 
-  /** All methods below throw `AccountError` with the contract's code when the server refuses. */
+  /** All methods below throw `AccountError` with the contract's code if the server refuses. */
   async signInWays(): Promise<SignInWays> {
     return await this.#call("providers", null) as SignInWays;
   }
 
-  /** Creates an account and signs it in, unless its email address has to be verified first. */
+  /** Creates an account and signs in, unless the email address must be verified first. */
   async signUp(
     account: { email: string; password: string; name?: string },
   ): Promise<{ verificationRequired: boolean }> {
@@ -167,7 +167,7 @@ export class Accounts {
     await this.#signedIn(await this.#call("signin", credentials));
   }
 
-  /** Sends a link and a code to sign in with. In this browser the link signs in at once, within an hour. */
+  /** Mails a magic link and a code. If opened in this browser within an hour, the link signs in immediately. */
   async requestMagicLink(request: EmailRequest): Promise<void> {
     const appState = beginFlow(this.#clock.now());
     await this.#call("magic/request", { ...request, ...appState !== null && { appState } });
@@ -195,8 +195,8 @@ export class Accounts {
   }
 
   /**
-   * Returns the address to send the page to for signing in with a provider; it comes back to `redirectTo`. In a page each
-   * address is for one sign-in, which has to end within an hour: call it when the user leaves.
+   * Returns the URL to which to send the page for signing in with a provider. The provider returns to `redirectTo`. In a page,
+   * each URL is valid for one sign-in within an hour: call this when the user leaves.
    */
   oauthAddress(provider: string, redirectTo: string): string {
     return this.#beginOAuth(provider, { redirect_to: redirectTo }).address;
@@ -213,14 +213,14 @@ export class Accounts {
     return { address: address.href, state };
   }
 
-  /** Leaves the page for a provider's, which comes back to `redirectTo`: this page unless given. */
+  /** Navigates to a provider, which returns to `redirectTo`. Default: the current page. */
   signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
     leaveFor(this.oauthAddress(provider, redirectTo ?? pageAddress()));
   }
 
   /**
-   * Signs in with a provider in a window of its own, which comes back to `redirectTo`: a page of this app that calls
-   * `completeRedirect`. To be called right in the handler of a click.
+   * Signs in with a provider in a popup window, which returns to `redirectTo`: a page of this app that calls
+   * `completeRedirect`. Call this directly in a click handler.
    */
   async signInWithPopup(
     provider: string,
@@ -230,42 +230,41 @@ export class Accounts {
     try {
       await signInByPopup(begun.address, this.#clock);
     } finally {
-      // Of a window that was closed early the state is still there.
+      // A window that was closed early leaves its state behind.
       takeFlow(begun.state, this.#clock.now());
     }
     // The window has stored the tokens.
     this.#use();
   }
 
-  /** Leaves the page for a provider's, to bring a further identity of whoever is signed in; see `completeRedirect`. */
+  /** Navigates to a provider to link an additional identity to the signed-in user; see `completeRedirect`. */
   async linkIdentity(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): Promise<void> {
     const asked = { provider, redirectTo: redirectTo ?? pageAddress() };
     const { link } = await this.#asSession.action("_auth:startLink", asked) as { link: string };
     leaveFor(this.#beginOAuth(provider, { link }).address);
   }
 
-  /** The identities the account has at providers; `ownIdentities` is the same as a live query. */
+  /** Returns the account's identities; `ownIdentities` is the same as a live query. */
   identities(): Promise<OwnIdentity[]> {
     return this.#connection.query(ownIdentities);
   }
 
-  /** Takes an identity away; fails with `last_way_in` when nothing else would let the user in. */
+  /** Unlinks an identity. Fails with `last_way_in` if the user could not sign in any other way. */
   async unlinkIdentity(identityId: string): Promise<void> {
     await this.#connection.action("_auth:unlinkIdentity", { identityId });
   }
 
   /**
-   * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
-   * Call it once when a page starts. Tokens are taken only from a sign-in that this browser began with
-   * `signInWithOAuth`, `signInWithPopup`, `oauthAddress` or `requestMagicLink`. Throws `AccountError` when a provider or
-   * the server refused.
+   * Handles the result of an OAuth provider or mail link in the page's address, and removes it from the address. Call it once
+   * when a page starts. Tokens are only accepted from a sign-in that this browser started with `signInWithOAuth`,
+   * `signInWithPopup`, `oauthAddress` or `requestMagicLink`. Throws `AccountError` if the provider or the server refused.
    */
   async completeRedirect(): Promise<RedirectResult> {
     const { location, history } = globalThis as { location?: Location; history?: PageHistory };
     if (location === undefined || history === undefined) return { type: "none" };
     const fields = new URLSearchParams(location.hash.slice(1));
     if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
-    // Tokens must not stay where they are copied along with the address.
+    // Remove tokens from the address, because addresses are copied and shared.
     history.replaceState(history.state, "", location.pathname + location.search);
     this.#hasBegun = takeFlow(fields.get("svc_state"), this.#clock.now());
     const code = fields.get("svc_error");
@@ -295,7 +294,7 @@ export class Accounts {
     return { type: "signedIn" };
   }
 
-  /** Confirms as the stored session that it asked for what the page's address brought. */
+  /** Confirms a linked identity as the session that requested it. */
   async #linked(token: string): Promise<RedirectResult> {
     try {
       const linked = await this.#asSession.action("_auth:linkIdentity", { token });
@@ -306,8 +305,8 @@ export class Accounts {
   }
 
   /**
-   * Calls the listener whenever a provider, or the server after it, has refused to sign in or to link, in whichever tab of
-   * this app that was. Returns how to end that.
+   * Calls the listener when a provider or the server refuses a sign-in or link, in any tab of this app. Returns a function that
+   * removes the listener.
    */
   onRefusal(listener: (error: AccountError) => void): () => void {
     this.#onRefusal.add(listener);
@@ -315,8 +314,8 @@ export class Accounts {
   }
 
   /**
-   * Tells all tabs, and the opener of this window, that a sign-in that ended here was refused. Anybody can make a link that
-   * says so: where none had begun, it is told here only.
+   * Reports a refused sign-in to all tabs and the opener of this window. Anyone can make a link that reports a refusal, so it is
+   * only reported in this tab if no sign-in was started.
    */
   #refuse(refusal: Refusal): AccountError {
     if (this.#hasBegun) this.#tabs.announce(refusal);
@@ -330,7 +329,7 @@ export class Accounts {
     return error;
   }
 
-  /** Ends the session: here at once, then on the server. Rejects when that cannot be reached; then it goes on there. */
+  /** Ends the session locally, then on the server. Rejects if the server is unreachable; the server session then continues. */
   async signOut(): Promise<void> {
     const tokens = await this.#session.load();
     await this.#session.clear();
@@ -339,40 +338,40 @@ export class Accounts {
   }
 
   /**
-   * The account that is signed in, `null` for nobody; `ownAccount` is the same as a live query. This and all methods below
-   * throw `FunctionError` with the server's code.
+   * Returns the signed-in account, or `null`; `ownAccount` is the same as a live query. This and all methods below throw
+   * `FunctionError` with the server's code.
    */
   account<Profile = OwnAccount["profile"]>(): Promise<OwnAccount<Profile> | null> {
     return this.#connection.query(ownAccount) as Promise<OwnAccount<Profile> | null>;
   }
 
-  /** Changes the display name; an empty one takes it away. */
+  /** Changes the display name; an empty string removes it. */
   async setName(name: string): Promise<void> {
     await this.#connection.mutation("_auth:setName", { name });
   }
 
-  /** Sets a new password and ends all other sessions. `currentPassword` is left out while there is none. */
+  /** Sets a new password and ends all other sessions. Omit `currentPassword` if the account has none. */
   async changePassword(change: { currentPassword?: string; newPassword: string }): Promise<void> {
     await this.#connection.action("_auth:changePassword", change);
   }
 
-  /** Sends a code and a link to a new address; it is the account's once `verifyEmail` has used one of them. */
+  /** Mails a code and a link to a new address, which takes effect once `verifyEmail` has used one of them. */
   async changeEmail(change: EmailRequest & { readonly password?: string }): Promise<void> {
     await this.#connection.action("_auth:changeEmail", { ...change });
   }
 
-  /** Where the account is signed in, the newest session first; `ownSessions` is the same as a live query. */
+  /** Returns the account's sessions, newest first; `ownSessions` is the same as a live query. */
   sessions(): Promise<OwnSession[]> {
     return this.#connection.query(ownSessions);
   }
 
   /** Ends a session of the account. */
   async signOutSession(sessionId: string): Promise<void> {
-    // Not over the socket, which a session takes down with it before the answer is there.
+    // Not over the socket, which may close with the session before the response arrives.
     await this.#asSession.mutation("_auth:signOutSession", { sessionId });
   }
 
-  /** Ends all sessions of the account, or all but this one. Returns how many. */
+  /** Ends all sessions of the account, or all except this one. Returns their number. */
   async signOutEverywhere({ keepCurrent = false }: { readonly keepCurrent?: boolean } = {}): Promise<number> {
     const ended = await this.#asSession.mutation("_auth:signOutEverywhere", { keepCurrent });
     if (!keepCurrent) {
@@ -382,7 +381,7 @@ export class Accounts {
     return ended as number;
   }
 
-  /** Ends listening to other tabs. */
+  /** Stops listening to other tabs. */
   close(): void {
     this.#tabs.close();
   }
@@ -390,13 +389,13 @@ export class Accounts {
   async #signedIn(answer: unknown): Promise<void> {
     const { accessToken, refreshToken, userId } = answer as Partial<Record<keyof Tokens, unknown>>;
     if (typeof accessToken !== "string" || typeof refreshToken !== "string") {
-      throw new TypeError("Cannot sign in: the answer has no tokens");
+      throw new TypeError("Cannot sign in: the response contains no tokens");
     }
     await this.#session.save({ accessToken, refreshToken, ...typeof userId === "string" && { userId } });
     this.#use();
   }
 
-  /** Lets the connection use what is stored now. */
+  /** Makes the connection use the stored tokens. */
   #use(): void {
     this.#place.use(this.#holder, async (options) => {
       const token = await this.#session.fetchToken(options);
@@ -405,7 +404,7 @@ export class Accounts {
     });
   }
 
-  /** Another tab has signed in or out; of the same user it changes nothing here. */
+  /** Handles a sign-in or sign-out in another tab; nothing changes if it is the same user. */
   async #changedElsewhere(): Promise<void> {
     const stored = await this.#session.load();
     const same = (stored === null) === (this.#connection.authState().status !== "signedIn") &&
@@ -414,7 +413,7 @@ export class Accounts {
   }
 }
 
-/** The address of this page, without its fragment. */
+/** Returns the address of this page without the fragment. */
 function pageAddress(): string {
   const { location } = globalThis as { location?: Location };
   if (location === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
@@ -430,10 +429,10 @@ function leaveFor(address: string): void {
 function platformStorage(): TokenStorage {
   try {
     const { document, localStorage } = globalThis as { document?: unknown; localStorage?: TokenStorage };
-    // Other platforms have a localStorage too, for all programs at once: tokens do not belong there.
+    // Other platforms have one localStorage for all programs; tokens must not be stored there.
     if (document !== undefined && localStorage !== undefined) return localStorage;
   } catch {
-    // A page whose storage is blocked.
+    // Storage is blocked in this page.
   }
   const kept = new Map<string, string>();
   return {

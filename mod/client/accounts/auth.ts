@@ -1,7 +1,7 @@
 /**
- * Keeps the token of the connection: asks the app's getter for it, renews it before it expires, and goes on without one
- * when there is none to be had. Whatever the getter does (throws, hangs, repeats itself, answers after a sign-out), the
- * connection gets a decision within a bounded time.
+ * Manages the token of the connection: calls the app's getter, refreshes the token before it expires, and continues without
+ * one if none is available. If the getter throws, hangs, repeats itself or responds after a sign-out, the connection still
+ * gets a decision within bounded time.
  *
  * ```text
  *   anonymous ──setAuth──▶ asking ──token──▶ holding ──30 s before exp──▶ asking, token kept
@@ -21,27 +21,27 @@ import { reportUnhandled } from "../errors.ts";
 import * as clientLimits from "../limits.ts";
 
 /**
- * Gets an access token, `null` when nobody is signed in. With `forceRefresh` the server refused the token given before,
- * or it is about to expire: a stored one will not do.
+ * Returns an access token, or `null` if no user is signed in. With `forceRefresh`, the server refused the previous token or it
+ * is about to expire: do not return a cached one.
  */
 export type FetchToken = (options: { readonly forceRefresh: boolean }) => Promise<string | null>;
 
-/** Told whether the server has accepted a token. */
+/** Called with whether the server has accepted a token. */
 export type OnAuthChange = (isAuthenticated: boolean) => void;
 
-/** Who is signed in. */
+/** The signed-in user. */
 export type AuthState =
   /** Not known yet. */
   | { readonly status: "loading" }
-  /** `userId` is known of the server's own accounts; tokens of the app's own say it to the server only. */
+  /** `userId` is only known for the server's own accounts. */
   | { readonly status: "signedIn"; readonly userId: string | null }
   | { readonly status: "signedOut" };
 
-/** What the keeper tells the connection. */
+/** Notifications to the connection. */
 export interface TokenOwner {
-  /** The token to use changed, or it became clear that there is none. */
+  /** Called when the token to use changed, or when there is none. */
   tokenDecided(): void;
-  /** The server has accepted a token, or it has become clear that there is none. */
+  /** Called when the server has accepted a token, or when there is none. */
   authTold(isAuthenticated: boolean): void;
 }
 
@@ -50,28 +50,28 @@ export class TokenKeeper {
   readonly #owner: TokenOwner;
   #fetchToken: FetchToken | null = null;
   #onChange: OnAuthChange | null = null;
-  /** Raised by setAuth and clearAuth: answers to older getters count for nothing. */
+  /** Incremented by setAuth and clearAuth; results of older getters are ignored. */
   #generation = 0;
-  /** Getter calls begun, and the newest one whose answer was taken. */
+  /** Number of getter calls started, and of the newest one whose result was used. */
   #calls = 0;
   #lastTakenCall = 0;
-  /** Whether the newest getter call is out. */
+  /** Whether the newest getter call is pending. */
   #asking = false;
   /** Whether the newest token came from a call with `forceRefresh`. */
   #tokenForced = false;
   #token: string | null = null;
-  /** When the token ends; `null` when it does not say. */
+  /** Expiry of the token; `null` if unknown. */
   #expiresAt: number | null = null;
-  /** The newest token the server refused. */
+  /** The newest token that the server refused. */
   #refused: string | null = null;
   #decided = true;
-  /** Getter failures in a row. */
+  /** Consecutive failures of the getter. */
   #failures = 0;
-  /** What the app was told last. */
+  /** The state last reported to the app. */
   #told: boolean | null = null;
-  /** Waits for a getter that hangs. */
+  /** Timeout of a hanging getter. */
   readonly #patience: Alarm;
-  /** Waits for the time to ask again: before expiry, or after a failure. */
+  /** Timer of the next getter call: before expiry, or after a failure. */
   readonly #next: Alarm;
 
   constructor(clock: Clock, owner: TokenOwner) {
@@ -81,12 +81,12 @@ export class TokenKeeper {
     this.#next = new Alarm(clock);
   }
 
-  /** Whether it is known which token to use; the handshake and everything after a setAuth wait for it. */
+  /** Whether the token to use is known. The handshake and calls after setAuth wait for it. */
   get decided(): boolean {
     return this.#decided;
   }
 
-  /** The token to use, `null` for none. */
+  /** The token to use; `null` for none. */
   get token(): string | null {
     return this.#token;
   }
@@ -95,7 +95,7 @@ export class TokenKeeper {
     this.#reset();
     this.#fetchToken = fetchToken;
     this.#onChange = onChange;
-    // Undecided until the getter answers: calls made from now on run as whom it says, not as who was there before.
+    // Undecided until the getter returns, so that calls made from now on run with the new identity.
     this.#token = null;
     this.#expiresAt = null;
     this.#decided = false;
@@ -110,14 +110,14 @@ export class TokenKeeper {
     if (wasTold === true) notify(onChange, false);
   }
 
-  /** Ends all timers. */
+  /** Cancels all timers. */
   stop(): void {
     this.#reset();
     this.#fetchToken = null;
     this.#onChange = null;
   }
 
-  /** A new socket needs a token: one that has expired meanwhile is not worth trying. */
+  /** Called for each new socket. Does not use a token that has expired in the meantime. */
   prepare(): void {
     if (this.#token === null || this.#expiresAt === null || this.#clock.now() < this.#expiresAt) return;
     this.#token = null;
@@ -126,14 +126,14 @@ export class TokenKeeper {
     else this.#ask({ forceRefresh: true });
   }
 
-  /** The server accepted a token, or that there is none. */
+  /** The server accepted a token, or no token. */
   confirmed(token: string | null): void {
-    // A later refusal means that the token or its session has ended, which a new token may mend.
+    // A later refusal means that the token or its session has ended; a new token may work.
     if (token === this.#token) this.#tokenForced = false;
     this.#tell(token !== null);
   }
 
-  /** The server refused a token: at once when `wasConfirmed` is false, else because it or its session ended. */
+  /** The server refused a token: immediately if `wasConfirmed` is false, otherwise because it or its session ended. */
   refused(token: string, { wasConfirmed }: { wasConfirmed: boolean }): void {
     this.#refused = token;
     this.#token = null;
@@ -166,12 +166,12 @@ export class TokenKeeper {
     this.#next.clear();
     this.#waitForGetter();
     const settle = (answer: TokenAnswer) => {
-      // An answer that was overtaken by a sign-out or by the answer to a later call counts for nothing.
+      // Ignore results overtaken by a sign-out or by a later call.
       if (generation === this.#generation && call > this.#lastTakenCall) {
         this.#answered(answer, { call, ...options });
       }
     };
-    // The getter runs in a turn of its own: it may call setAuth or clearAuth itself.
+    // Call the getter in its own microtask: it may call setAuth or clearAuth.
     Promise.resolve().then(() => fetchToken(options)).then(
       (token) => settle({ token: typeof token === "string" ? token : null }),
       (error: unknown) => settle({ error }),
@@ -197,7 +197,7 @@ export class TokenKeeper {
     this.#use(answer.token, { forced: asked.forceRefresh });
   }
 
-  /** Asks again after a wait that grows; until then things stay as they are, without a token if there is none. */
+  /** Calls the getter again after a growing delay. Until then the current state remains. */
   #askLater(): void {
     const waitMs = Math.min(
       clientLimits.tokenRetryMaxMs,
@@ -221,11 +221,11 @@ export class TokenKeeper {
     this.#failures = 0;
     this.#token = token;
     this.#tokenForced = forced;
-    // A new token that seems to have expired means that the local clock is wrong: its full life is what counts.
+    // A new token that appears expired means that the local clock is wrong: use its total lifetime.
     const lifeMs = life === null ? 0 : life.leftMs > 0 ? life.leftMs : life.fullMs;
     this.#expiresAt = lifeMs > 0 ? now + lifeMs : null;
     if (life !== null && lifeMs > 0) {
-      // A short life has a short lead. What is left counts for a token that was just renewed: no newer one is to be had.
+      // Short-lived tokens are refreshed with a shorter lead. A token that was just refreshed is used for its remaining time.
       const leadMs = Math.min(clientLimits.tokenRefreshLeadMs, (forced ? lifeMs : life.fullMs) / 2);
       this.#renewAt(now + lifeMs - leadMs);
     }
@@ -255,7 +255,7 @@ export class TokenKeeper {
       this.#told = isAuthenticated;
       notify(this.#onChange, isAuthenticated);
     }
-    // The owner each time: it may be somebody else's token. Unless the app has just called setAuth or clearAuth.
+    // Report the current owner, unless the app has just called setAuth or clearAuth.
     if (generation === this.#generation) this.#owner.authTold(isAuthenticated);
   }
 }

@@ -1,13 +1,12 @@
 /**
- * Sign-ins that this browser began. Each has a random state, which the server puts into the page's address beside the
- * result. Tokens in an address without the state of such a sign-in come from someone else, who would sign the user in to
- * an account of their own (OA17). States are in `localStorage`, because a window that the page opened does not share its
- * `sessionStorage`.
+ * Sign-ins started by this browser. Each has a random state that the server returns in the page's address with the result.
+ * Tokens in an address without such a state come from someone else, who would sign the user in to their own account (OA17).
+ * States are in `localStorage`, because a popup window does not share the page's `sessionStorage`.
  */
 import * as clientLimits from "../limits.ts";
 import { randomUuid } from "../random_uuid.ts";
 
-/** What keys begin with; the state follows. The value is the end, in milliseconds since the epoch. */
+/** Prefix of the keys, followed by the state. The value is the expiry in milliseconds since the epoch. */
 const PREFIX = "syncline-flow ";
 
 interface PageStorage {
@@ -18,7 +17,7 @@ interface PageStorage {
   removeItem(key: string): void;
 }
 
-/** Notes that a sign-in begins. Returns its state, or `null` outside a page and where storage is blocked. */
+/** Records the start of a sign-in. Returns its state, or `null` outside a page or if storage is blocked. */
 export function beginFlow(now: number): string | null {
   const state = randomUuid();
   try {
@@ -27,13 +26,13 @@ export function beginFlow(now: number): string | null {
     makeRoom(storage, now);
     storage.setItem(PREFIX + state, String(now + clientLimits.flowMs));
   } catch {
-    // Blocked, or no room: the result will not be taken.
+    // Storage is blocked or full: the result will not be accepted.
     return null;
   }
   return state;
 }
 
-/** Returns whether this browser began the sign-in with this state, and forgets it: each is taken once. */
+/** Returns whether this browser started the sign-in with this state, and removes it. Works once. */
 export function takeFlow(state: string | null, now: number): boolean {
   if (state === null) return false;
   try {
@@ -47,15 +46,15 @@ export function takeFlow(state: string | null, now: number): boolean {
   }
 }
 
-/** Whether a sign-in has not ended yet. The clock may have been set back since it began, but not by a whole lifetime. */
+/** Whether a sign-in has not expired. Tolerates a clock that was set back by less than a lifetime. */
 function isOpen(until: string | null, now: number): boolean {
   return Number(until) > now && Number(until) <= now + 2 * clientLimits.flowMs;
 }
 
-/** Removes expired states, and those that end first if there are too many. */
+/** Removes expired states, and the oldest ones if there are too many. */
 function makeRoom(storage: PageStorage, now: number): void {
   const open: [until: number, key: string][] = [];
-  // From the end: removing a key moves those behind it.
+  // Iterate backwards: removing a key shifts the following ones.
   for (let index = storage.length - 1; index >= 0; index--) {
     const key = storage.key(index);
     if (key === null || !key.startsWith(PREFIX)) continue;
@@ -69,7 +68,7 @@ function makeRoom(storage: PageStorage, now: number): void {
   }
 }
 
-/** `null` outside a page: other platforms have a `localStorage` for all programs at once. Throws where it is blocked. */
+/** Returns `null` outside a page, where `localStorage` is shared between programs. Throws if storage is blocked. */
 function pageStorage(): PageStorage | null {
   const page = globalThis as { document?: unknown; localStorage?: PageStorage };
   return page.document === undefined ? null : page.localStorage ?? null;

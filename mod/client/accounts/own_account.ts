@@ -1,31 +1,31 @@
-/** What a signed-in user sees of their own account: the service's functions at `_auth`. */
+/** The user's view of their own account: the functions at `_auth`. */
 import { functionReference } from "../../protocol/function_reference.ts";
 
-/** The account that is signed in. */
+/** The signed-in account. */
 export interface OwnAccount<Profile = Readonly<Record<string, unknown>>> {
   readonly userId: string;
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
-  /** What the app keeps of the user (`profile` of its `auth.ts`); `null` when that is nothing. */
+  /** The app's profile of the user (`profile` in its `auth.ts`); `null` if there is none. */
   readonly profile: Profile | null;
 }
 
-/** A place where the account is signed in; instants are in milliseconds since the epoch. */
+/** A session of the account. Times are milliseconds since the epoch. */
 export interface OwnSession {
   readonly sessionId: string;
-  /** Whether it is the one that asks. */
+  /** Whether it is the calling session. */
   readonly current: boolean;
   readonly createdAt: number;
   readonly refreshedAt: number;
   readonly expiresAt: number;
   readonly userAgent: string | null;
-  /** Whether an administrator acts as the user in it. */
+  /** Whether an administrator impersonates the user in it. */
   readonly impersonated: boolean;
 }
 
-/** One of the ways in that the account has beside a password. */
+/** An external identity of the account. */
 export interface OwnIdentity {
   readonly identityId: string;
   /** Name of the provider; `null` for tokens of another issuer. */
@@ -39,7 +39,7 @@ export interface OwnIdentity {
 
 type NoArgs = Record<string, never>;
 
-/** References for live queries, as in `client.subscribe(ownAccount, {}, show)`; `null` when no user is signed in. */
+/** References for live queries, as in `client.subscribe(ownAccount, {}, show)`; `null` if no user is signed in. */
 export const ownAccount = /* @__PURE__ */ functionReference<"query", NoArgs, OwnAccount | null>(
   "_auth:account",
 );

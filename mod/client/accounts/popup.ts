@@ -1,6 +1,6 @@
 /**
- * Signing in by a window of its own. That window ends up on a page of the app, which keeps the tokens where all tabs
- * find them and tells its opener here only what became of it: no token is sent from window to window.
+ * Sign-in in a popup window. The window ends on a page of the app, which stores the tokens where all tabs find them and only
+ * reports the outcome to its opener: no token is sent between windows.
  */
 import { accountError, type Refusal } from "./account_calls.ts";
 import { Alarm, type Clock } from "../clock.ts";
@@ -21,14 +21,14 @@ interface Platform {
 }
 
 /**
- * The name of such a window: it survives the way to the provider and back, and names the channel to the opener. It changes
- * with the messages: windows with other versions of the client do not understand one another.
+ * Prefix of the window's name, which survives the navigation to the provider and back, and names the channel to the opener.
+ * Changes with the message format, so that different client versions do not communicate.
  */
 const NAME = "syncline-sign-in-2 ";
 const CLOSED: Refusal = ["popup_closed", "The window was closed before the sign-in was finished"];
 const FEATURES = "popup,width=500,height=700";
 
-/** Opens the window. Rejects with `AccountError`: `popup_blocked`, `popup_closed`, or what the server said. */
+/** Opens the window. Rejects with `AccountError`: `popup_blocked`, `popup_closed`, or the server's error. */
 export async function signInByPopup(address: string, clock: Clock): Promise<void> {
   const { open, BroadcastChannel } = globalThis as unknown as Platform;
   if (open === undefined || BroadcastChannel === undefined) {
@@ -37,14 +37,14 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
   const name = `${NAME}${randomUuid()}`;
   const channel = new BroadcastChannel(name);
   const watch = new Alarm(clock);
-  // Called as a method of nothing: browsers insist on their own global object.
+  // Called as a plain function: browsers require their own global object.
   const popup = open.call(globalThis, address, name, FEATURES);
   try {
-    if (popup === null) throw accountError(["popup_blocked", "The browser has not opened the window"]);
+    if (popup === null) throw accountError(["popup_blocked", "The browser blocked the window"]);
     const refusal = await new Promise<Refusal | null>((resolve) => {
       channel.onmessage = ({ data }) => resolve(data as Refusal | null);
       const look = () => {
-        // What it said last may still be on its way.
+        // Its last message may still be in transit.
         if (popup.closed) watch.set(clientLimits.popupLastWordMs, () => resolve(CLOSED));
         else watch.set(clientLimits.popupLookMs, look);
       };
@@ -58,7 +58,7 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
   }
 }
 
-/** In such a window: tells the opener that the sign-in was refused, or with `null` that it was not, and closes it. */
+/** In the popup: reports a refusal, or success with `null`, to the opener and closes the window. */
 export function endPopup(refusal: Refusal | null): void {
   const platform = globalThis as unknown as Platform;
   const { name, BroadcastChannel } = platform;

@@ -1,12 +1,12 @@
-/** What tabs of one app tell one another, and how one at a time does what only one may do. */
+/** Communication between tabs of one app, and a lock across tabs. */
 import type { Refusal } from "./account_calls.ts";
 
 export interface Tabs {
-  /** Tells the other tabs that the stored tokens changed, or, with a refusal, that signing in was refused. */
+  /** Announces that the stored tokens changed, or that a sign-in was refused. */
   announce(refusal?: Refusal): void;
-  /** Runs `work` while no other tab does; where tabs cannot be told apart, while nobody on this page does. */
+  /** Runs `work` while holding a lock across tabs; where that is not supported, within this page. */
   alone<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Ends listening. */
+  /** Stops listening. */
   close(): void;
 }
 
@@ -25,16 +25,16 @@ interface Platform {
   addEventListener?(type: "storage", listener: (event: { readonly key: string | null }) => void): void;
 }
 
-/** The tabs that share a name, that of what they store; `onAnnounced` is called with what another one announces. */
+/** Returns the tabs that share a name (the storage key). `onAnnounced` is called with announcements of other tabs. */
 export function connectTabs(name: string, onAnnounced: (refusal: Refusal | null) => void): Tabs {
   const platform = globalThis as unknown as Platform;
   const { document, navigator, BroadcastChannel } = platform;
-  // Outside pages there are no tabs, and an open channel would keep a program from ending.
+  // Outside pages there are no tabs, and an open channel would keep a program running.
   let channel = document !== undefined && BroadcastChannel !== undefined ? new BroadcastChannel(name) : null;
-  // A tab with another version of the client says it in its own words when the tokens changed.
+  // Tabs with another client version announce changed tokens in their own format.
   if (channel !== null) {
     channel.onmessage = ({ data }) => onAnnounced(Array.isArray(data) ? data as unknown as Refusal : null);
-    // What another process of the browser stored may be seen here only after what it said.
+    // Values stored by another browser process may become visible only after its message.
     platform.addEventListener?.("storage", ({ key }) => key === name && channel && onAnnounced(null));
   }
   const locks = document === undefined ? undefined : navigator?.locks;

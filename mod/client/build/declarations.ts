@@ -1,4 +1,4 @@
-/** The package's types: one file for each entry and one for what they share. */
+/** The package's type declarations: one file for each entry and one for shared types. */
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,11 +7,11 @@ import { dts } from "rollup-plugin-dts";
 import ts from "typescript";
 import { ENTRIES, EXTERNAL } from "./package_files.ts";
 
-/** Where the types of a package stand: there is no `node_modules` folder to look into. */
+/** Locations of the types of npm packages, because there is no `node_modules` folder. */
 const require = createRequire(import.meta.url);
 const typesOf = (name: string) => dirname(require.resolve(`${name}/package.json`));
 
-/** Writes the types into a folder. Throws when the sources do not type-check. */
+/** Writes the declarations into a folder. Throws if the sources do not type-check. */
 export async function writeDeclarations(
   dir: string,
   entries: Readonly<Record<string, string>> = ENTRIES,
@@ -37,9 +37,9 @@ export async function writeDeclarations(
       },
     })],
     onwarn: ({ code, message }) => {
-      // Types are not executed, in no order.
+      // Types are not executed, so circular imports are harmless.
       if (code === "CYCLIC_CROSS_CHUNK_REEXPORT") return;
-      // Only for apps that emit declarations of their own, which nobody needs whose functions are called by type.
+      // Only relevant for apps that emit declarations, which need no types of functions.
       if (message.includes("private shared type exports")) return;
       throw new Error(`Cannot bundle the types: ${message}`);
     },

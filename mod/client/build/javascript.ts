@@ -1,13 +1,13 @@
-/** The package's modules: one for each entry and one for what they share, readable, for the app's builder to minify. */
+/** The package's modules: one for each entry and one shared, readable, to be minified by the app's bundler. */
 import * as esbuild from "esbuild";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { ENTRIES, EXTERNAL } from "./package_files.ts";
 
-/** What every supported browser and Node 20 understand. */
+/** Baseline of the supported browsers and Node 20. */
 const TARGET = "es2022";
 
-/** Writes the modules into a folder; an entry names its module relative to this one. */
+/** Writes the modules into a folder. An entry names its module relative to this one. */
 export async function writeModules(
   dir: string,
   entries: Readonly<Record<string, string>> = ENTRIES,
@@ -28,7 +28,7 @@ export async function writeModules(
   });
 }
 
-/** Bytes of an app's share of the package when it imports whole entries, minified and compressed with gzip. */
+/** Returns the minified, gzipped size of the entries when an app imports all of them. */
 export async function sizeOf(dir: string, entries: readonly string[]): Promise<number> {
   const { outputFiles } = await esbuild.build({
     stdin: { contents: entries.map((name) => `export * from "./${name}.js";`).join("\n"), resolveDir: dir },

@@ -1,20 +1,20 @@
-/** The files of the npm package that are not built: `package.json`, its page and the licence. */
+/** Files of the npm package that are not built: `package.json`, README and licence. */
 import project from "../../../deno.json" with { type: "json" };
 
-/** The package's entries: what an app imports, and the module behind it. */
+/** The package's entries and their modules. */
 export const ENTRIES = {
   client: "../mod.ts",
   react: "../react/mod.ts",
   server: "../../functions/api/mod.ts",
 } as const;
 
-/** Packages the app brings along; the oldest versions that will do. */
+/** Peer dependencies with their minimum versions. */
 export const PEERS: Readonly<Record<string, string>> = { react: ">=19", zod: "^4" };
 
-/** What is left to the app's own builder. */
+/** Left to the app's bundler. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);
 
-/** The text of `package.json`. */
+/** Returns the `package.json`. */
 export function packageJson(): string {
   const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
   const json = {

@@ -1,13 +1,13 @@
-/** Where a server's endpoints are, from the address an app gives. */
+/** URLs of a server's endpoints. */
 
-/** The address of the sync socket: `ws` for `http`, `wss` for `https`. Throws `TypeError` for what is no address. */
+/** Returns the URL of the sync socket: `ws` for `http`, `wss` for `https`. Throws `TypeError` for an invalid URL. */
 export function syncAddress(server: string | URL): string {
   const address = endpoint(server, "api/sync");
   address.protocol = address.protocol === "https:" || address.protocol === "wss:" ? "wss:" : "ws:";
   return address.href;
 }
 
-/** The address of an HTTP endpoint, such as `api/query`. */
+/** Returns the URL of an HTTP endpoint, such as `api/query`. */
 export function httpAddress(server: string | URL, path: string): string {
   const address = endpoint(server, path);
   address.protocol = address.protocol === "https:" || address.protocol === "wss:" ? "https:" : "http:";

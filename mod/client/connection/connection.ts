@@ -1,5 +1,5 @@
 /**
- * The life of the connection as a state machine without sockets or clocks: events in, effects out.
+ * The connection as a pure state machine: events in, effects out.
  *
  * ```text
  *    idle ──start──▶ connecting ──opened──▶ open
@@ -22,30 +22,30 @@ import * as clientLimits from "../limits.ts";
 
 export type ConnectionPhase = "idle" | "connecting" | "open" | "waiting" | "stopped";
 
-/** What happened to the connection. `now` is in milliseconds. */
+/** Events of the connection. `now` is in milliseconds. */
 export type ConnectionEvent =
   | { readonly type: "start" }
   | { readonly type: "opened"; readonly now: number }
-  /** A message came; `useful` ones (results, answers) prove that the server serves this client. */
+  /** A message arrived. `useful` messages (results, responses) prove that the server serves this client. */
   | { readonly type: "heard"; readonly now: number; readonly useful: boolean }
   | { readonly type: "closed"; readonly now: number; readonly code: number; readonly reason: string }
-  /** The connection is of no more use: a FatalError, an AuthError or a message that breaks the protocol. */
+  /** The connection is unusable: a FatalError, an AuthError or a message that violates the protocol. */
   | { readonly type: "fault"; readonly now: number; readonly reason: string }
   | { readonly type: "timer"; readonly now: number }
-  /** The page or the network came back, or a person asks to try now. */
+  /** The page or network is back, or the user requests a retry. */
   | { readonly type: "wake"; readonly now: number }
   | { readonly type: "stop" };
 
-/** What the owner of the machine has to do, in order. */
+/** Effects for the owner of the machine to perform in order. */
 export type ConnectionEffect =
   | { readonly type: "openSocket" }
   | { readonly type: "dropSocket" }
-  /** Replaces the timer that was set before. */
+  /** Replaces the previous timer. */
   | { readonly type: "setTimer"; readonly delayMs: number }
   | { readonly type: "clearTimer" }
-  /** The socket can carry messages. */
+  /** The socket is open. */
   | { readonly type: "up" }
-  /** A socket that was up is gone. */
+  /** An open socket is gone. */
   | { readonly type: "down" };
 
 const RESTART_CODE = 1012;
@@ -53,13 +53,13 @@ const RESTART_CODE = 1012;
 export class ConnectionMachine {
   readonly #random: () => number;
   #phase: ConnectionPhase = "idle";
-  /** Attempts begun; raised with each openSocket, whether it opens or not. */
+  /** Attempts started; incremented by each openSocket. */
   #attempts = 0;
-  /** Failures in a row; cleared by a useful message and by 1012. */
+  /** Consecutive failures; reset by a useful message and by 1012. */
   #retries = 0;
-  /** Attempts in a row that opened no socket. */
+  /** Consecutive attempts that opened no socket. */
   #unopened = 0;
-  /** Faults of late; cleared when a socket that lived long enough ends. */
+  /** Recent faults; reset when a socket that lived long enough closes. */
   #faults = 0;
   #openedAt = 0;
   #heardAt = 0;
@@ -74,7 +74,7 @@ export class ConnectionMachine {
     return this.#phase;
   }
 
-  /** `connectionCount` of the attempt under way: 0 for the first, counting attempts that never opened. */
+  /** `connectionCount` of the current attempt: 0 for the first, including attempts that never opened. */
   get connectionCount(): number {
     return Math.max(0, this.#attempts - 1);
   }
@@ -83,7 +83,7 @@ export class ConnectionMachine {
     return this.#retries;
   }
 
-  /** Attempts in a row that opened no socket; many of them make the client poll (`fallback.ts`). */
+  /** Consecutive attempts that opened no socket; many of them make the client poll (`fallback.ts`). */
   get unopened(): number {
     return this.#unopened;
   }
@@ -92,7 +92,7 @@ export class ConnectionMachine {
     return this.#everOpened;
   }
 
-  /** Why the last socket ended; `null` before the first end. */
+  /** Why the last socket closed; `null` if none has closed yet. */
   get lastCloseReason(): string | null {
     return this.#lastCloseReason;
   }
@@ -190,7 +190,7 @@ export class ConnectionMachine {
     return effects;
   }
 
-  /** Ends the current socket and waits: for the given time, or for one that grows with failures and faults. */
+  /** Drops the current socket and waits: for the given time, or for one that grows with failures and faults. */
   #lose(now: number, { reason, delayMs }: { reason: string; delayMs?: number }): ConnectionEffect[] {
     const wasOpen = this.#phase === "open";
     if (!wasOpen) this.#unopened++;
@@ -204,7 +204,7 @@ export class ConnectionMachine {
     return effects;
   }
 
-  /** Half of the wait is jitter, so that clients that failed together do not come back together. */
+  /** Half of the delay is jitter, so that clients that failed together do not reconnect together. */
   #backoffMs(): number {
     const exponent = Math.min(Math.max(this.#retries, this.#faults), 16);
     const fullMs = Math.min(clientLimits.backoffMaxMs, clientLimits.backoffFirstMs * 2 ** exponent);

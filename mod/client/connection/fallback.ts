@@ -1,6 +1,6 @@
 /**
- * Decides when to poll: where WebSockets are blocked (a proxy, a firewall) and HTTP is not. Runs beside the connection,
- * which goes on trying to open a socket.
+ * Decides when to poll: if WebSockets are blocked (by a proxy or firewall) and HTTP works. Runs next to the connection, which
+ * keeps trying to open a socket.
  *
  * ```text
  *   off ──3 attempts opened nothing, or 10 s without a socket──▶ probing ──no answer──▶ off, until an attempt fails
@@ -19,20 +19,20 @@ import * as clientLimits from "../limits.ts";
 
 export type FallbackPhase = "off" | "probing" | "doubting" | "polling";
 
-/** What the connection looks like from here. */
+/** The part of the connection state used here. */
 export interface ConnectionView {
   readonly phase: string;
-  /** Attempts in a row that opened no socket. */
+  /** Consecutive attempts that opened no socket. */
   readonly unopened: number;
 }
 
-/** What the fallback asks for. */
+/** Actions requested by the fallback. */
 export interface FallbackOwner {
-  /** Whether HTTP works: resolves, never rejects. */
+  /** Tests whether HTTP works. Never rejects. */
   probe(): Promise<boolean>;
-  /** Begins the next attempt to open a socket now, if it is being waited for. */
+  /** Starts the next attempt to open a socket now, if one is scheduled. */
   trySocket(): void;
-  /** Polling begins. */
+  /** Polling starts. */
   pollingBegins(): void;
   /** Polling ends: a socket opened, HTTP failed, or the client was closed. */
   pollingEnds(): void;
@@ -42,11 +42,11 @@ export class Fallback {
   readonly #owner: FallbackOwner;
   #phase: FallbackPhase = "off";
   #connection: ConnectionView = { phase: "idle", unopened: 0 };
-  /** Ends the time without a socket, then the doubt. */
+  /** Timer of the time without a socket, then of the `doubting` state. */
   readonly #alarm: Alarm;
-  /** Probes begun: the answer to an older one counts for nothing. */
+  /** Number of probes started; results of older ones are ignored. */
   #probes = 0;
-  /** Whether the time without a socket has been long; cleared when one opens. */
+  /** Whether there has been no socket for long; reset when one opens. */
   #late = false;
 
   constructor(clock: Clock, owner: FallbackOwner) {
@@ -58,7 +58,7 @@ export class Fallback {
     return this.#phase;
   }
 
-  /** To be called after each change of the connection. */
+  /** Call after each change of the connection. */
   connectionChanged({ phase, unopened }: ConnectionView): void {
     const failed = unopened > this.#connection.unopened;
     this.#connection = { phase, unopened };
@@ -73,7 +73,7 @@ export class Fallback {
     });
   }
 
-  /** Polling got no answer; whether HTTP works is looked at again when the next attempt fails. */
+  /** Polling got no response. HTTP is probed again when the next attempt fails. */
   httpFailed(): void {
     if (this.#phase === "polling") this.#off({ late: true });
   }

@@ -1,6 +1,6 @@
 /**
- * Calls over HTTP with the connection's token: bounded in time, and every answer sorted into what it means. The token
- * rules are those of the socket: a refused token is renewed by force, an accepted one is made known.
+ * Calls over HTTP with the connection's token and a timeout. Classifies every response. Tokens are handled like on the socket:
+ * a refused token is refreshed, an accepted one is reported.
  */
 import type { TokenKeeper } from "../accounts/auth.ts";
 import { httpAddress } from "./addresses.ts";
@@ -15,7 +15,7 @@ import {
 } from "../http/http_call.ts";
 import * as clientLimits from "../limits.ts";
 
-/** What became of a call. */
+/** Outcome of a call. */
 export type HttpOutcome =
   | {
     readonly type: "value";
@@ -26,19 +26,19 @@ export type HttpOutcome =
   | { readonly type: "failed"; readonly error: FunctionError }
   /** The token was refused; the call did not run. */
   | { readonly type: "refused" }
-  /** No answer of the server's own: whether the call ran is unknown. */
+  /** No response from the server itself: whether the call ran is unknown. */
   | { readonly type: "lost" };
 
-/** Requests that end together. */
+/** Requests that are aborted together. */
 export type RequestGroup = Set<AbortController>;
 
 export class HttpTransport {
-  /** Whether a mutation can be sent again: the server was reached by the header that names it, and said so. */
+  /** Whether a mutation can be resent: the response header shows that the server has read its request id. */
   recognises = false;
   readonly #server: HttpServer;
   readonly #tokens: TokenKeeper;
   readonly #clock: Clock;
-  /** The token the server accepted last; `undefined` when none was used yet. */
+  /** The token the server accepted last; `undefined` initially. */
   #accepted: string | null | undefined = undefined;
 
   constructor(server: HttpServer, { tokens, clock }: { tokens: TokenKeeper; clock: Clock }) {
@@ -47,12 +47,12 @@ export class HttpTransport {
     this.#clock = clock;
   }
 
-  /** Forgets which token was accepted. */
+  /** Forgets the accepted token. */
   begin(): void {
     this.#accepted = undefined;
   }
 
-  /** Calls a function with the token of this moment. Never rejects. */
+  /** Calls a function with the current token. Never rejects. */
   async call(
     call: Omit<HttpCall, "token">,
     { timeoutMs, group }: { readonly timeoutMs: number; readonly group: RequestGroup },
@@ -65,7 +65,7 @@ export class HttpTransport {
     if (response === null) return { type: "lost" };
     const { status, answer, recognised } = response;
     if (status === 401 && token !== null) {
-      // Several calls may hear of it; the keeper has to once.
+      // Several calls may be refused at once; report it only once.
       if (this.#tokens.token === token) {
         this.#tokens.refused(token, { wasConfirmed: this.#accepted === token });
       }
@@ -82,7 +82,7 @@ export class HttpTransport {
     return outcome;
   }
 
-  /** Whether the server answers over HTTP and is ready; asks along whether it recognises mutations. Never rejects. */
+  /** Whether the server is reachable over HTTP and ready, and whether it deduplicates mutations. Never rejects. */
   async works(group: RequestGroup): Promise<boolean> {
     const { server, fetch } = this.#server;
     const response = await this.#within(
@@ -99,7 +99,7 @@ export class HttpTransport {
     return response?.ok ?? false;
   }
 
-  /** What a request gives, or `null` when it fails, takes too long, or its group is ended. */
+  /** Returns the result of a request, or `null` if it fails, times out, or its group is aborted. */
   async #within<Result>(
     { timeoutMs, group }: { readonly timeoutMs: number; readonly group: RequestGroup },
     request: (signal: AbortSignal) => Promise<Result>,
@@ -114,7 +114,7 @@ export class HttpTransport {
         request(over.signal).then(resolve, reject);
       });
     } catch {
-      // Whatever the reason is, there is no answer.
+      // For any reason, there is no response.
       return null;
     } finally {
       alarm.clear();
@@ -123,24 +123,24 @@ export class HttpTransport {
   }
 }
 
-/** Ends the requests of a group. */
+/** Aborts the requests of a group. */
 export function endGroup(group: RequestGroup): void {
   for (const request of [...group]) request.abort();
 }
 
-/** What may be answered otherwise the next time. */
+/** Statuses that may be temporary. */
 const PASSING: readonly number[] = [401, 408, 425, 429];
 
 function sorted(
   { kind, udfPath }: Pick<HttpCall, "kind" | "udfPath">,
   { status, answer }: { readonly status: number; readonly answer: HttpAnswer | null },
 ): HttpOutcome {
-  // Whoever stands before the server does not let the call through: neither will he the next time.
+  // A proxy refuses the call; it will do so again.
   if (answer === null && kind !== "query" && status >= 400 && status < 500 && !PASSING.includes(status)) {
-    const message = `The server answered with status ${status}`;
+    const message = `The server responded with status ${status}`;
     return { type: "failed", error: new FunctionError(message, { udfPath, errorData: null, logLines: [] }) };
   }
-  // A server that is starting or busy, or a proxy that speaks for it, says nothing about the function.
+  // A starting or busy server, or its proxy, says nothing about the function.
   if (answer === null || status === 429 || status > 500) return { type: "lost" };
   const { value, ts, errorMessage, logLines = [] } = answer;
   if (answer.status === "success") return { type: "value", value, ts: ts ?? 0, logLines };

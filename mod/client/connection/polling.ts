@@ -1,7 +1,7 @@
 /**
- * Results and calls over HTTP, for as long as no socket can be had (`fallback.ts` says when). Live queries are asked in
- * rounds, one after another; the results of a round are shown in one step, but each was computed at a moment of its
- * own. Calls go out while polling is on and are brought to their end also when a socket has opened meanwhile.
+ * Transfers results and calls over HTTP while no socket is available (`fallback.ts` decides). Live queries are requested in
+ * rounds. The results of a round are shown in one step, but may have different timestamps. Calls are sent while polling is on,
+ * and are completed even if a socket opens in the meantime.
  */
 import type { TokenKeeper } from "../accounts/auth.ts";
 import { Alarm, type Clock } from "../clock.ts";
@@ -25,32 +25,32 @@ export interface PollingParts extends HttpServer {
 
 export type PolledResults = ReadonlyMap<LiveQuery, QueryResult>;
 
-/** Who is told what polling brought. */
+/** Receives the results of polling. */
 export interface PollingOwner {
   /**
-   * Mutations that committed over HTTP have waited long enough for a Transition that shows their writes (a socket owes none
-   * for what it did not carry), or for a query that gets no answer while others do.
+   * Committed mutations have waited long enough for a Transition with their writes (a socket sends none for calls over HTTP), or
+   * for a query that gets no response while others do.
    */
   writesOverdue(): void;
-  /** Begins the next attempt to open a socket now, if it is being waited for. */
+  /** Starts the next attempt to open a socket now, if one is scheduled. */
   trySocket(): void;
-  /** Polling began or ended, or gave mutations up, whose optimistic updates have to go. */
+  /** Polling started or ended, or rejected mutations whose optimistic updates must be dropped. */
   pollingChanged(givenUp: readonly number[]): void;
-  /** A round's results; the writes of mutations up to `visibleTs` are in them. */
+  /** Results of a round, which include the writes of mutations up to `visibleTs`. */
   polled(results: PolledResults, visibleTs: number): void;
-  /** A call ended or waits again; with `dropUpdate` its optimistic update has to go. */
+  /** A call finished or is queued again. With `dropUpdate`, its optimistic update must be dropped. */
   callEnded(call: Call, end: CallEnd): void;
 }
 
-/** How a call over HTTP ended. */
+/** Outcome of a call over HTTP. */
 export interface CallEnd {
   readonly dropUpdate: boolean;
   readonly logLines: readonly string[];
-  /** Of a mutation that committed; 0 for everything else. */
+  /** `ts` of a committed mutation; otherwise 0. */
   readonly ts: number;
 }
 
-/** All live queries, or those that have no answer yet. */
+/** All live queries, or those without a response yet. */
 type Scope = "all" | "new";
 
 export class Polling {
@@ -59,19 +59,19 @@ export class Polling {
   readonly #transport: HttpTransport;
   readonly #fallback: Fallback;
   #closed = false;
-  /** Whether a mutation got no answer: what waits is sent with the next round, not at once. */
+  /** Whether a mutation got no response: queued calls are then sent with the next round. */
   #pausing = false;
-  /** Requests of the round under way; replaced by each round, `null` between them. */
+  /** Requests of the current round; replaced by each round, `null` in between. */
   #round: RequestGroup | null = null;
-  /** The round to begin when the one under way is over. */
+  /** The round to start after the current one. */
   #after: Scope | null = null;
-  /** Calls and probes under way; they end with the client only. */
+  /** Running calls and probes; aborted only when the client closes. */
   readonly #calls: RequestGroup = new Set();
-  /** Ids of the queries that have an answer since the last full round; emptied by the next one. */
+  /** Ids of queries with a response since the last full round. */
   readonly #answered = new Set<number>();
-  /** Waits for the next full round. */
+  /** Timer of the next full round. */
   readonly #next: Alarm;
-  /** Waits for the writes of mutations over HTTP to become visible: on an open socket, or while a query has no answer. */
+  /** Timer for the visibility of writes over HTTP: on an open socket, or while a query has no response. */
   readonly #overdue: Alarm;
 
   constructor(parts: PollingParts, owner: PollingOwner) {
@@ -88,12 +88,12 @@ export class Polling {
     });
   }
 
-  /** Whether results and calls go over HTTP. */
+  /** Whether results and calls are transferred over HTTP. */
   get active(): boolean {
     return this.#fallback.phase === "polling";
   }
 
-  /** To be called after each change of the connection. */
+  /** Call after each change of the connection. */
   connectionChanged(connection: ConnectionView): void {
     this.#fallback.connectionChanged(connection);
     if (connection.phase === "open") this.awaitWrites();
@@ -106,38 +106,38 @@ export class Polling {
     endGroup(this.#calls);
   }
 
-  /** Begins a full round now, or when the one under way is over. */
+  /** Starts a full round now, or after the current one. */
   refresh(): void {
     this.#start("all");
   }
 
-  /** Asks queries that are new. */
+  /** Requests new queries. */
   queriesChanged(): void {
     this.#start("new");
   }
 
-  /** Another token is to be used: what the round under way brings is no longer asked for. */
+  /** The token changed: discard the results of the current round. */
   tokenDecided(): void {
     this.#abandonRound();
     this.refresh();
     this.sendCalls();
   }
 
-  /** Sends calls that wait, as far as there is room. */
+  /** Sends queued calls, up to the limits. */
   sendCalls(): void {
     const { clock, requests, tokens } = this.#parts;
     if (!this.active || this.#pausing || !tokens.decided) return;
     for (const call of requests.takeForHttp(clock.now())) void this.#send(call);
   }
 
-  /** Gives the writes of mutations over HTTP some time to become visible. */
+  /** Starts the timer for the visibility of writes over HTTP. */
   awaitWrites(waitMs = clientLimits.writesVisibleMs): void {
     if (this.#parts.requests.newestAnsweredTs < 0) return;
     this.#overdue.set(waitMs, () => this.#owner.writesOverdue());
   }
 
   #start(scope: Scope): void {
-    // While it is not known which token to use there is nobody to ask for; `tokenDecided` begins the round.
+    // The token is not decided yet; `tokenDecided` starts the round.
     if (!this.active || !this.#parts.tokens.decided) return;
     if (this.#round === null) void this.#run(scope);
     else if (this.#after !== "all") this.#after = scope;
@@ -149,7 +149,7 @@ export class Polling {
     this.#resume();
   }
 
-  /** Begins a round and sends what waits, but for what was sent and would not be recognised. */
+  /** Starts a round and sends queued calls, except resent mutations that the server would not deduplicate. */
   #resume(): void {
     const { clock, requests } = this.#parts;
     this.#pausing = false;
@@ -160,7 +160,7 @@ export class Polling {
     this.sendCalls();
   }
 
-  /** Calls under way go on to their end. */
+  /** Running calls continue. */
   #end(): void {
     this.#endRounds();
     this.#owner.pollingChanged([]);
@@ -192,7 +192,7 @@ export class Polling {
     const writtenTs = requests.newestAnsweredTs;
     const results = await this.#ask(targets, round);
     const works = targets.length > 0 ? results.size > 0 : await this.#works(round);
-    // A socket opened, the token changed or the client was closed: a newer result may be there already.
+    // A socket opened, the token changed or the client closed: newer results may exist.
     if (this.#round !== round) return;
     this.#round = null;
     const after = this.#after;
@@ -206,13 +206,13 @@ export class Polling {
       else if (!this.#overdue.isSet) this.awaitWrites(clientLimits.httpCallMs);
     }
     for (const { queryId } of results.keys()) this.#answered.add(queryId);
-    // Without queries there is nothing a committed mutation could become visible in.
+    // Without queries, committed mutations are visible immediately.
     const visibleTs = targets.length === 0 ? Infinity : results.size === targets.length ? writtenTs : -1;
     this.#owner.polled(results, scope === "all" ? visibleTs : -1);
     if (after !== null) this.#start(after);
   }
 
-  /** Asks queries, a few at once; those without an answer are left out. */
+  /** Requests queries with bounded concurrency; omits those without a response. */
   async #ask(targets: readonly LiveQuery[], round: RequestGroup): Promise<PolledResults> {
     const results = new Map<LiveQuery, QueryResult>();
     const waiting = targets.values();
@@ -232,7 +232,7 @@ export class Polling {
     return results;
   }
 
-  /** Whether HTTP works and, when somebody is signed in, the token is accepted. */
+  /** Whether HTTP works and, if signed in, the token is accepted. */
   async #works(round: RequestGroup): Promise<boolean> {
     if (this.#parts.tokens.token === null) return await this.#transport.works(round);
     const { type } = await this.#transport.call(
@@ -268,14 +268,14 @@ export class Polling {
       : outcome.type === "failed"
       ? outcome.error
       : new ConnectionLostError(kind);
-    // Nothing, for a call that was returned.
+    // Nothing for a call that is queued again.
     const dropUpdate = requests.answeredOverHttp(requestId, answer);
     this.#owner.callEnded(call, {
       dropUpdate,
       logLines: "logLines" in answer ? answer.logLines : [],
       ts: outcome.type === "value" ? outcome.ts : 0,
     });
-    // What was written is to be seen soon, and whether HTTP still works.
+    // The writes should become visible soon; also check that HTTP still works.
     if (outcome.type === "value" || lost) this.refresh();
     if (outcome.type === "value" && !this.active) this.awaitWrites();
   }

@@ -1,8 +1,8 @@
-/** Carries out what the connection machine decides: sockets, the timer, and who is told. */
+/** Performs the effects of the connection machine: sockets, the timer, and notifications. */
 import { Alarm, type Clock } from "../clock.ts";
 import { type ConnectionEffect, type ConnectionEvent, ConnectionMachine } from "./connection.ts";
 
-/** The part of a WebSocket the client uses; the platform's own fits. */
+/** The part of a WebSocket that is used; compatible with the platform's own. */
 export interface WebSocketLike {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
@@ -12,22 +12,22 @@ export interface WebSocketLike {
   close(code?: number, reason?: string): void;
 }
 
-/** Makes a socket, as `new WebSocket(url)` does. */
+/** Creates a socket, like `new WebSocket(url)`. */
 export type WebSocketFactory = new (url: string) => WebSocketLike;
 
-/** Who is told of the connection. */
+/** Receives the events of the connection. */
 export interface SocketOwner {
   /** A socket opened. */
   up(): void;
-  /** The socket that was up is gone. */
+  /** The open socket is gone. */
   down(): void;
-  /** A text frame came. `null` stands for a frame that is not text. */
+  /** A text frame arrived; `null` for a binary frame. */
   received(text: string | null): void;
   /** The phase may have changed. */
   phaseChanged(): void;
 }
 
-/** What the driver needs from outside. */
+/** Dependencies of the driver. */
 export interface SocketEnvironment {
   readonly url: string;
   readonly WebSocket: WebSocketFactory;
@@ -40,9 +40,9 @@ export class SocketDriver {
   readonly #owner: SocketOwner;
   readonly #machine: ConnectionMachine;
   readonly #alarm: Alarm;
-  /** The socket of the current attempt; replaced by openSocket, cleared by dropSocket. */
+  /** Socket of the current attempt; replaced by openSocket, cleared by dropSocket. */
   #socket: WebSocketLike | null = null;
-  /** When the timer is due. */
+  /** When the timer expires. */
   #timerAt = 0;
 
   constructor(environment: SocketEnvironment, owner: SocketOwner) {
@@ -56,7 +56,7 @@ export class SocketDriver {
     return this.#machine;
   }
 
-  /** When the next attempt begins, or `null` unless one is being waited for. */
+  /** When the next attempt starts; `null` if none is scheduled. */
   get reconnectsAt(): number | null {
     return this.#machine.phase === "waiting" ? this.#timerAt : null;
   }
@@ -67,7 +67,7 @@ export class SocketDriver {
 
   wake(): void {
     const now = this.#environment.clock.now();
-    // While a machine sleeps its timers stand still: one that is due by now counts as run out.
+    // Timers are suspended while a machine sleeps: treat an overdue timer as expired.
     if (this.#alarm.isSet && now >= this.#timerAt) {
       this.#alarm.clear();
       this.#step({ type: "timer", now });
@@ -79,23 +79,23 @@ export class SocketDriver {
     this.#step({ type: "stop" });
   }
 
-  /** Gives the current socket up and reconnects with growing waits. */
+  /** Drops the current socket and reconnects with growing delays. */
   fault(reason: string): void {
     this.#step({ type: "fault", now: this.#environment.clock.now(), reason });
   }
 
-  /** Notes that the server serves this client: the waits before reconnections start small again. */
+  /** Records that the server serves this client, which resets the reconnect delays. */
   useful(): void {
     this.#step({ type: "heard", now: this.#environment.clock.now(), useful: true });
   }
 
-  /** Sends a message if a socket is open. A socket that fails to take it counts as closed. */
+  /** Sends a message if a socket is open. A socket that fails to send counts as closed. */
   send(message: unknown): void {
     const socket = this.#socket;
     try {
       socket?.send(JSON.stringify(message));
     } catch (error) {
-      // Told in a turn of its own: who sends must not find the connection gone between two messages.
+      // Asynchronously: the connection must not vanish between two messages of the caller.
       queueMicrotask(() => {
         if (socket === this.#socket) this.#closed({ code: 1006, reason: `send failed: ${error}` });
       });
@@ -141,7 +141,7 @@ export class SocketDriver {
     try {
       socket = new WebSocket(url);
     } catch (error) {
-      // Told in a turn of its own: the step that asked for the socket is still being carried out.
+      // Asynchronously: the step that opens the socket is still running.
       queueMicrotask(() => {
         if (this.#socket === null) this.#closed({ code: 1006, reason: String(error) });
       });
@@ -159,18 +159,18 @@ export class SocketDriver {
     socket.onclose = whileCurrent((event: { readonly code?: number; readonly reason?: string }) => {
       this.#closed({ code: event.code || 1006, reason: event.reason ?? "" });
     });
-    // An error event is always followed by a close event, which says as much; without a handler Node would throw.
+    // An error event is always followed by a close event; without a handler Node would throw.
     socket.onerror = () => {};
   }
 
-  /** Lets go of the socket without waiting for its close event, which a dead network may delay for minutes. */
+  /** Drops the socket without waiting for its close event, which may be delayed for minutes. */
   #dropSocket(): void {
     const socket = this.#socket;
     this.#socket = null;
     try {
       socket?.close();
     } catch {
-      // A socket that cannot be closed is closed.
+      // Ignore errors from closing.
     }
   }
 }

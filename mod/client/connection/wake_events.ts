@@ -1,4 +1,4 @@
-/** The page's signs that a connection is worth trying now: the network is back, the page is shown again, time has jumped. */
+/** Detects when to retry the connection: the network is back, the page is visible again, or time has jumped. */
 import { Alarm, type Clock } from "../clock.ts";
 import * as clientLimits from "../limits.ts";
 
@@ -7,13 +7,13 @@ interface EventSource {
   removeEventListener(type: string, listener: () => void): void;
 }
 
-/** Calls `wake` at each sign, where the platform gives any. Returns what ends it. */
+/** Calls `wake` on each event, if the platform has them. Returns a function that stops it. */
 export function onWake(clock: Clock, wake: () => void): () => void {
   const scope = globalThis as unknown as Partial<EventSource> & {
     document?: EventSource & { visibilityState: string };
   };
   const page = scope.document;
-  // Outside a page there is nothing to listen to; servers have global events of other meanings.
+  // Outside a page, global events have other meanings.
   if (page === undefined || scope.addEventListener === undefined || scope.removeEventListener === undefined) {
     return () => {};
   }
@@ -35,7 +35,7 @@ export function onWake(clock: Clock, wake: () => void): () => void {
   };
 }
 
-/** A machine that sleeps with the page in sight gives no sign but that a timer comes much later than it was set for. */
+/** A machine that sleeps while the page is visible is only detected by a late timer. */
 function watchForSleep(clock: Clock, wake: () => void): () => void {
   const alarm = new Alarm(clock);
   const look = () => {
@@ -49,7 +49,7 @@ function watchForSleep(clock: Clock, wake: () => void): () => void {
   return () => alarm.clear();
 }
 
-/** Whether nobody sees the page; `false` where there is none. */
+/** Whether the page is hidden; `false` outside a page. */
 export function pageIsHidden(): boolean {
   return (globalThis as { document?: { visibilityState?: string } }).document?.visibilityState === "hidden";
 }

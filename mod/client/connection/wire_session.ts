@@ -1,4 +1,4 @@
-/** The versions of one socket: what was asked of the server, how far it has come (PC3). */
+/** Protocol versions of one socket: what was requested, and what has been applied (PC3). */
 import type { Authenticate, ModifyQuerySet, QuerySetModification } from "../../protocol/client_messages.ts";
 import type { Transition } from "../../protocol/server_messages.ts";
 import { initialVersion, sameVersion, type StateVersion } from "../../protocol/state_version.ts";
@@ -6,15 +6,15 @@ import { initialVersion, sameVersion, type StateVersion } from "../../protocol/s
 export class WireSession {
   /** `maxObservedTs` of the socket's Connect. */
   readonly observedTs: number;
-  /** What the applied Transitions add up to. */
+  /** Version after the applied Transitions. */
   #version: StateVersion = initialVersion;
   #querySetSent = 0;
   #identitySent = 0;
-  /** Version of the ModifyQuerySet that added the queries of earlier sockets; 0 when there were none. */
+  /** Version of the ModifyQuerySet that re-added queries of earlier sockets; 0 if there were none. */
   #readdVersion = 0;
-  /** The token the server has confirmed on this socket; changes with Transitions that reach an Authenticate. */
+  /** The token confirmed on this socket; changed by Transitions that apply an Authenticate. */
   #confirmedToken: string | null = null;
-  /** Tokens sent and not confirmed yet, oldest first. */
+  /** Sent tokens that are not confirmed yet, oldest first. */
   #unconfirmedTokens: (string | null)[] = [];
 
   constructor(observedTs: number) {
@@ -39,14 +39,13 @@ export class WireSession {
     return this.#unconfirmedTokens;
   }
 
-  /** Transitions the server still owes. */
+  /** Number of Transitions that the server owes. */
   get unanswered(): number {
     return this.#querySetSent - this.#version.querySet + this.#identitySent - this.#version.identity;
   }
 
   /**
-   * Mutations up to this ts are visible in the local results; -1 while the queries of earlier sockets are not back
-   * (SG4, CL8).
+   * Mutations up to this ts are visible in the local results; -1 until the queries of earlier sockets are restored (SG4, CL8).
    */
   get visibleTs(): number {
     return this.#version.querySet >= this.#readdVersion ? this.#version.ts : -1;
@@ -70,7 +69,7 @@ export class WireSession {
     return { type: "Authenticate", baseVersion, token };
   }
 
-  /** Why a Transition cannot follow the current version, or `null` when it can. */
+  /** Returns why a Transition cannot be applied to the current version, or `null`. */
   misfit({ startVersion, endVersion }: Transition): string | null {
     if (!sameVersion(startVersion, this.#version)) {
       return `Transition starts at ${versionText(startVersion)}, the client is at ${
@@ -85,7 +84,7 @@ export class WireSession {
       : `Transition ends at ${versionText(endVersion)} after ${versionText(startVersion)}`;
   }
 
-  /** Moves to the end of an applied Transition. Returns whether it confirmed an Authenticate. */
+  /** Advances to the end of an applied Transition. Returns whether it confirmed an Authenticate. */
   advance(endVersion: StateVersion): boolean {
     const confirmed = endVersion.identity - this.#version.identity;
     this.#version = endVersion;

@@ -2,31 +2,31 @@
 import type { ErrorData } from "../../protocol/server_messages.ts";
 import { httpAddress } from "../connection/addresses.ts";
 
-/** Names a mutation in a request; an answer that has it says that the server has read it, and would recognise it. */
+/** Request header that identifies a mutation. A response with it shows that the server deduplicates mutations. */
 export const REQUEST_HEADER = "Syncline-Request";
 
-/** Where calls go and what carries them. */
+/** URL of the endpoint and the transport. */
 export interface HttpServer {
   readonly server: string | URL;
   readonly fetch: typeof fetch;
 }
 
-/** The function to call and who calls it. */
+/** The function and the caller. */
 export interface HttpCall {
   readonly kind: "query" | "mutation" | "action";
   readonly udfPath: string;
   readonly args: object;
-  /** Access token; anonymous without one. */
+  /** Access token; anonymous if absent. */
   readonly token: string | null;
-  /** Session and request id, by which the server recognises a mutation that comes again. */
+  /** Session and request id, by which the server recognises a resent mutation. */
   readonly request?: string;
 }
 
-/** What a call over HTTP gives. */
+/** Response of a call over HTTP. */
 export interface HttpAnswer {
   readonly status: "success" | "error";
   readonly value?: unknown;
-  /** Commit timestamp, of mutations. */
+  /** Commit ts of a mutation. */
   readonly ts?: number;
   readonly errorMessage?: string;
   readonly errorData?: ErrorData;
@@ -34,7 +34,7 @@ export interface HttpAnswer {
   readonly logLines?: readonly string[];
 }
 
-/** Status and body of the response; an answer that is not the server's own, such as a proxy's page, is `null`. */
+/** Returns status and body; a body that is not from the server, such as a proxy's page, is `null`. */
 export async function callOverHttp(
   { server, fetch }: HttpServer,
   { call, signal }: { readonly call: HttpCall; readonly signal?: AbortSignal },

@@ -1,4 +1,4 @@
-/** One-shot calls over HTTP, for servers, scripts and tests: no live results and no de-duplication. */
+/** One-shot calls over HTTP for servers, scripts and tests, without live results or deduplication. */
 import { functionPath } from "../../protocol/function_reference.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import { FunctionError } from "../errors.ts";
@@ -6,7 +6,7 @@ import { callOverHttp, type HttpCall } from "./http_call.ts";
 import { jsonArgs } from "../json_args.ts";
 
 export interface SynclineHttpClientOptions {
-  /** Access token of the caller; a function is asked before each call. Anonymous without it. */
+  /** Access token of the caller; a function is called before each call. Anonymous if absent. */
   readonly token?: string | (() => string | null | Promise<string | null>);
   readonly fetch?: typeof fetch;
 }
@@ -31,12 +31,12 @@ export class SynclineHttpClient {
     this.#fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
   }
 
-  /** Uses another token from now on; `undefined` makes calls anonymous. */
+  /** Sets the token for further calls; `undefined` makes them anonymous. */
   setToken(token: SynclineHttpClientOptions["token"]): void {
     this.#token = token;
   }
 
-  /** Runs a query. Rejects with {@linkcode FunctionError} when it fails. */
+  /** Runs a query. Rejects with {@linkcode FunctionError} if it fails. */
   async query<Name extends FunctionName<"query">>(
     query: Name,
     ...[args]: CallArgs<Name>
@@ -44,7 +44,7 @@ export class SynclineHttpClient {
     return await this.#call("query", { path: functionPath(query), args }) as ResultOf<Name>;
   }
 
-  /** Runs a mutation; after a lost connection whether it ran is unknown. Rejects with {@linkcode FunctionError}. */
+  /** Runs a mutation. After a lost connection its outcome is unknown. Rejects with {@linkcode FunctionError}. */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
     ...[args]: CallArgs<Name>
@@ -52,7 +52,7 @@ export class SynclineHttpClient {
     return await this.#call("mutation", { path: functionPath(mutation), args }) as ResultOf<Name>;
   }
 
-  /** Runs an action. Rejects with {@linkcode FunctionError} when it fails. */
+  /** Runs an action. Rejects with {@linkcode FunctionError} if it fails. */
   async action<Name extends FunctionName<"action">>(
     action: Name,
     ...[args]: CallArgs<Name>
@@ -68,7 +68,7 @@ export class SynclineHttpClient {
     const call = { kind, udfPath: path, args: jsonArgs(args), token: given ?? null };
     const { status, answer } = await callOverHttp({ server: this.#server, fetch: this.#fetch }, { call });
     if (answer?.status === "success") return answer.value;
-    throw new FunctionError(answer?.errorMessage ?? `The server answered with status ${status}`, {
+    throw new FunctionError(answer?.errorMessage ?? `The server responded with status ${status}`, {
       errorData: null,
       logLines: [],
       ...answer,

@@ -1,7 +1,7 @@
-/** Makes results read-only: all subscribers share them, and diffs build on them. */
+/** Freezes results, because subscribers share them and diffs build on them. */
 import * as clientLimits from "../limits.ts";
 
-/** Freezes a JSON value with everything in it. Parts that are frozen are taken to be so throughout. */
+/** Freezes a JSON value recursively. Frozen parts are assumed to be frozen completely. */
 export function freezeDeep(value: unknown): void {
   freeze(value, clientLimits.freezeDepthMax);
 }

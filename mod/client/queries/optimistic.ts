@@ -1,6 +1,6 @@
 /**
- * Optimistic updates: layers over the server's results, one a mutation, in the order the mutations were called. They
- * are played again whenever results or layers change, and a layer goes in the moment its mutation is visible or failed.
+ * Optimistic updates: one layer for each mutation on top of the server's results, in call order. Layers are replayed whenever
+ * results or layers change. A layer is removed when its mutation is visible or has failed.
  */
 import { functionPath } from "../../protocol/function_reference.ts";
 import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
@@ -10,19 +10,19 @@ import { jsonArgs, type JsonObject } from "../json_args.ts";
 import { type LiveQuery, queryKey, type QueryResult, type QuerySet } from "./query_set.ts";
 import { shareStructure } from "./share_structure.ts";
 
-/** What an optimistic update reads and writes: the results of the live queries. Values read from it are read-only. */
+/** Access of an optimistic update to the results of live queries. Values read from it are read-only. */
 export interface OptimisticStore {
-  /** Result of a query; `undefined` while there is none. */
+  /** Returns the result of a query; `undefined` while it loads. */
   getQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>): ResultOf<Name> | undefined;
-  /** Shows another result in place of the query's own; while there is none it does nothing, until there is one. */
+  /** Replaces the shown result of a query. Has no effect until the query has a result. */
   setQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>, value: ResultOf<Name>): void;
-  /** All live queries of a function that have a result. */
+  /** Returns all live queries of a function that have a result. */
   getAllQueries<Name extends FunctionName<"query">>(
     name: Name,
   ): { readonly args: ArgsOf<Name>; readonly value: ResultOf<Name> }[];
 }
 
-/** Changes local results as the mutation is expected to. Runs again for every new result, so it must be pure. */
+/** Changes local results to the expected outcome of a mutation. Runs again for every new result, so it must be pure. */
 export type OptimisticUpdate = (store: OptimisticStore) => void;
 
 type Overlay = Map<LiveQuery, QueryResult>;
@@ -31,8 +31,8 @@ export class OptimisticResults {
   readonly #base: QuerySet;
   readonly #layers = new Map<number, OptimisticUpdate>();
   /**
-   * What the layers put in place of the server's results; made anew by each replay. By the query itself, not by its
-   * key: a query that is left and taken up again begins without what was shown before.
+   * The results written by layers, rebuilt by each replay. Keyed by query object, not by query key: a query that is unsubscribed
+   * and subscribed again starts without them.
    */
   #overlay: Overlay = new Map();
 
@@ -40,15 +40,15 @@ export class OptimisticResults {
     this.#base = base;
   }
 
-  /** The result to show. */
+  /** The shown result. */
   result(key: string): QueryResult | undefined {
     const query = this.#base.find(key);
     return query && (this.#overlay.get(query) ?? this.#base.result(key));
   }
 
-  /** Adds a layer. Returns the keys of queries whose shown result changed. Throws what the update throws. */
+  /** Adds a layer. Returns the keys of queries whose shown result changed. Rethrows errors of the update. */
   add(requestId: number, update: OptimisticUpdate): Set<string> {
-    // Tried on a copy first: an update that throws leaves nothing behind.
+    // Try it on a copy first, so that an update that throws has no effect.
     const overlay = new Map(this.#overlay);
     update(this.#store(overlay));
     this.#layers.set(requestId, update);
@@ -56,8 +56,7 @@ export class OptimisticResults {
   }
 
   /**
-   * Takes layers away and plays the rest over the server's newest results. Returns the keys of queries whose layer
-   * result changed; those whose server result changed are known to the caller.
+   * Removes layers and replays the rest over the server's newest results. Returns the keys of queries whose layer result changed.
    */
   replay(dropped: Iterable<number>): Set<string> {
     for (const requestId of dropped) this.#layers.delete(requestId);
@@ -110,7 +109,7 @@ export class OptimisticResults {
         value(find(name, args)) as ResultOf<Name> | undefined,
       setQuery: (name, args, next) => {
         const query = find(name, args);
-        // What is not live nobody sees; what loads has nothing to be put back in its place when the mutation fails.
+        // Ignore queries that are not live or still loading, which have nothing to restore if the mutation fails.
         if (query === undefined || base.result(query.key) === undefined) return;
         freezeDeep(next);
         overlay.set(query, { ok: true, value: next });

@@ -1,6 +1,6 @@
 /**
- * The queries the client subscribes to and their newest results. Equal queries (same path, same canonical arguments)
- * are one query with one queryId; ids are never used twice. Pure: what changes is handed out as modifications to send.
+ * The client's subscribed queries and their newest results. Equal queries (same path and canonical arguments) share one
+ * queryId; ids are never reused. Pure: changes are returned as modifications to send.
  */
 import { applyDiff } from "../../protocol/apply_diff.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
@@ -12,31 +12,31 @@ import type { JsonObject } from "../json_args.ts";
 import * as clientLimits from "../limits.ts";
 import { shareStructure } from "./share_structure.ts";
 
-/** What a query gave. A result object is replaced only when something in it changed. */
+/** Result of a query. The object is only replaced if something in it changed. */
 export type QueryResult =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: FunctionError };
 
 export interface LiveQuery {
   readonly queryId: number;
-  /** Identity of the query: path and canonical arguments. */
+  /** Query key: path and canonical arguments. */
   readonly key: string;
   readonly udfPath: string;
   readonly args: JsonObject;
 }
 
 interface QueryState extends LiveQuery {
-  /** Users of the query; at 0 it is removed with the next modifications, unless somebody comes back before. */
+  /** Number of users. At 0 the query is removed with the next modifications, unless it is used again before. */
   users: number;
-  /** Whether the server knows of it on the current socket. */
+  /** Whether it was added on the current socket. */
   sent: boolean;
-  /** Newest result without optimistic updates; kept over reconnections. */
+  /** Newest result without optimistic updates; kept across reconnects. */
   result: QueryResult | undefined;
-  /** Whether `result` came over the current socket: only then diffs refer to it. */
+  /** Whether `result` came over the current socket and can be the base of a diff. */
   fresh: boolean;
 }
 
-/** Results of a Transition, computed and not yet applied. */
+/** Results of a Transition that are not applied yet. */
 export type StagedResults = ReadonlyMap<LiveQuery, QueryResult>;
 
 /** Identity of a query. */
@@ -47,12 +47,12 @@ export function queryKey(udfPath: string, args: JsonObject): string {
 export class QuerySet {
   readonly #byKey = new Map<string, QueryState>();
   readonly #byId = new Map<number, QueryState>();
-  /** Queries that may have to be added or removed on the server. */
+  /** Queries to add or remove on the server. */
   readonly #unsettled = new Set<QueryState>();
   #nextId = 0;
   #usedCount = 0;
 
-  /** All queries that somebody uses. */
+  /** All queries in use. */
   *live(): Iterable<LiveQuery> {
     for (const query of this.#byKey.values()) if (query.users > 0) yield query;
   }
@@ -61,23 +61,23 @@ export class QuerySet {
     return this.#byKey.get(key);
   }
 
-  /** Function path of a query by its id. */
+  /** Returns the function path of a queryId. */
   pathOf(queryId: number): string | undefined {
     return this.#byId.get(queryId)?.udfPath;
   }
 
-  /** Newest result of a query without optimistic updates. */
+  /** Returns the newest result without optimistic updates. */
   result(key: string): QueryResult | undefined {
     return this.#byKey.get(key)?.result;
   }
 
-  /** The result of a query if it came over the current socket. */
+  /** Returns the result of a query if it came over the current socket. */
   freshResult(key: string): QueryResult | undefined {
     const query = this.#byKey.get(key);
     return query?.fresh ? query.result : undefined;
   }
 
-  /** Adds a user of a query. Throws `RangeError` when too many different queries are live. */
+  /** Adds a user of a query. Throws `RangeError` for too many different queries. */
   use(udfPath: string, args: JsonObject): LiveQuery {
     const key = queryKey(udfPath, args);
     const known = this.#byKey.get(key);
@@ -94,7 +94,7 @@ export class QuerySet {
     return query;
   }
 
-  /** Takes a user of a query away. */
+  /** Removes a user of a query. */
   release(key: string): void {
     const query = this.#byKey.get(key);
     if (query === undefined || query.users === 0) return;
@@ -104,7 +104,7 @@ export class QuerySet {
     this.#unsettled.add(query);
   }
 
-  /** What the server has to be told since the last call; removals first, they make room. */
+  /** Returns the modifications since the last call; removals first, to make room. */
   takeModifications(): QuerySetModification[] {
     const removals: QuerySetModification[] = [];
     const additions: QuerySetModification[] = [];
@@ -123,7 +123,7 @@ export class QuerySet {
     return [...removals, ...additions];
   }
 
-  /** Forgets queries that were left while there is no socket to tell. */
+  /** Drops unused queries while there is no socket. */
   forgetReleased(): void {
     for (const query of this.#unsettled) {
       if (query.users > 0 || query.sent) continue;
@@ -133,7 +133,7 @@ export class QuerySet {
     }
   }
 
-  /** The socket is gone: the server knows of no query any more. */
+  /** The socket is gone: no query is added on the server any more. */
   connectionLost(): void {
     for (const query of this.#byKey.values()) {
       query.sent = false;
@@ -143,8 +143,8 @@ export class QuerySet {
   }
 
   /**
-   * Computes the results a Transition brings, and applies none of them. Throws when a diff does not fit. Results of
-   * queries that are not live are left out.
+   * Computes the results of a Transition without applying them. Throws if a diff does not apply. Ignores queries that are not
+   * live.
    */
   stage(transition: Transition): StagedResults {
     const staged = new Map<LiveQuery, QueryResult>();
@@ -182,8 +182,8 @@ export class QuerySet {
   }
 
   /**
-   * Applies results that came over HTTP: no diff builds on them. Results of queries that have one from a socket are
-   * older and left out. Returns the keys of queries whose result changed.
+   * Applies results from HTTP, which cannot be the base of diffs. Ignores queries with a newer result from a socket. Returns the
+   * keys of queries whose result changed.
    */
   applyPolled(results: ReadonlyMap<LiveQuery, QueryResult>): Set<string> {
     const changed = new Set<string>();
@@ -217,7 +217,7 @@ export class QuerySet {
 }
 
 interface Change {
-  /** The result the server takes the client to have; `undefined` when it takes it to have none. */
+  /** The result that the server assumes the client has; `undefined` if none. */
   readonly base: QueryResult | undefined;
   readonly modification: QueryUpdated | QueryFailed;
 }
@@ -236,18 +236,18 @@ function nextResult(query: QueryState, { base, modification }: Change): QueryRes
   return resultOf(shown, applyDiff(base.value, modification.diff));
 }
 
-/** A new value that keeps what did not change. */
+/** Returns a new value that shares unchanged parts. */
 function sharedResult(shown: QueryResult | undefined, value: unknown): QueryResult {
   return resultOf(shown, shareStructure(shown?.ok ? shown.value : undefined, value));
 }
 
-/** A value as a result, read-only; the one that is shown when the value is the same. */
+/** Returns a read-only result; the existing one if the value is equal. */
 function resultOf(shown: QueryResult | undefined, value: unknown): QueryResult {
   freezeDeep(value);
   return shown?.ok && Object.is(shown.value, value) ? shown : { ok: true, value };
 }
 
-/** Whether a query fails as it did before. */
+/** Whether a query fails with the same error as before. */
 function sameFailure(before: QueryResult | undefined, next: QueryResult): boolean {
   if (before === undefined || before.ok || next.ok) return false;
   const [{ message, code, data }, error] = [before.error, next.error];

@@ -1,9 +1,9 @@
-/** Keeps the identity of what did not change when a whole new result arrives. */
+/** Preserves the identity of unchanged parts in a new result. */
 import * as clientLimits from "../limits.ts";
 
 /**
- * Returns a value equal to `next` in which every part that equals the same part of `old` is that old part. Equal
- * values give `old` itself. Both are JSON values.
+ * Returns a value equal to `next` that reuses every part of `old` that is equal. Returns `old` itself if both are equal. Both
+ * are JSON values.
  */
 export function shareStructure(old: unknown, next: unknown): unknown {
   return share(old, next, clientLimits.shareDepthMax);
@@ -48,7 +48,7 @@ function shareObject(
   return same ? old : Object.fromEntries(entries);
 }
 
-/** Documents move within a list when rows are inserted before them, so they are found by `_id`, not by position. */
+// Match list items by `_id`, because positions shift when rows are inserted.
 function rowsById(rows: readonly unknown[]): Map<string, unknown> {
   const byId = new Map<string, unknown>();
   for (const row of rows) {

@@ -1,16 +1,16 @@
-/** Who watches which query: callbacks for results as they change, and one-shot waits for the next result. */
+/** Subscribers of queries: callbacks for results, and one-shot waits for the next result. */
 import { type FunctionError, reportUnhandled } from "../errors.ts";
 import type { QueryResult } from "./query_set.ts";
 
 /** A subscriber's callbacks. */
 export interface Watcher {
   readonly onResult: (value: unknown) => void;
-  /** Without it a failure of the query becomes an unhandled rejection. */
+  /** Without it, a failure becomes an unhandled rejection. */
   readonly onError: ((error: FunctionError) => void) | undefined;
 }
 
 interface Watch extends Watcher {
-  /** The result the watcher was called with last. */
+  /** The result passed to the watcher last. */
   delivered: QueryResult | undefined;
   ended: boolean;
 }
@@ -24,16 +24,16 @@ export class Watches {
   readonly #result: (key: string) => QueryResult | undefined;
   readonly #watches = new Map<string, Set<Watch>>();
   readonly #waits = new Map<string, Set<Wait>>();
-  /** Queries whose watchers are to be called; filled also by what the callbacks themselves bring about. */
+  /** Queries whose watchers must be called; callbacks may add to it. */
   readonly #due = new Set<string>();
   #delivering = false;
 
-  /** `result` gives the result to show for a query. */
+  /** Returns the result to show for a query. */
   constructor(result: (key: string) => QueryResult | undefined) {
     this.#result = result;
   }
 
-  /** Calls the watcher with every result from now on; with a result that is there already, in a turn of its own. */
+  /** Calls the watcher with every result. An existing result is delivered asynchronously. */
   add(key: string, watcher: Watcher): { end: () => void } {
     const watch: Watch = { ...watcher, delivered: undefined, ended: false };
     const watches = this.#watches.get(key) ?? new Set();
@@ -55,13 +55,13 @@ export class Watches {
     });
   }
 
-  /** Calls the watchers of queries whose shown result is not the one they were called with last. */
+  /** Calls the watchers of queries whose shown result differs from the last one delivered. */
   deliver(keys: Iterable<string>): void {
     for (const key of keys) this.#due.add(key);
     if (this.#delivering) return;
     this.#delivering = true;
     try {
-      // What callbacks change is delivered after them, so that each watcher sees results in order.
+      // Changes made by callbacks are delivered after them, so that each watcher sees results in order.
       for (const key of this.#due) {
         this.#due.delete(key);
         for (const watch of [...this.#watches.get(key) ?? []]) this.#deliverTo(watch, this.#result(key));
@@ -71,7 +71,7 @@ export class Watches {
     }
   }
 
-  /** Settles those who wait for results of these queries. */
+  /** Settles the one-shot waits for these queries. */
   arrived(keys: Iterable<string>, resultOf: (key: string) => QueryResult | undefined): void {
     for (const key of keys) {
       const result = resultOf(key);
@@ -85,7 +85,7 @@ export class Watches {
     }
   }
 
-  /** Ends everything; those who wait are rejected. */
+  /** Removes all watchers and rejects all waits. */
   closeAll(error: Error): void {
     for (const watches of this.#watches.values()) {
       for (const watch of watches) watch.ended = true;

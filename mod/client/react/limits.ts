@@ -1,9 +1,9 @@
-/** Every bound of the hooks. Units stand last in the names. */
+/** Limits of the hooks. Units are the last part of each name. */
 export const reactLimits = {
-  /** A suspended component's query stays live for this long after its result is there, until the component is mounted. */
+  /** How long a suspended component's query stays live after its result arrived, until the component is mounted. */
   mountMs: 5_000,
-  /** A query for which a component is suspended is given up after this long; a component that still waits asks again. */
+  /** How long a query stays live for a suspended component; a component that still waits subscribes again. */
   suspendedMs: 60_000,
-  /** Pages of one list; each is a live query of its own, and a connection has room for 1,024 of them. */
+  /** Pages of one list; each is a live query, and a connection supports 1,024 of them. */
   pagesMax: 256,
 } as const;

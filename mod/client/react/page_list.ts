@@ -5,8 +5,8 @@
  *   shown ──loadMore, or a page grew or shrank──▶ shown + next ──all pages of next have a result──▶ next is shown
  * ```
  *
- * Pages are live queries, so all of them have results of one moment. A change of the pages is prepared while the old
- * ones go on being shown, and takes their place in one step.
+ * Pages are live queries, so their results have one timestamp. A change of the pages is prepared while the current ones are
+ * shown, and replaces them in one step.
  */
 import type { SynclineClient } from "../client.ts";
 import type { FunctionError } from "../errors.ts";
@@ -22,28 +22,28 @@ import {
 } from "./page_ranges.ts";
 import { type AskedQuery, type Outcome, queryStore, type Store } from "./query_store.ts";
 
-/** `Exhausted` when the list reaches the end; rows that are added behind it make it `CanLoadMore` again. */
+/** `Exhausted` at the end of the list; rows added at the end make it `CanLoadMore` again. */
 export type PageStatus = "LoadingFirstPage" | "CanLoadMore" | "LoadingMore" | "Exhausted";
 
-/** The list as a component shows it. */
+/** The list as shown by a component. */
 export interface ListView {
-  /** The rows of all pages; a row that did not change stays the same object. */
+  /** The rows of all pages; unchanged rows remain the same objects. */
   readonly results: readonly unknown[];
   readonly status: PageStatus;
-  /** The error of a page that failed. */
+  /** The error of a failed page. */
   readonly error: Error | null;
 }
 
 interface Page {
   readonly range: PageRange;
   readonly store: Store<Outcome>;
-  /** Ends the subscription; `null` while there is none. */
+  /** Ends the subscription; `null` without one. */
   end: (() => void) | null;
 }
 
 const noRows: readonly unknown[] = Object.freeze([]);
 
-/** What is shown before there is anything. */
+/** Shown before the first result. */
 export const loadingList: ListView = Object.freeze({
   results: noRows,
   status: "LoadingFirstPage",
@@ -55,15 +55,15 @@ export class PageList implements Store<ListView> {
   readonly #query: AskedQuery;
   readonly #numItems: number;
   readonly #listeners = new Set<() => void>();
-  /** Pages by their range: those of `#shown` and `#next`. */
+  /** Pages of `#shown` and `#next`, by range. */
   #pages = new Map<string, Page>();
   #shown: readonly Page[];
-  /** What is to take the place of `#shown`; `null` when nothing is to change. */
+  /** Replacement for `#shown`; `null` if there is none. */
   #next: readonly Page[] | null = null;
-  /** Whether `#next` is there because more was asked for. */
+  /** Whether `#next` exists because of `loadMore`. */
   #loadingMore = false;
   #view: ListView = loadingList;
-  /** What `#view` was made of. */
+  /** The input from which `#view` was computed. */
   #seen: readonly unknown[] = [];
 
   constructor(client: SynclineClient, query: AskedQuery, numItems: number) {
@@ -74,7 +74,7 @@ export class PageList implements Store<ListView> {
   }
 
   readonly subscribe = (listener: () => void): () => void => {
-    // A listener may come twice; each subscription counts for itself.
+    // The same listener may subscribe several times.
     const own = () => listener();
     this.#listeners.add(own);
     this.#advance();
@@ -95,8 +95,8 @@ export class PageList implements Store<ListView> {
   };
 
   /**
-   * Asks for the next page. Ignored unless the status is `CanLoadMore`. Throws `RangeError` when there are too many
-   * pages, or live queries on the connection.
+   * Loads the next page. Ignored unless the status is `CanLoadMore`. Throws `RangeError` for too many pages, or live queries on
+   * the connection.
    */
   readonly loadMore = (numItems: number = this.#numItems): void => {
     if (this.#listeners.size === 0 || this.read().status !== "CanLoadMore") return;
@@ -116,14 +116,14 @@ export class PageList implements Store<ListView> {
     for (const listener of [...this.#listeners]) listener();
   };
 
-  /** Takes every step that the results allow. */
+  /** Advances as far as the results allow. */
   #advance(): void {
     if (this.#next?.every(({ store }) => store.read() !== undefined)) {
       this.#shown = this.#next;
       this.#next = null;
       this.#loadingMore = false;
     }
-    // The query reads other rows than before, for example for another user: its places mean nothing any more.
+    // The query reads other rows than before, for example for another user, so its cursors are invalid.
     if ([...this.#shown, ...this.#next ?? []].some(hasForeignCursor)) {
       this.#shown = this.#pagesOf([firstPage(this.#numItems)]);
       this.#next = null;
@@ -155,8 +155,8 @@ export class PageList implements Store<ListView> {
   }
 
   /**
-   * Subscribes to the pages that are shown or to be shown, and to no others; in one turn, so in one message. Where there
-   * is no room for more live queries the shown pages stay; throws `RangeError` when more was asked for.
+   * Subscribes to the shown and the next pages only, in one message. If there is no room for more live queries, the shown pages
+   * remain; throws `RangeError` after `loadMore`.
    */
   #reconcile(): void {
     const wanted = new Set([...this.#shown, ...this.#next ?? []]);
@@ -193,14 +193,14 @@ export class PageList implements Store<ListView> {
     const results = outcomes as readonly (PageResult | undefined)[];
     const last = results.at(-1);
     if (last === undefined || results.includes(undefined)) return loadingList;
-    // Rows that move from one page's query to another's stay the same objects.
+    // Rows that move between pages remain the same objects.
     const rows = shareStructure(this.#view.results, results.flatMap((result) => result?.page ?? []));
     const status = this.#loadingMore ? "LoadingMore" : last.isDone ? "Exhausted" : "CanLoadMore";
     return { results: rows as readonly unknown[], status, error: null };
   }
 }
 
-/** The pages with their results; `null` when one has none. */
+/** Returns the pages with their results; `null` if one is missing. */
 function loadedPages(pages: readonly Page[]): LoadedPage[] | null {
   const loaded: LoadedPage[] = [];
   for (const { range, store } of pages) {
@@ -211,7 +211,7 @@ function loadedPages(pages: readonly Page[]): LoadedPage[] | null {
   return loaded;
 }
 
-/** Whether a page was refused because its cursors belong to another query. */
+/** Whether a page failed because its cursors belong to another query. */
 function hasForeignCursor({ range, store }: Page): boolean {
   if (range.cursor === null && range.endCursor === null) return false;
   const outcome = store.read();

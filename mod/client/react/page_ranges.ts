@@ -1,16 +1,16 @@
-/** Which pages a list is made of. Pure: what to ask next follows from the pages and their results. */
+/** Computes the pages of a list from their results. Pure. */
 import { reactLimits } from "./limits.ts";
 
-/** What a paginated query is asked for (`paginationOpts`). */
+/** Arguments of a paginated query (`paginationOpts`). */
 export interface PageRange {
-  /** Behind which row the page begins; `null` for the first one. */
+  /** Start cursor; `null` for the first page. */
   readonly cursor: string | null;
-  /** Where it ends, whatever is added or removed; `null` for a last page, which ends after `numItems` rows. */
+  /** End cursor, which stays fixed; `null` for the last page, which ends after `numItems` rows. */
   readonly endCursor: string | null;
   readonly numItems: number;
 }
 
-/** What a paginated query gives. */
+/** Result of a paginated query. */
 export interface PageResult {
   readonly page: readonly unknown[];
   readonly isDone: boolean;
@@ -30,8 +30,8 @@ export function firstPage(numItems: number): PageRange {
 }
 
 /**
- * The list with one more page. What was the last page ends from now on where it ends at this moment, so the new one
- * begins right behind it: rows that come and go at the border are in one of the two, and never in both.
+ * Adds a page. The previous last page gets a fixed end, where the new page starts, so that rows at the border are in exactly
+ * one of them.
  */
 export function withNextPage(pages: readonly LoadedPage[], numItems: number): PageRange[] {
   const ranges = pages.map(({ range }) => range);
@@ -46,9 +46,8 @@ export function withNextPage(pages: readonly LoadedPage[], numItems: number): Pa
 }
 
 /**
- * The list with grown pages cut in two and shrunken neighbours made one, or `null` when there is nothing to do. The
- * pages cover the same rows as before. A page is cut at twice its size and joined below half of it, so that nothing
- * goes to and fro.
+ * Splits grown pages and merges shrunken neighbours; returns `null` if nothing changes. The pages cover the same rows as before.
+ * A page is split at twice its size and merged below half of it, so that it does not oscillate.
  */
 export function balanced(pages: readonly LoadedPage[]): PageRange[] | null {
   const ranges: PageRange[] = [];
@@ -66,7 +65,7 @@ export function balanced(pages: readonly LoadedPage[]): PageRange[] | null {
     } else if (before !== null && known !== undefined && range.endCursor !== null && isSmall(before, page)) {
       ranges[ranges.length - 1] = { ...known, endCursor: range.endCursor };
       changed = true;
-      // One joining at a time: how large the result is will be seen.
+      // One merge at a time, because the resulting size is not known yet.
       before = null;
     } else {
       ranges.push(range);

@@ -1,4 +1,4 @@
-/** Results that a server puts into the page it renders, live from the moment the page's own subscription has answered. */
+/** Query results included in a server-rendered page, live once the page's own subscription has a result. */
 import { useMemo, useSyncExternalStore } from "react";
 import { functionPath, functionReference } from "../../protocol/function_reference.ts";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
@@ -6,7 +6,7 @@ import type { SynclineHttpClient } from "../http/http_client.ts";
 import { shareStructure } from "../queries/share_structure.ts";
 import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
 
-/** A query and its result: plain JSON, to be handed from the server to the page. */
+/** A query and its result: plain JSON to pass from the server to the page. */
 export interface Preloaded<Name> {
   readonly path: string;
   readonly args: Record<string, unknown>;
@@ -14,7 +14,7 @@ export interface Preloaded<Name> {
 }
 
 /**
- * Runs a query on the server that renders the page. Rejects with `FunctionError` when it fails.
+ * Runs a query on the server that renders the page. Rejects with `FunctionError` if it fails.
  *
  * @example
  * ```tsx
@@ -35,8 +35,8 @@ export async function preloadQuery<Name extends FunctionName<"query">>(
 }
 
 /**
- * The result of a preloaded query: at once what was preloaded, on the server and while the page is hydrated, then what
- * the live query gives. Nothing is rendered again when both are equal. Throws the query's `FunctionError`.
+ * Returns the result of a preloaded query: first the preloaded value, on the server and during hydration, then the live result.
+ * Does not re-render if both are equal. Throws the query's `FunctionError`.
  */
 export function usePreloadedQuery<Name extends FunctionName<"query">>(
   preloaded: Preloaded<Name>,
@@ -47,7 +47,7 @@ export function usePreloadedQuery<Name extends FunctionName<"query">>(
   return valueOf(useSyncExternalStore(store.subscribe, store.read, () => first)) as ResultOf<Name>;
 }
 
-/** A store with a value to show until it has one itself; parts that are equal stay the same objects. */
+/** A store with an initial value until it has its own; equal parts remain the same objects. */
 function beginWith(first: unknown, live: Store<Outcome>): Store<Outcome> {
   let seen: Outcome;
   let shown: Outcome = first;

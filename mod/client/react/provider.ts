@@ -1,14 +1,13 @@
-/** The client that the hooks below a provider use. */
+/** Provides the client to hooks. */
 import { createContext, createElement, type ReactElement, type ReactNode, useContext } from "react";
 import type { SynclineClient } from "../client.ts";
 
-/** `undefined` outside of a provider, `null` where there is no live client. */
+/** `undefined` outside a provider, `null` without a live client. */
 const ClientContext = createContext<SynclineClient | null | undefined>(undefined);
 
 /**
- * Gives the hooks below it their client. Make one client for the page, outside of components; whoever made it closes it.
- * Where pages are rendered on a server there is nothing to subscribe with: pass `null`, and queries are loading there
- * unless they were preloaded.
+ * Provides the client to the hooks below it. Create one client for the page, outside of components; its creator closes it. For
+ * server rendering pass `null`: queries are then loading unless they were preloaded.
  *
  * @example
  * ```tsx
@@ -22,20 +21,20 @@ export function SynclineProvider(
   return createElement(ClientContext.Provider, { value: client }, children);
 }
 
-/** The client, `null` while a server renders. Throws outside of a provider. */
+/** Returns the client; `null` during server rendering. Throws outside a provider. */
 export function useClient(): SynclineClient | null {
   const client = useContext(ClientContext);
-  if (client === undefined) throw new Error("There is no <SynclineProvider> above this component");
+  if (client === undefined) throw new Error("Missing <SynclineProvider> above this component");
   return client;
 }
 
-/** The client of the provider above. Throws when there is none. */
+/** Returns the client of the provider. Throws if there is none. */
 export function useSyncline(): SynclineClient {
   return present(useClient());
 }
 
-/** The client that has to be there for what is done. Throws while a server renders. */
+/** Returns the client for an operation that needs one. Throws during server rendering. */
 export function present(client: SynclineClient | null): SynclineClient {
-  if (client === null) throw new Error("There is no live client while a server renders the page");
+  if (client === null) throw new Error("No live client during server rendering");
   return client;
 }

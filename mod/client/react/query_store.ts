@@ -1,4 +1,4 @@
-/** Live queries in the form React subscribes to. */
+/** Live queries as external stores for React. */
 import { useMemo } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { type FunctionName, functionPath, functionReference } from "../../protocol/function_reference.ts";
@@ -6,21 +6,21 @@ import type { SynclineClient } from "../client.ts";
 import type { FunctionError } from "../errors.ts";
 import { useClient } from "./provider.ts";
 
-/** What `useSyncExternalStore` takes. */
+/** Arguments of `useSyncExternalStore`. */
 export interface Store<Value> {
-  /** Calls `listener` after changes. Returns what ends it. */
+  /** Calls `listener` after changes. Returns a function that removes it. */
   readonly subscribe: (listener: () => void) => () => void;
-  /** The value now; the same object as before unless it changed. */
+  /** Returns the current value; the same object unless it changed. */
   readonly read: () => Value;
 }
 
-/** What a query gives: its result, its error (results are JSON and never an `Error`), `undefined` while it loads. */
+/** Value of a query: its result, its error (results are JSON and never an `Error`), `undefined` while it loads. */
 export type Outcome = unknown;
 
-/** A query that is not asked. */
+/** Store of a skipped query. */
 export const idleStore: Store<Outcome> = { subscribe: () => () => {}, read: () => undefined };
 
-/** Snapshot of what a server cannot know. */
+/** Snapshot during server rendering. */
 export const nothing = (): undefined => undefined;
 
 /** Throws errors, returns results. */
@@ -32,8 +32,8 @@ export function valueOf(outcome: Outcome): unknown {
 const namedErrors = new WeakMap<Error, Error>();
 
 /**
- * An error as hooks throw it. What the app says itself stays as it is; any other message, such as "Server Error", names the
- * query, and the request that the execution log finds it by. The same one again for the same error.
+ * Converts an error for hooks. Messages of a `UserError` are unchanged; others, such as "Server Error", name the query and the
+ * request id in the execution log. Returns the same object for the same error.
  */
 export function named(error: Error): Error {
   const { code, udfPath, requestId, logLines } = error as FunctionError;
@@ -50,7 +50,7 @@ export function named(error: Error): Error {
   return found;
 }
 
-/** The query at a path; live while somebody listens. Throws `TypeError` for arguments that are not JSON. */
+/** Returns the store of a query; live while it has listeners. Throws `TypeError` for arguments that are not JSON. */
 export function queryStore(
   client: SynclineClient,
   path: string,
@@ -67,15 +67,15 @@ export function queryStore(
   return { subscribe: watch.onUpdate, read };
 }
 
-/** A query as a hook is told of it. */
+/** A query as passed to a hook. */
 export interface AskedQuery {
   readonly path: string;
   readonly args: Record<string, unknown>;
-  /** The same text for equal arguments, whatever object they come in. */
+  /** Returns the same string for equal arguments. */
   readonly argsKey: string;
 }
 
-/** The query a hook was called with; the same object as long as path and arguments are equal. `null` for `"skip"`. */
+/** Returns the query passed to a hook; the same object while path and arguments are equal. `null` for `"skip"`. */
 export function useAskedQuery(name: FunctionName, args: unknown = noArgs): AskedQuery | null {
   const path = functionPath(name);
   const argsKey = useMemo(() => args === "skip" ? null : canonicalJson(args), [args]);
@@ -85,7 +85,7 @@ export function useAskedQuery(name: FunctionName, args: unknown = noArgs): Asked
   );
 }
 
-/** Store of the query a hook was called with. */
+/** Returns the store of the query passed to a hook. */
 export function useQueryStore(name: FunctionName, args: unknown): Store<Outcome> {
   const client = useClient();
   const asked = useAskedQuery(name, args);

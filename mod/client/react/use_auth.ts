@@ -1,4 +1,4 @@
-/** Who is signed in, in components. */
+/** Authentication state in components. */
 import {
   createElement,
   Fragment,
@@ -11,27 +11,27 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { AuthState } from "../accounts/auth.ts";
 import { present, useClient } from "./provider.ts";
 
-/** Who is signed in, and the calls that change it. */
+/** The signed-in user, and the methods to change it. */
 export interface AuthView {
   readonly status: AuthState["status"];
-  /** The user's id with the server's own accounts; `null` for tokens of the app's own, and while nobody is signed in. */
+  /** The user's id with the server's own accounts; `null` for the app's own tokens, and when signed out. */
   readonly userId: string | null;
-  /** Whether it is not known yet who is signed in. */
+  /** Whether the state is not known yet. */
   readonly isLoading: boolean;
   readonly isAuthenticated: boolean;
-  /** Sign-up, sign-in, sign-out: `client.auth`. Whatever is taken from it while a server renders throws. */
+  /** `client.auth`: sign-up, sign-in, sign-out. Throws during server rendering. */
   readonly auth: Accounts;
 }
 
-/** Components take `auth` while a server renders, and use it later. */
+/** Lets components destructure `auth` during server rendering and use it later. */
 const noAccounts = new Proxy({}, { get: () => present(null) }) as Accounts;
 
 const loading: AuthState = { status: "loading" };
 
 /**
- * Who is signed in: with tokens of the app's own where it calls `client.setAuth`, else with the server's accounts, for
- * which `client.auth` then keeps the connection's token. The same holds for the three components below. An app with
- * tokens of its own calls `setAuth` before the first render, or the accounts have their turn until it does.
+ * Returns the signed-in user: with the app's own tokens if it calls `client.setAuth`, otherwise with the server's accounts, whose
+ * tokens `client.auth` then manages. The same holds for the three components below. An app with its own tokens should call
+ * `setAuth` before the first render; until then the server's accounts are used.
  */
 export function useAuth(): AuthView {
   const client = useClient();
@@ -55,17 +55,17 @@ interface Gate {
   readonly children?: ReactNode;
 }
 
-/** Shows its children while somebody is signed in. */
+/** Shows its children while a user is signed in. */
 export function Authenticated({ children }: Gate): ReactElement | null {
   return useGate("signedIn", children);
 }
 
-/** Shows its children while nobody is signed in. */
+/** Shows its children while no user is signed in. */
 export function Unauthenticated({ children }: Gate): ReactElement | null {
   return useGate("signedOut", children);
 }
 
-/** Shows its children while it is not known who is signed in. */
+/** Shows its children while the state is not known yet. */
 export function AuthLoading({ children }: Gate): ReactElement | null {
   return useGate("loading", children);
 }

@@ -6,24 +6,24 @@ import type { SynclineClient } from "../client.ts";
 import type { OptimisticStore } from "../queries/optimistic.ts";
 import { present, useClient } from "./provider.ts";
 
-/** Calls a mutation; see `SynclineClient.mutation` for what the promise says. */
+/** Calls a mutation; see `SynclineClient.mutation` for the returned promise. */
 export interface Mutate<Name> {
   (...args: CallArgs<Name>): Promise<ResultOf<Name>>;
   /**
-   * The same, changing local results as the mutation is expected to until the real ones are there. The function has to
-   * be pure: it runs again for every new result. The same `update` gives the same function.
+   * Returns the same function with an optimistic update: changes local results until the real ones arrive. The update must be
+   * pure, because it runs again for every new result. The same `update` returns the same function.
    */
   withOptimisticUpdate(update: OptimisticUpdateOf<Name>): Mutate<Name>;
 }
 
-/** Changes local results as a call with `args` is expected to. */
+/** Changes local results to the expected outcome of a call with `args`. */
 export type OptimisticUpdateOf<Name> = (store: OptimisticStore, args: ArgsOf<Name>) => void;
 
 /** Calls an action; see `SynclineClient.action`. */
 export type Act<Name> = (...args: CallArgs<Name>) => Promise<ResultOf<Name>>;
 
 /**
- * A function that calls a mutation; the same one in every render.
+ * Returns a function that calls a mutation; the same one in every render.
  *
  * @example
  * ```tsx
@@ -37,7 +37,7 @@ export function useMutation<Name extends FunctionName<"mutation">>(mutation: Nam
   return useMemo(() => mutate(client, path), [client, path]);
 }
 
-/** A function that calls an action; the same one in every render. */
+/** Returns a function that calls an action; the same one in every render. */
 export function useAction<Name extends FunctionName<"action">>(action: Name): Act<Name> {
   const client = useClient();
   const path = functionPath(action);

@@ -1,10 +1,10 @@
-/** The state of the connection in a component. */
+/** Connection state in components. */
 import { useMemo, useSyncExternalStore } from "react";
 import type { ConnectionState, SynclineClient } from "../client.ts";
 import { useClient } from "./provider.ts";
 import type { Store } from "./query_store.ts";
 
-/** What a server's page says, and the browser's page until it is hydrated. */
+/** State during server rendering and hydration. */
 const unconnected: ConnectionState = Object.freeze({
   phase: "idle",
   transport: null,
@@ -20,8 +20,8 @@ const unconnected: ConnectionState = Object.freeze({
 });
 
 /**
- * The connection's state; the component renders again when it changes. `oldestCallAgeMs` is the age at the last change:
- * a component that shows it as it grows reads `useSyncline().connectionState()` with a timer of its own.
+ * Returns the connection's state and re-renders when it changes. `oldestCallAgeMs` is the age at the last change. To show it
+ * growing, read `useSyncline().connectionState()` on a timer.
  */
 export function useConnectionState(): ConnectionState {
   const client = useClient();
@@ -40,7 +40,7 @@ function connectionStore(client: SynclineClient | null): Store<ConnectionState> 
   return { subscribe: (listener) => client.onConnectionState(listener), read };
 }
 
-/** Ages differ at each look; they count when the call they belong to came or went. */
+/** Ignores the ages, which differ at each call; a change of the oldest call counts. */
 function isSame(a: ConnectionState, b: ConnectionState): boolean {
   return (Object.keys(b) as (keyof ConnectionState)[]).every((key) =>
     key === "oldestCallAgeMs" ? (a[key] === null) === (b[key] === null) : Object.is(a[key], b[key])

@@ -1,4 +1,4 @@
-/** A live list that is loaded page by page. */
+/** A live list loaded page by page. */
 import { useMemo, useSyncExternalStore } from "react";
 import type { FunctionReference } from "../../protocol/function_reference.ts";
 import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
@@ -7,33 +7,32 @@ import type { PageResult } from "./page_ranges.ts";
 import { useClient } from "./provider.ts";
 import { named, type Store, useAskedQuery } from "./query_store.ts";
 
-/** A query that takes `paginationOpts` and returns what `paginate` gives; or any path. */
+/** A query that takes `paginationOpts` and returns the result of `paginate`; or any path. */
 export type PaginatedName =
   | Extract<FunctionName<"query">, string>
   | FunctionReference<"query", never, PageResult>;
 
-/** Arguments of a paginated query but for `paginationOpts`, which the hook gives. */
+/** Arguments of a paginated query without `paginationOpts`, which the hook provides. */
 export type ListArgs<Name> = Omit<ArgsOf<Name>, "paginationOpts">;
 
-/** Rows of a paginated query. */
+/** Row type of a paginated query. */
 export type RowOf<Name> = ResultOf<Name> extends { readonly page: readonly (infer Row)[] } ? Row : unknown;
 
-/** The list and how to get more of it. */
+/** The list and a function to load more. */
 export interface PaginatedQuery<Row> {
   /** The rows loaded so far; read-only. */
   readonly results: readonly Row[];
   readonly status: PageStatus;
   readonly isLoading: boolean;
-  /** Loads the next page, of the first one's size unless told; the same function in every render. Ignored unless the status is `CanLoadMore`. */
+  /** Loads the next page; default size: that of the first page. The same function in every render. Ignored unless the status is `CanLoadMore`. */
   readonly loadMore: (numItems?: number) => void;
 }
 
 /**
- * A list of one or more pages, live as a whole: at every moment its rows are the first ones of the full list, none is
- * missing and none stands twice, whatever is added and removed. Pages that grow large are cut, so that a change costs
- * one small page. The query takes `paginationOpts` beside its own arguments, see `paginationOpts` of
- * `syncline/server`. Begins anew with other arguments; `initialNumItems` counts when it begins. Throws the query's
- * `FunctionError`.
+ * Returns a list of pages that is live as a whole: its rows are always the first rows of the full list, without gaps or
+ * duplicates, whatever is added and removed. Large pages are split, so that a change only transfers one small page. The query
+ * takes `paginationOpts` in addition to its own arguments, see `paginationOpts` of `syncline/server`. Restarts when the
+ * arguments change; `initialNumItems` is used at a start. Throws the query's `FunctionError`.
  *
  * @example
  * ```tsx

@@ -1,4 +1,4 @@
-/** Any number of live queries in one component. */
+/** A variable number of live queries in one component. */
 import { useMemo, useSyncExternalStore } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { functionPath } from "../../protocol/function_reference.ts";
@@ -6,7 +6,7 @@ import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_funct
 import { useClient } from "./provider.ts";
 import { idleStore, type Outcome, queryStore, type Store } from "./query_store.ts";
 
-/** Queries by names of the caller's choice. */
+/** Queries by caller-chosen names. */
 export type QueriesToAsk<Names extends Record<string, FunctionName<"query">>> = {
   readonly [Key in keyof Names]: {
     readonly query: Names[Key];
@@ -14,14 +14,14 @@ export type QueriesToAsk<Names extends Record<string, FunctionName<"query">>> = 
   };
 };
 
-/** Their results: `undefined` while one loads, its error when it fails. */
+/** Results by name: `undefined` while loading, an error if the query fails. */
 export type QueriesResults<Names extends Record<string, FunctionName<"query">>> = {
   readonly [Key in keyof Names]: ResultOf<Names[Key]> | Error | undefined;
 };
 
 /**
- * The results of several queries, live and of one moment; for queries whose number is not known beforehand. Failures
- * are given as values and not thrown, so that one does not hide the others.
+ * Returns the results of several queries, live and with one timestamp, for a number of queries that is not known in advance.
+ * Errors are returned as values, so that one failure does not hide the other results.
  *
  * @example
  * ```tsx
@@ -53,11 +53,11 @@ export function useQueries<const Names extends Record<string, FunctionName<"quer
 }
 
 interface JoinedStore extends Store<unknown> {
-  /** The value before any member has one. */
+  /** The value before any query has a result. */
   readonly first: () => unknown;
 }
 
-/** One store of many; its value is an object that is replaced when a member changed. */
+/** Combines stores. The value is an object that is replaced when a member changes. */
 export function joinStores(stores: readonly (readonly [name: string, store: Store<Outcome>])[]): JoinedStore {
   const first: unknown = Object.freeze(Object.fromEntries(stores.map(([name]) => [name, undefined])));
   let last: readonly Outcome[] = stores.map(() => undefined);
@@ -69,7 +69,7 @@ export function joinStores(stores: readonly (readonly [name: string, store: Stor
       try {
         for (const [, store] of stores) ends.push(store.subscribe(listener));
       } catch (error) {
-        // One too many for the client: React is given no way to end those before it.
+        // The client's limit is exceeded: end the previous subscriptions, because React cannot.
         endAll();
         throw error;
       }

@@ -5,9 +5,8 @@ import { nothing, useQueryStore, valueOf } from "./query_store.ts";
 import type { QueryArgs } from "./types.ts";
 
 /**
- * The query's result, live: the component renders again when it changes, and only then. `undefined` while it loads and
- * for `"skip"`. Arguments are compared by what they say, so objects written in place are fine. Throws the query's
- * `FunctionError`, for the error boundary above.
+ * Returns the query's live result and re-renders only when it changes. `undefined` while it loads and for `"skip"`. Arguments
+ * are compared by value, so inline objects are fine. Throws the query's `FunctionError` for the nearest error boundary.
  *
  * @example
  * ```tsx

@@ -1,4 +1,4 @@
-/** A live query for which a component suspends. */
+/** A live query that suspends the component while it loads. */
 import { use, useMemo, useSyncExternalStore } from "react";
 import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_function_names.ts";
 import type { SynclineClient } from "../client.ts";
@@ -7,14 +7,14 @@ import { useSyncline } from "./provider.ts";
 import { type AskedQuery, queryStore, type Store, useAskedQuery, valueOf } from "./query_store.ts";
 
 /**
- * Queries for which components are suspended, by client and query. What suspends before it is mounted keeps no state
- * of its own, so the subscription and the promise stand here. As many as a client may have live queries.
+ * Queries of suspended components, by client and query. A component that suspends before it is mounted has no state, so the
+ * subscription and the promise are kept here. Bounded by the client's limit of live queries.
  */
 const arrivals = new WeakMap<SynclineClient, Map<string, Promise<void>>>();
 
 /**
- * The query's result, live. While it loads the component suspends, so that the `<Suspense>` above shows its fallback.
- * Throws the query's `FunctionError`.
+ * Returns the query's live result. Suspends while it loads, so that the nearest `<Suspense>` shows its fallback. Throws the
+ * query's `FunctionError`.
  */
 export function useSuspenseQuery<Name extends FunctionName<"query">>(
   query: Name,
@@ -29,7 +29,7 @@ export function useSuspenseQuery<Name extends FunctionName<"query">>(
   return valueOf(outcome) as ResultOf<Name>;
 }
 
-/** Fulfilled when the query has a result; keeps it live until the component had time to subscribe itself. */
+/** Fulfilled when the query has a result. Keeps the query live until the component has had time to subscribe. */
 function arrival(
   client: SynclineClient,
   { path, argsKey }: AskedQuery,
@@ -44,7 +44,7 @@ function arrival(
   const promise = new Promise<void>((onArrival) => resolve = onArrival);
   let arrived = false;
   const end = store.subscribe(() => {
-    // Once: a query that changes all the time must not keep itself alive for a component that never came back.
+    // Only once: a frequently changing query must not keep itself alive for a component that never returned.
     if (arrived) return;
     arrived = true;
     clearTimeout(timer);

@@ -67,15 +67,15 @@ Deno.test("on a server it is not known who is signed in, and nothing can be call
   assert.equal(html, "loading");
   const call = put as Mutate<typeof api.rows.put> | null;
   assert(call !== null);
-  await assert.rejects(call({ list: "a", rank: 1, text: "x" }), /no live client/);
-  assert.throws(readAuth, /no live client/);
-  assert.throws(() => render(() => void useSyncline()), /no live client/);
+  await assert.rejects(call({ list: "a", rank: 1, text: "x" }), /No live client/);
+  assert.throws(readAuth, /No live client/);
+  assert.throws(() => render(() => void useSyncline()), /No live client/);
 });
 
 Deno.test("outside of a provider a hook says what is missing", () => {
   assert.throws(
     () => render(() => String(useQuery(api.rows.me)), { provided: false }),
-    /no <SynclineProvider>/,
+    /Missing <SynclineProvider>/,
   );
 });
 
