@@ -50,6 +50,8 @@ export class LeaderCalls implements LeaderPort {
   #pendingBytes = 0;
   /** By which calls go. */
   #link: Link | null = null;
+  /** When this process last had a link, or led. */
+  #linkedAt: number;
   /** Those on which answers may still come. */
   readonly #old = new Set<Link>();
   /** How many calls of a turn are still with a leader of before: what is behind them waits. */
@@ -65,6 +67,12 @@ export class LeaderCalls implements LeaderPort {
   constructor({ ts, clock = steadyClock }: { readonly ts: () => number; readonly clock?: Clock }) {
     this.#ts = ts;
     this.#clock = clock;
+    this.#linkedAt = clock.now();
+  }
+
+  /** How long calls have had no link to a leader, in ms; `null` while there is one, or this process leads. */
+  get unlinkedMs(): number | null {
+    return this.#link !== null || this.#here !== null ? null : this.#clock.now() - this.#linkedAt;
   }
 
   /** Calls that wait for answers. */
@@ -113,6 +121,7 @@ export class LeaderCalls implements LeaderPort {
   use(link: Link | null): void {
     if (this.#closed) return;
     this.keep();
+    if (this.#here !== null) this.#linkedAt = this.#clock.now();
     this.#link = link;
     this.#here = null;
     for (const pending of this.#pending.values()) {
@@ -124,7 +133,7 @@ export class LeaderCalls implements LeaderPort {
 
   /** A link has ended: what was asked on it may be asked again, or is lost. */
   left(link: Link): void {
-    if (this.#link === link) this.#link = null;
+    if (this.#link === link) this.#unlink();
     if (this.#old.delete(link)) this.#countTurns();
     for (const [id, pending] of this.#pending) {
       if (pending.askedOf !== link) continue;
@@ -141,7 +150,7 @@ export class LeaderCalls implements LeaderPort {
   keep(link = this.#link): void {
     if (this.#link === null || link !== this.#link) return;
     this.#old.add(this.#link);
-    this.#link = null;
+    this.#unlink();
     this.#countTurns();
   }
 
@@ -222,6 +231,11 @@ export class LeaderCalls implements LeaderPort {
     this.#askInTurn(id, pending);
     if (pending.askedOf === null && this.#expiry === null) this.#watch();
     return promise;
+  }
+
+  #unlink(): void {
+    this.#link = null;
+    this.#linkedAt = this.#clock.now();
   }
 
   #wait(pending: Pending): void {

@@ -40,6 +40,8 @@ export interface LeaderLinkOptions {
   readonly sealed: boolean;
   readonly hello: Hello;
   readonly calls: LeaderCalls;
+  /** Whether this leader is still the one to follow, asked when the handshake has ended. Absent: it is. */
+  readonly isCurrent?: () => boolean;
   readonly clock?: Clock;
 }
 
@@ -64,11 +66,11 @@ export class LeaderLink {
   }
 
   /**
-   * Shows the leader who this is and hears where it stands; calls go by this link from then on. Throws a `HandshakeError`, or
-   * what the connection came to; it is closed then.
+   * Shows the leader who this is and hears where it stands; calls go by this link from then on. Throws a `HandshakeError`, also
+   * when another server leads by then, or what the connection came to; it is closed then.
    */
   static async open(
-    { conn, secret, sealed, hello, calls, clock = steadyClock }: LeaderLinkOptions,
+    { conn, secret, sealed, hello, calls, isCurrent = () => true, clock = steadyClock }: LeaderLinkOptions,
   ): Promise<LeaderLink> {
     const late = clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
     const reader = new FrameReader(conn);
@@ -86,6 +88,8 @@ export class LeaderLink {
         else first.push(frame);
       });
       const welcome = await welcomed.promise;
+      // The link to the next leader may be in use already.
+      if (!isCurrent()) throw new HandshakeError("Another server leads");
       opened = new LeaderLink(link, { welcome, calls });
       calls.use(link);
       // Behind that: it may be told at once that the leader ends.

@@ -38,6 +38,8 @@ interface Known extends LeadingServer {
 export class LeaderRoad implements AsyncDisposable {
   readonly #options: LeaderRoadOptions;
   #leader: Known | null = null;
+  /** Of the leaders it was told of: an older one is never followed again. */
+  #newestEpoch = -Infinity;
   /** Resolved when another one leads. */
   #changed = Promise.withResolvers<void>();
   /** The links, also those of leaders that end. None rejects. */
@@ -62,6 +64,10 @@ export class LeaderRoad implements AsyncDisposable {
     this.#here = null;
     const known = this.#leader;
     if (known?.epoch === leader?.epoch && known?.address === leader?.address) return;
+    if (leader !== null) {
+      if (leader.epoch < this.#newestEpoch) return;
+      this.#newestEpoch = leader.epoch;
+    }
     if (known?.leaving === true) this.#fade(known);
     else known?.gone.abort();
     const next = this.#leader = leader === null
@@ -130,7 +136,9 @@ export class LeaderRoad implements AsyncDisposable {
       let link: LeaderLink | null = null;
       try {
         const conn = await connect(address, signal);
-        link = await LeaderLink.open({ conn, secret, sealed: true, hello: { name, commits: false }, calls });
+        const isCurrent = () => this.#leader === leader;
+        const hello = { name, commits: false };
+        link = await LeaderLink.open({ conn, secret, sealed: true, hello, calls, isCurrent });
         tries = 0;
         lost = false;
         const close = () => link?.close();

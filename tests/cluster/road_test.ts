@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import { Leader, LeaderCalls, type LeaderHost, LeaderRoad } from "../../mod/cluster/mod.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
 import { failed } from "../../mod/functions/outcome.ts";
 import type { Clock } from "../../mod/kit/clock.ts";
 import { listenForServers } from "../../mod/server/forwarding/link_listener.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { until } from "../support/waiting.ts";
+import { Gate } from "./support/gate.ts";
 
 const SECRET = "a secret";
 const refused = failed("internal", "It does nothing");
@@ -72,6 +74,51 @@ Deno.test("[PG7] a follower makes ready to lead when its leader cannot be reache
   assert.equal(prepared, 1, "once for each time that it was lost");
   await second[Symbol.asyncDispose]();
   await until(() => prepared === 2, { what: "it makes ready again" });
+  calls.close();
+});
+
+Deno.test("[PG7] a handshake with a leader that was frozen, and ends when another one leads, leaves the link to that as it is", async () => {
+  await using first = new Leading();
+  await using gate = new Gate(first.port);
+  await using second = new Leading();
+  const calls = new LeaderCalls({ ts: () => 0 });
+  await using road = new LeaderRoad({
+    name: "f",
+    secret: SECRET,
+    calls,
+    prepare: () => Promise.resolve(),
+    log: () => {},
+  });
+  // It takes the connection, and says nothing.
+  gate.shut();
+  road.follow({ address: `127.0.0.1:${gate.port}`, epoch: 1 });
+  await until(() => gate.connections === 1, { what: "it is on its way" });
+  road.follow({ address: `127.0.0.1:${second.port}`, epoch: 2 });
+  await second.followed();
+  await until(() => calls.unlinkedMs === null, { what: "calls go to the second" });
+  gate.open();
+  await first.followed();
+  await until(() => first.leader.followers.size === 0, { what: "the late link is closed" });
+  // What is looked up late does not bring it back either.
+  road.follow({ address: `127.0.0.1:${gate.port}`, epoch: 1 });
+  assert.equal(calls.unlinkedMs, null, "there is a link");
+  assert.equal(second.leader.followers.size, 1);
+  const call = { udfPath: "a", args: {}, identity: anonymous, origin: "client" } as const;
+  assert.deepEqual((await calls.mutate(call)).outcome, refused);
+  calls.close();
+});
+
+Deno.test("[PG12] calls know for how long they have had no link", async () => {
+  const clock = new FakeClock();
+  const calls = new LeaderCalls({ ts: () => 0, clock });
+  await clock.advance(7);
+  assert.equal(calls.unlinkedMs, 7);
+  const act = () => Promise.resolve({ outcome: refused, ts: 0 });
+  calls.runHere({ mutate: () => Promise.reject(new Error("nothing is asked")), act });
+  assert.equal(calls.unlinkedMs, null);
+  calls.use(null);
+  await clock.advance(3);
+  assert.equal(calls.unlinkedMs, 3);
   calls.close();
 });
 

@@ -25,6 +25,11 @@ export class Gate implements AsyncDisposable {
     this.#accepting = this.#accept();
   }
 
+  /** Connections that were made through it and have not ended. */
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
   get port(): number {
     return this.#listener.addr.port;
   }
