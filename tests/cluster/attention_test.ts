@@ -23,7 +23,7 @@ function follower(clock: FakeClock) {
         ? Promise.reject(it.refused)
         : Promise.resolve(it.end === null ? null : { seq: it.end, ts: it.end }),
     get figures() {
-      return { role: "follower" as const, epoch: 1, awayMs: it.awayMs, takeovers: 0 };
+      return { role: "follower" as const, epoch: 1, awayMs: it.awayMs, takeovers: 0, unlinkedMs: null };
     },
   };
   const host = {

@@ -117,6 +117,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       assert.deepEqual((await get(b, "/api/health/ready")).body.cluster, {
         role: "follower",
         database: "ok",
+        link: "ok",
       });
     },
   );

@@ -84,6 +84,8 @@ export interface ClusterFigures {
   /** Since when the database has not answered, in ms; `null`: it does. */
   readonly awayMs: number | null;
   readonly takeovers: number;
+  /** How long a follower has had no link to the leader, in ms; `null`: it has one, or leads. */
+  readonly unlinkedMs: number | null;
 }
 
 export class PostgresCluster implements AsyncDisposable {
@@ -138,6 +140,7 @@ export class PostgresCluster implements AsyncDisposable {
   #refusedNote: string | null = null;
   /** Links that other servers have to this one; `null` before they can, and while it does not lead. */
   #links: () => number | null = () => null;
+  #unlinkedMs: () => number | null = () => null;
   /** Since when it has led several others of which none has a link here, by `performance.now()`; `null`: it does not. */
   #unreachedSince: number | null = null;
   /** Whether it leaves the lease for that: once, until it was reached. Where no server reaches another the lease stays. */
@@ -230,9 +233,17 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /** Where others reach this server while it leads, and how many do, `null` while none can; to be said before it begins. */
-  reachedAt(address: string, links: () => number | null): void {
+  reachedAt(
+    address: string,
+    { links, unlinkedMs }: {
+      readonly links: () => number | null;
+      /** How long this server has had no link to a leader; `null` while it has one, or leads. */
+      readonly unlinkedMs: () => number | null;
+    },
+  ): void {
     this.#lease.address = address;
     this.#links = links;
+    this.#unlinkedMs = unlinkedMs;
   }
 
   /** Calls the listener with whoever leads, again and again, beside this server; `null`: nobody does. */
@@ -280,6 +291,7 @@ export class PostgresCluster implements AsyncDisposable {
       epoch: this.#lease.epoch,
       awayMs: away === null ? null : performance.now() - away,
       takeovers: this.#takeovers,
+      unlinkedMs: this.#role === "follower" ? this.#unlinkedMs() : null,
     };
   }
 

@@ -102,4 +102,6 @@ export const clusterLimits = {
   answersMs: 1_000,
   /** A secret of fewer characters could be guessed. */
   secretCharsMin: 24,
+  /** A follower without a link to the leader for this long is not ready. */
+  unlinkedMs: 5_000,
 } as const;

@@ -35,6 +35,8 @@ export interface ReadinessReport {
 export interface ClusterPart {
   readonly role: "leader" | "follower";
   readonly database: "ok" | "away";
+  /** Whether a follower reaches the leader, which runs its mutations. Absent on the leader. */
+  readonly link?: "ok" | "lost";
 }
 
 /** How far a server is behind the one it follows. */
@@ -87,7 +89,8 @@ export class Readiness {
     // It reads, which is all that it does: without the cluster's database no other server could do more.
     const readsOn = cluster?.role === "follower" && cluster.database === "away";
     const listener = listening() ? "open" : "closed";
-    const ready = listener === "open" && (commits === "ok" || readsOn) && pushes === "ok" && disk !== "low";
+    const writes = readsOn || (commits === "ok" && cluster?.link !== "lost");
+    const ready = listener === "open" && writes && pushes === "ok" && disk !== "low";
     return {
       status: ready ? "ready" : "unready",
       commits,

@@ -1,5 +1,6 @@
 /** Readiness of this server. */
 import { statfs } from "node:fs/promises";
+import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { healthRoutes, Readiness } from "../../ops/health/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -41,7 +42,12 @@ export function startHealth(
 
 function clusterPart(figures: NonNullable<ClusterFeature["figures"]>) {
   return () => {
-    const { role, awayMs } = figures();
-    return { role, database: awayMs === null ? "ok" as const : "away" as const };
+    const { role, awayMs, unlinkedMs } = figures();
+    const isLost = unlinkedMs !== null && unlinkedMs >= clusterLimits.unlinkedMs;
+    return {
+      role,
+      database: awayMs === null ? "ok" as const : "away" as const,
+      ...(role === "follower" && { link: isLost ? "lost" as const : "ok" as const }),
+    };
   };
 }

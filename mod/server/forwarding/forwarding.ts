@@ -106,7 +106,10 @@ export class Forwarding implements AsyncDisposable {
     stack.move();
     self = new Forwarding(options, { listener, socket, passed });
     const forwarding = self;
-    cluster.reachedAt(address, () => forwarding.#leads?.leader.followers.size ?? null);
+    cluster.reachedAt(address, {
+      links: () => forwarding.#leads?.leader.followers.size ?? null,
+      unlinkedMs: () => forwarding.#calls.unlinkedMs,
+    });
     log("info", "Other servers of the cluster reach this one", { address });
     return self;
   }

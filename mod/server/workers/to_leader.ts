@@ -92,7 +92,9 @@ export class ToLeader implements Disposable {
       if (!request.signal.aborted) {
         this.#log("warn", "A request could not be passed on to the process that writes", { error });
       }
-      return errorResponse(new ServiceError("unavailable"));
+      const isRead = request.method === "GET" || request.method === "HEAD";
+      // The leader may have got it, and done it.
+      return errorResponse(new ServiceError(isRead ? "unavailable" : "outcome_unknown"));
     }
   }
 

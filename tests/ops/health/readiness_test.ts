@@ -72,6 +72,19 @@ Deno.test("[PG6] [PG12] a follower of a cluster stays ready while the cluster's 
   assert.equal((await readiness.report()).status, "unready");
 });
 
+Deno.test("[PG12] a follower that has no link to the leader is not ready, unless the cluster's database is away", async () => {
+  const part = { role: "follower", database: "ok" as "ok" | "away", link: "ok" as "ok" | "lost" } as const;
+  const state: { -readonly [Name in keyof typeof part]: (typeof part)[Name] } = { ...part };
+  const follower = { ts: 5, lagCommits: 0, lagMs: 0 };
+  const { readiness } = setUp({ follower: () => follower, cluster: () => state });
+  assert.deepEqual(await readiness.report(), { ...good, follower, cluster: part });
+  state.link = "lost";
+  const report = await readiness.report();
+  assert.deepEqual([report.status, report.cluster?.link], ["unready", "lost"]);
+  state.database = "away";
+  assert.equal((await readiness.report()).status, "ready", "no other server could do more");
+});
+
 Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk; and how far a replica is behind", async () => {
   const { world, readiness } = setUp();
   world.mutation = () => Promise.reject(new Error("disk full"));
