@@ -10,7 +10,6 @@ import type { VectorIndex } from "./vectors/vector_index.ts";
 import type { ScanIndex } from "./indexes/field_index.ts";
 import type { CatalogIndex, IndexKind } from "./indexes/index_set.ts";
 
-/** SQL that creates the catalog of a new database. */
 export const CREATE_CATALOG_SQL = `
   CREATE TABLE syncline_tables (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -26,7 +25,6 @@ export const CREATE_CATALOG_SQL = `
     UNIQUE (tableNumber, name)
   );`;
 
-/** A table in the catalog. */
 export interface CatalogTable {
   readonly number: number;
   readonly name: string;
@@ -80,7 +78,6 @@ export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "
   ];
 }
 
-/** Tables by name and by number. */
 export class Tables {
   readonly #byName = new Map<string, Table>();
   readonly #byNumber = new Map<number, Table>();
@@ -173,10 +170,7 @@ function listNames(names: readonly string[]): string {
   return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;
 }
 
-/**
- * Returns the tables of a schema with their numbers. Throws if the schema has not been applied to the
- * database.
- */
+/** Returns the tables of a schema with their numbers. Throws if the schema has not been applied to the database. */
 export function loadTables(
   connection: Connection,
   schema: SchemaDefinition,
@@ -216,7 +210,6 @@ export const uncheckedTable: TableDefinition = {
   validate: (fields) => fields as Record<string, Value>,
 };
 
-/** Returns all tables of the database with their indexes. */
 export function storedTables(connection: Connection): Tables {
   const definition = uncheckedTable;
   return new Tables(

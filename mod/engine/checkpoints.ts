@@ -1,11 +1,10 @@
 /**
  * Schedules checkpoints, which copy the write-ahead log into the database file.
  *
- * Under load a long log is best: a page that changes repeatedly is copied once. SQLite itself starts a
- * checkpoint in a commit that reaches `checkpointPages`. Under light load a short log is best: a commit that
- * extends the log file takes about twice as long as one that overwrites it. So after a series of small groups
- * a checkpoint runs much earlier, when no answer waits for it. A small group among large ones does not count:
- * a checkpoint would delay the next batches.
+ * Under load a long log is best: a page that changes repeatedly is copied once. SQLite itself starts a checkpoint in a
+ * commit that reaches `checkpointPages`. Under light load a short log is best: a commit that extends the log file takes
+ * about twice as long as one that overwrites it. So after a series of small groups a checkpoint runs much earlier, when
+ * no answer waits for it. A small group among large ones does not count: a checkpoint would delay the next batches.
  */
 import { engineLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
@@ -46,7 +45,6 @@ export class Checkpoints {
     return typeof copied === "number" ? copied : 0;
   }
 
-  /** Returns the number of pages in the log. */
   #logPages(): number {
     const [, pages, copied] = this.#connection.statement("PRAGMA wal_checkpoint(NOOP)").get() ?? [];
     return typeof pages === "number" && typeof copied === "number" && copied < pages ? pages : 0;

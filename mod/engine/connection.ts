@@ -12,8 +12,8 @@ export const FORMAT_VERSION = 2;
 export type Row = readonly unknown[];
 
 /**
- * A prepared statement that returns rows as arrays. There is no `iterate`: at a damaged page the binding's
- * ends without an error.
+ * A prepared statement that returns rows as arrays. There is no `iterate`: at a damaged page the binding's ends without
+ * an error.
  */
 export interface Statement {
   get(...parameters: SQLInputValue[]): Row | undefined;
@@ -50,8 +50,8 @@ export class Connection implements Disposable {
   }
 
   /**
-   * Opens a file exclusively and without crash safety, for copies that are discarded on failure. Its writes
-   * are durable after close and a sync of the file.
+   * Opens a file exclusively and without crash safety, for copies that are discarded on failure. Its writes are durable
+   * after close and a sync of the file.
    */
   static openScratch(path: string): Connection {
     const { scratchCacheBytes: cacheBytes } = engineLimits;
@@ -63,7 +63,6 @@ export class Connection implements Disposable {
     return connection;
   }
 
-  /** Opens an existing file for reading. */
   static openReader(path: string, cacheBytes: number = engineLimits.readerCacheBytes): Connection {
     return Connection.#open(path, { readOnly: true, cacheBytes });
   }
@@ -93,8 +92,8 @@ export class Connection implements Disposable {
   }
 
   /**
-   * Syncs at checkpoints only, for a file whose commits are durable elsewhere. After a power failure it has
-   * the state of an earlier commit.
+   * Syncs at checkpoints only, for a file whose commits are durable elsewhere. After a power failure it has the state
+   * of an earlier commit.
    */
   deferSync(): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
@@ -110,7 +109,6 @@ export class Connection implements Disposable {
     return this.#db.isTransaction;
   }
 
-  /** Returns the cached prepared statement of an SQL string. */
   statement(sql: string): Statement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
@@ -125,7 +123,6 @@ export class Connection implements Disposable {
     return statement;
   }
 
-  /** Runs statements without caching them. */
   execute(sql: string): void {
     this.#db.exec(sql);
   }
@@ -192,10 +189,7 @@ export function isDiskFullError(error: unknown): boolean {
     isDiskFullError(error.cause);
 }
 
-/**
- * Returns whether an error shows that a row does not continue the database's history, or that either is
- * damaged.
- */
+/** Returns whether an error shows that a row does not continue the database's history, or that either is damaged. */
 export function isHistoryMismatch(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof EngineError) return error.code === "bad_entry" || error.code === "unusable_database";

@@ -80,10 +80,7 @@ function changedText(
 /** Fields that do not match a table's definition. The message names the path of each error. */
 export class InvalidFieldsError extends TypeError {}
 
-/**
- * A stored document that does not match the new schema. The message names the table, the document and the
- * field.
- */
+/** A stored document that does not match the new schema. The message names the table, the document and the field. */
 export class SchemaError extends Error {
   readonly table: string;
   readonly id: string;

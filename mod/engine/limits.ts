@@ -7,18 +7,14 @@ const MiB = 1024 * KiB;
 export const engineLimits = {
   /** Prepared statements of a connection, about 4 KB each. */
   statementsMax: 1024,
-  /** Page cache of the writer. */
   writerCacheBytes: 64 * MiB,
-  /** Page cache of a reader. */
   readerCacheBytes: 16 * MiB,
-  /** Page cache of a history replay. */
   scratchCacheBytes: 32 * MiB,
   /** Pages in the write-ahead log that start a checkpoint in a commit. */
   checkpointPages: 16_000,
   /** The same while groups are small; checked after this many small groups in a row. */
   earlyCheckpointPages: 1000,
   groupsBetweenChecks: 16,
-  /** Calls of a small group. */
   smallGroupCallsMax: 8,
   /** Size of the write-ahead log after a checkpoint. */
   walBytesKept: 64 * MiB,
@@ -32,11 +28,9 @@ export const engineLimits = {
   scanRowsMax: 64,
   /** Target size of a chunk. */
   scanCharsAimed: 1 * MiB,
-  /** Documents an export reads at once. */
   exportRowsMax: 256,
   /** Target size of such a read. A larger document is read alone. */
   exportBytesAimed: 64 * KiB,
-  /** Documents a schema change reads at once. */
   migrationRows: 64,
   /** Further words of a search are ignored. */
   searchWordsMax: 32,
@@ -47,21 +41,15 @@ export const engineLimits = {
   /** Text of search index changes that wait for the end of the group. */
   searchCharsPending: 4 * MiB,
   vectorDimensionsMax: 4_096,
-  /** Results of one vector search. */
   vectorResultsMax: 256,
   /** Vectors in memory of one connection. Larger indexes are read from disk for each search. */
   vectorBytesMax: 384 * MiB,
-  /**
-   * Changes of a vector index that connections can catch up with. Connections further behind reload the
-   * index.
-   */
+  /** Changes of a vector index that connections can catch up with. Connections further behind reload the index. */
   vectorChangesKept: 16_384,
   /** Confirmed journal rows removed in one transaction, and their characters. */
   journalRowsRemoved: 4_096,
   journalCharsRemoved: 8 * MiB,
-  /**
-   * On a full disk a journal of at least this size is dropped, or of this share of its limit if that is less.
-   */
+  /** On a full disk a journal of at least this size is dropped, or of this share of its limit if that is less. */
   journalBytesDropped: 64 * MiB,
   journalShareDropped: 1 / 4,
   /** Imported creation times are between 1970 and this time, where their steps are exact in binary. */

@@ -1,6 +1,4 @@
-/**
- * A mutation's transaction: reads see its own writes, writes can be undone, and the result is a commit entry.
- */
+/** A mutation's transaction: reads see its own writes, writes can be undone, and the result is a commit entry. */
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
@@ -44,7 +42,6 @@ export interface MutationSetup {
   readonly writer: DocumentWriter;
   readonly vectors: VectorSearcher;
   readonly newId: NewId;
-  /** Frozen clock of the mutation, ms since the epoch. */
   readonly at: number;
 }
 

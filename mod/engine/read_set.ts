@@ -48,7 +48,6 @@ export class ReadSetRecorder {
     if (this.#ranges.length > readSetIntervalsMax) this.#condense();
   }
 
-  /** Returns the read set so far. */
   readSet(): ReadSet {
     const readSet: ReadSet = {};
     for (const [space, spans] of this.#spans()) {
@@ -121,8 +120,8 @@ function joinNeighbours(spans: readonly Span[], count: number): Span[] {
 }
 
 /**
- * Returns whether a commit may have changed the result of a run with this read set. Linear in both; the
- * server uses an index for many read sets.
+ * Returns whether a commit may have changed the result of a run with this read set. Linear in both; the server uses an
+ * index for many read sets.
  */
 export function readSetTouches(readSet: ReadSet, entry: CommitEntry): boolean {
   return entry.changes.some(({ keys }) =>

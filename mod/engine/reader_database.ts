@@ -8,8 +8,8 @@ import type { SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 
 /**
- * Opens an existing database for reading with a page cache of `cacheBytes`. Throws an `EngineError` if the
- * file is damaged, foreign or newer.
+ * Opens an existing database for reading with a page cache of `cacheBytes`. Throws an `EngineError` if the file is
+ * damaged, foreign or newer.
  */
 export function openReaderDatabase(path: string, cacheBytes?: number): ReaderDatabase {
   return new SqliteReaderDatabase(Connection.openReader(path, cacheBytes));

@@ -1,7 +1,7 @@
 /**
- * Replay records of the open group. Records of one session and caller with consecutive request ids form a _run_,
- * which becomes one row: a client with many mutations in flight costs one insert for each group. Runs of the same
- * session and caller never overlap, so a record is in the first run that ends at or after its request id.
+ * Replay records of the open group. Records of one session and caller with consecutive request ids form a _run_, which
+ * becomes one row: a client with many mutations in flight costs one insert for each group. Runs of the same session and
+ * caller never overlap, so a record is in the first run that ends at or after its request id.
  */
 import { replayLimits } from "./limits.ts";
 import type { RecordKey } from "./types.ts";
@@ -13,11 +13,9 @@ export interface RecordRun {
   readonly session: string;
   readonly principal: string;
   readonly oldest: number;
-  /** One line each. */
   readonly answers: string[];
   /** The newest commit when each record was made. */
   readonly ts: number[];
-  /** Characters of the answers. */
   chars: number;
 }
 
@@ -104,7 +102,6 @@ function fits({ answers, chars }: RecordRun, more: RecordRun): boolean {
   return answers.length + more.answers.length <= runRecordsMax && chars + more.chars <= runCharsMax;
 }
 
-/** Returns the key of a session and principal. */
 export function callerName(session: string, principal: string): string {
   return `${session} ${principal}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Replay records: the answers of mutations, kept for a while so that a repeated mutation gets its answer again and
- * does not run. They are written with their group's commit, in runs (record_runs.ts).
+ * Replay records: the answers of mutations, kept for a while so that a repeated mutation gets its answer again and does
+ * not run. They are written with their group's commit, in runs (record_runs.ts).
  *
  * Three tables rotate. The current one receives new records, the previous one is full, and the oldest is emptied in
  * small steps once its records have expired. When it is empty and the current one has been in use for half the
@@ -22,7 +22,6 @@ import {
 } from "./record_runs.ts";
 import type { RecordKey } from "./types.ts";
 
-/** SQL that creates the tables in a new database. */
 export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
   `CREATE TABLE syncline_records_${slot} (
     session TEXT NOT NULL, principal TEXT NOT NULL, newest INTEGER NOT NULL, oldest INTEGER NOT NULL,
@@ -113,8 +112,8 @@ export class ReplayRecords {
   }
 
   /**
-   * Called before each commit: writes records, removes some expired ones and rotates the tables when due. Returns
-   * the written records.
+   * Called before each commit: writes records, removes some expired ones and rotates the tables when due. Returns the
+   * written records.
    */
   write(): readonly RecordRun[] {
     const runs = this.#take();
@@ -223,8 +222,7 @@ export class ReplayRecords {
 }
 
 /**
- * All records of the oldest table have expired after this time: that table was in use until the previous one
- * started.
+ * All records of the oldest table have expired after this time: that table was in use until the previous one started.
  */
 function oldestExpiresAt({ previousSince }: Rotation): number {
   return previousSince + recordMs;

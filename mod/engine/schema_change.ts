@@ -129,8 +129,8 @@ export function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "n
 
 /**
  * Validates all documents of a table, a few at a time, and adds them to new indexes. Documents that the schema would
- * change are counted and refused. Defaults are not applied on reads, because indexes, exports, copies and checks do
- * not know the schema.
+ * change are counted and refused. Defaults are not applied on reads, because indexes, exports, copies and checks do not
+ * know the schema.
  */
 export function validateAndIndexTable(
   connection: Connection,

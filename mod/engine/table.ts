@@ -12,7 +12,6 @@ export const BY_CREATION_TIME = "by_creation_time";
 export interface Table {
   readonly name: string;
   readonly number: number;
-  /** Key space of its ids. */
   readonly space: KeySpace;
   readonly definition: TableDefinition;
   readonly indexes: IndexSet;
@@ -41,7 +40,6 @@ export function documentsTable(number: number): string {
   return `d${number}`;
 }
 
-/** SQL that creates a table's SQLite table. */
 export function createDocumentsSql(number: number): string {
   return `CREATE TABLE ${documentsTable(number)}
     (rid INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, doc TEXT NOT NULL)`;

@@ -1,6 +1,5 @@
 /**
- * The engine's interface for isolates: databases, and the transaction of one function run. Everything is
- * synchronous.
+ * The engine's interface for isolates: databases, and the transaction of one function run. Everything is synchronous.
  */
 import type { Inspection } from "./database/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/journal.ts";
@@ -19,19 +18,17 @@ import type { RecordKey, SchemaReport } from "./types.ts";
 /** Resources that a run has used, limited by `functionLimits`. */
 export interface Usage {
   documentsRead: number;
-  /** Index rows read for documents. */
   indexRowsRead: number;
   charsRead: number;
   documentsWritten: number;
-  /** Index rows added or removed. */
   indexRowsWritten: number;
   charsWritten: number;
 }
 
 /**
- * The transaction of one query or mutation. Documents are fresh objects. The read set covers exactly what was read:
- * a scan that stops early covers up to its last row. Throws an `EngineError` with advice for unknown tables and
- * indexes, invalid bounds and exceeded limits.
+ * The transaction of one query or mutation. Documents are fresh objects. The read set covers exactly what was read: a
+ * scan that stops early covers up to its last row. Throws an `EngineError` with advice for unknown tables and indexes,
+ * invalid bounds and exceeded limits.
  */
 export interface ReadTransaction {
   readonly usage: Usage;
@@ -62,11 +59,10 @@ export interface WriteTransaction extends ReadTransaction {
   replace(id: string, fields: Record<string, unknown>): void;
   /** Sets the given fields; `undefined` removes one. Throws if the document does not exist. */
   patch(id: string, fields: Record<string, unknown>): void;
-  /** Throws if the document does not exist. */
   delete(id: string): void;
   /**
-   * Stores a document with its own id and creation time after validating it. An existing document is refused
-   * (`insert`) or replaced (`upsert`). Throws for an id of another table.
+   * Stores a document with its own id and creation time after validating it. An existing document is refused (`insert`)
+   * or replaced (`upsert`). Throws for an id of another table.
    */
   importDocument(
     table: string,
@@ -78,9 +74,7 @@ export interface WriteTransaction extends ReadTransaction {
 }
 
 export interface Savepoint {
-  /** Undoes all later writes. */
   rollback(): void;
-  /** Keeps the writes. */
   release(): void;
 }
 
@@ -97,27 +91,22 @@ export interface ReaderDatabase extends Disposable {
   /** Opens a snapshot of the newest state and returns its ts. */
   openSnapshot(): number;
   closeSnapshot(): void;
-  /** Starts a query in the open snapshot. */
   beginQuery(): ReadTransaction;
   /**
-   * Returns what a schema would change, and which documents of the open snapshot do not match it. Reads all
-   * documents.
+   * Returns what a schema would change, and which documents of the open snapshot do not match it. Reads all documents.
    */
   previewSchema(schema: SchemaDefinition, bounds: ViolationLimits): SchemaPreview;
 }
 
-/** Limits of reported violations. */
 export interface ViolationLimits {
   /** Documents for each table. */
   readonly documentsMax: number;
-  /** Longest reason. */
   readonly charsMax: number;
 }
 
 /** Documents of a table that do not match a schema. */
 export interface TableViolations {
   readonly table: string;
-  /** Total number. */
   readonly documents: number;
   readonly first: readonly { readonly id: string; readonly reason: string }[];
 }
@@ -133,8 +122,8 @@ export interface SchemaOptions {
   /** Numbers for new tables, to match ids from another database. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
   /**
-   * The new code version; `null` if there is none. Only with a journal of kind `external`. A change is a commit
-   * without document changes.
+   * The new code version; `null` if there is none. Only with a journal of kind `external`. A change is a commit without
+   * document changes.
    */
   readonly version?: string | null;
 }
@@ -148,13 +137,13 @@ export interface StagedChange<Result> {
 }
 
 /**
- * The only connection that writes. A group is one SQLite transaction. The writes of a failed mutation are undone
- * from a log in memory.
+ * The only connection that writes. A group is one SQLite transaction. The writes of a failed mutation are undone from a
+ * log in memory.
  */
 export interface WriterDatabase extends Disposable {
   /**
-   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with a
-   * journal of kind `external`.
+   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with a journal
+   * of kind `external`.
    */
   reload(): void;
   /** Current ts, including released mutations of the open group. */
@@ -170,24 +159,24 @@ export interface WriterDatabase extends Disposable {
   /**
    * Applies journal rows of another database in the open group. Each must be the next of this database's history;
    * otherwise it throws an `EngineError`. After any error the group can only be rolled back. Only the last state of
-   * documents with unchanged keys is written. Returns what `rowEntries` needs besides the rows. To get entries for
-   * rows that change tables or indexes, apply them one at a time.
+   * documents with unchanged keys is written. Returns what `rowEntries` needs besides the rows. To get entries for rows
+   * that change tables or indexes, apply them one at a time.
    */
   applyRows(rows: readonly JournalRow[]): AppliedRows;
   /** Position of the history that this database keeps or follows; `null` without one. */
   readonly history: JournalHead | null;
   /**
-   * Removes some rows of a generation up to `seq`, which are safe elsewhere. Call it outside a group. Returns
-   * whether more remain.
+   * Removes some rows of a generation up to `seq`, which are safe elsewhere. Call it outside a group. Returns whether
+   * more remain.
    */
   confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean;
   /** Ends a generation if it is the current one, and drops pending rows. Call it outside a group. */
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
   /**
    * Frees disk space after an error rolled back a group, if the disk is full. The first call runs a checkpoint. With
-   * `again` it drops the journal and starts a new generation, but only if enough rows are pending: dropping fewer
-   * would lose commits for the replica without freeing space. Call it outside a group. Returns whether there may be
-   * more space now.
+   * `again` it drops the journal and starts a new generation, but only if enough rows are pending: dropping fewer would
+   * lose commits for the replica without freeing space. Call it outside a group. Returns whether there may be more
+   * space now.
    */
   freeDiskSpace(error: unknown, options: { readonly again: boolean }): boolean;
   openGroup(): void;
@@ -198,25 +187,22 @@ export interface WriterDatabase extends Disposable {
    * nothing.
    */
   releaseMutation(): CommitEntry | null;
-  /** Ends the open mutation and undoes its writes. */
   rollbackMutation(): void;
   /** Returns the recorded answer of a mutation, or `null`. */
   findRecord(key: RecordKey): string | null;
   /** Records an answer, one line, in the open group, for a new key. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
   /**
-   * Does everything for the group's commit except the commit. Call `commitGroup` or `rollbackGroup` next. Returns
-   * the row to store in the external history first; `null` if there is none.
+   * Does everything for the group's commit except the commit. Call `commitGroup` or `rollbackGroup` next. Returns the
+   * row to store in the external history first; `null` if there is none.
    */
   prepareCommit(text: string | null): JournalRow | null;
-  /** Commits the group and stores its text. */
   commitGroup(text: string | null): void;
   /**
    * Called after a group with the number of its calls, when its answers have been sent. Does maintenance that would
    * delay a later commit, under light load.
    */
   maintain(calls: number): void;
-  /** Undoes the whole open group. */
   rollbackGroup(): void;
   /** Returns the text of the newest committed group; `null` in a new database. */
   lastGroup(): string | null;

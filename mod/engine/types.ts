@@ -28,19 +28,18 @@ export type ReadSet = Record<KeySpace, Interval[]>;
 /** The key of a document before and after a change; `null` if it has none. */
 export type KeyChange = readonly [space: KeySpace, before: string | null, after: string | null];
 
-/** A document's change in a commit. */
 export interface DocumentChange {
   readonly table: string;
   readonly tableNumber: number;
   readonly id: string;
   /**
-   * The document's JSON after the commit; `null` if deleted. Not sent to the main process for tables of the app,
-   * whose contents it does not read.
+   * The document's JSON after the commit; `null` if deleted. Not sent to the main process for tables of the app, whose
+   * contents it does not read.
    */
   readonly doc?: string | null;
   /**
-   * Keys in every index, changed or not, because queries may have read the document through any of them. One for
-   * each key space.
+   * Keys in every index, changed or not, because queries may have read the document through any of them. One for each
+   * key space.
    */
   readonly keys: readonly KeyChange[];
   /** Set if no key changed. `keys` is then computed on demand; this is cheaper. */
@@ -58,8 +57,8 @@ export interface UnchangedKeys {
 }
 
 /**
- * One commit, as subscriptions, caches, the journal, revocation and followers receive it. It has everything needed
- * to apply it elsewhere.
+ * One commit, as subscriptions, caches, the journal, revocation and followers receive it. It has everything needed to
+ * apply it elsewhere.
  */
 export interface CommitEntry {
   readonly ts: number;
@@ -111,9 +110,7 @@ export type SchemaDefinition = ReadonlyMap<string, TableDefinition>;
 export interface TableSize {
   readonly table: string;
   readonly documents: number;
-  /** Size of the documents. */
   readonly bytes: number;
-  /** Size of all its indexes. */
   readonly indexBytes: number;
 }
 

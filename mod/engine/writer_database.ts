@@ -33,7 +33,6 @@ import { WriteGroup } from "./write_group.ts";
 
 const { now: systemNow } = Date;
 
-/** The open group. */
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
@@ -51,8 +50,8 @@ export interface WriterOptions {
   /** Page cache; defaults to `engineLimits.writerCacheBytes`. */
   readonly cacheBytes?: number;
   /**
-   * `on` keeps a journal with a limit for pending bytes. `applied` follows the history of another database. Without
-   * a journal the first change ends an existing history.
+   * `on` keeps a journal with a limit for pending bytes. `applied` follows the history of another database. Without a
+   * journal the first change ends an existing history.
    */
   readonly journal?:
     | { readonly kind: "on"; readonly pendingBytesMax: number }
@@ -62,8 +61,8 @@ export interface WriterOptions {
 }
 
 /**
- * Opens or creates the database for writing. There must be one writer at a time. Throws an `EngineError` if the file
- * is damaged, foreign or newer.
+ * Opens or creates the database for writing. There must be one writer at a time. Throws an `EngineError` if the file is
+ * damaged, foreign or newer.
  */
 export function openWriterDatabase(path: string, options: WriterOptions = {}): WriterDatabase {
   const { pagesMax, cacheBytes } = options;
@@ -130,7 +129,6 @@ class SqliteWriterDatabase implements WriterDatabase {
   #lastCreationTime: number;
   #group: OpenGroup | null = null;
   #mutation: MutationTransaction | null = null;
-  /** Clock of the open mutation. */
   #at = 0;
 
   constructor(
@@ -260,8 +258,8 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   /**
-   * Begins a transaction. The first one upgrades the file: when it was opened, a process of an older version may
-   * still have been writing to it.
+   * Begins a transaction. The first one upgrades the file: when it was opened, a process of an older version may still
+   * have been writing to it.
    */
   #begin(): void {
     if (!this.#upgraded) upgradeFormat(this.#connection);

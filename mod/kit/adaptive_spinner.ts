@@ -1,9 +1,8 @@
 /**
- * Adaptive spinning: busy-waits for events that arrive within less than a millisecond. A sleeping processor
- * takes 0.05 to 0.1 ms to wake and its caches are cold; while the event loop keeps ticking, it polls for
- * input each time. It spins only while short waits follow each other closely. Kernels and locks do the same
- * ("halt polling"). It costs processor time for the length of the wait. On a single processor it never spins:
- * the awaited process needs that processor.
+ * Adaptive spinning: busy-waits for events that arrive within less than a millisecond. A sleeping processor takes 0.05
+ * to 0.1 ms to wake and its caches are cold; while the event loop keeps ticking, it polls for input each time. It spins
+ * only while short waits follow each other closely. Kernels and locks do the same ("halt polling"). It costs processor
+ * time for the length of the wait. On a single processor it never spins: the awaited process needs that processor.
  */
 import { setImmediate } from "node:timers";
 
@@ -24,10 +23,7 @@ export class AdaptiveSpinner {
   #shouldSpin = false;
   #spinning = false;
 
-  /**
-   * A wait spins if the last one took less than `maxMs` and ended less than `maxMs` ago. The options are for
-   * tests.
-   */
+  /** A wait spins if the last one took less than `maxMs` and ended less than `maxMs` ago. The options are for tests. */
   constructor(
     mostMs: number,
     { now = systemNow, later = setImmediate, cores = processors }: {

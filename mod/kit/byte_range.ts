@@ -7,8 +7,8 @@ export interface ByteRange {
 }
 
 /**
- * Returns the part of a file of `size` bytes that a `Range` header requests. `null` means the whole file: no
- * header, a malformed one, another unit, or several ranges. `"unsatisfiable"`: the part is outside the file.
+ * Returns the part of a file of `size` bytes that a `Range` header requests. `null` means the whole file: no header, a
+ * malformed one, another unit, or several ranges. `"unsatisfiable"`: the part is outside the file.
  */
 export function parseByteRange(header: string | null, size: number): ByteRange | "unsatisfiable" | null {
   const match = header?.match(/^bytes=\s*(\d*)-(\d*)\s*$/i);

@@ -17,10 +17,7 @@ export function cronExpressionFault(expression: string): string | null {
   }
 }
 
-/**
- * Returns the first time after `after` that matches, in milliseconds since the epoch; `null` if there is
- * none.
- */
+/** Returns the first time after `after` that matches, in milliseconds since the epoch; `null` if there is none. */
 export function nextCronTime(expression: string, after: number): number | null {
   // Paused: otherwise the library starts a timer.
   const cron = new Cron(expression, { paused: true, utcOffset: 0 });

@@ -1,6 +1,6 @@
 /**
- * Reads and writes CSV (RFC 4180) in UTF-8 with two libraries. Cells are strings; a quoted empty cell equals
- * a bare one.
+ * Reads and writes CSV (RFC 4180) in UTF-8 with two libraries. Cells are strings; a quoted empty cell equals a bare
+ * one.
  */
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
@@ -34,8 +34,8 @@ export function csvText(rows: readonly (readonly string[])[]): string {
 }
 
 /**
- * Bytes parsed at once: bounds the rows in memory and the time until the event loop continues. Thousands of
- * short rows take some milliseconds.
+ * Bytes parsed at once: bounds the rows in memory and the time until the event loop continues. Thousands of short rows
+ * take some milliseconds.
  */
 const SLICE_BYTES = 8 * 1024;
 const LF = 0x0a;
@@ -44,9 +44,9 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 
 /**
- * Parses a stream and yields its rows, the header first. Rows end in CRLF or LF and have as many cells as the
- * first. A byte order mark is skipped, and so are empty lines where rows have several cells. Throws a
- * {@linkcode CsvError} after the rows before the error. Closes the source when the caller stops early.
+ * Parses a stream and yields its rows, the header first. Rows end in CRLF or LF and have as many cells as the first. A
+ * byte order mark is skipped, and so are empty lines where rows have several cells. Throws a {@linkcode CsvError} after
+ * the rows before the error. Closes the source when the caller stops early.
  */
 export async function* csvRows(source: AsyncIterable<Uint8Array>): AsyncGenerator<CsvRow, void, void> {
   const parser = new RowParser();
@@ -165,9 +165,8 @@ class RowParser {
 }
 
 /**
- * Finds the lines where rows begin and removes empty lines before the library reads the bytes: it takes
- * thousands of times as long for an empty line, and counts a CRLF inside quotes twice. Correct up to the
- * first error in a file.
+ * Finds the lines where rows begin and removes empty lines before the library reads the bytes: it takes thousands of
+ * times as long for an empty line, and counts a CRLF inside quotes twice. Correct up to the first error in a file.
  */
 class RowLines {
   /** Line of the next byte. */

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Writes a file under a temporary name, syncs it and renames it: after a crash there is the old file or the
- * new one. Only the server's user can read it.
+ * Writes a file under a temporary name, syncs it and renames it: after a crash there is the old file or the new one.
+ * Only the server's user can read it.
  */
 export async function writeDurably(path: string, text: string): Promise<void> {
   await using staged = await stageDurably(path, text);

@@ -3,9 +3,7 @@ import { MethodNotAllowedError, RateLimitedError, ServiceError, UserError } from
 import { isDiskFull } from "./durable_files.ts";
 import type { Log } from "./log.ts";
 
-/**
- * Returns `{status: "error", errorMessage, errorData: {code, data}}` with the error's status. Never cached.
- */
+/** Returns `{status: "error", errorMessage, errorData: {code, data}}` with the error's status. Never cached. */
 export function errorResponse(
   error: ServiceError,
   further: Readonly<Record<string, string>> = {},
@@ -40,8 +38,8 @@ export function refusalResponse(
 }
 
 /**
- * Returns the response for any error. An error that a `ServiceError` caused gets the response of that one. Unexpected errors are
- * logged and their details are not sent.
+ * Returns the response for any error. An error that a `ServiceError` caused gets the response of that one. Unexpected
+ * errors are logged and their details are not sent.
  */
 export function failureResponse(
   error: unknown,

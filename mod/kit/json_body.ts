@@ -10,8 +10,8 @@ export interface JsonBodyOptions {
 }
 
 /**
- * Parses a request's body and ignores its content type: `fetch` sends strings as `text/plain`. This is safe
- * because credentials are only in bodies and headers. Throws `body_too_large` and `bad_request`.
+ * Parses a request's body and ignores its content type: `fetch` sends strings as `text/plain`. This is safe because
+ * credentials are only in bodies and headers. Throws `body_too_large` and `bad_request`.
  */
 export async function readJsonBody<Schema extends z.ZodType>(
   request: Request,

@@ -3,7 +3,6 @@
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** CSV files. */
 export const csvLimits = {
   /** Tables whose documents have more fields are exported as JSONL. */
   columnsMax: 2_048,
@@ -11,7 +10,6 @@ export const csvLimits = {
   rowBytesMax: 8 * MiB,
 } as const;
 
-/** Requests to buckets. */
 export const bucketLimits = {
   /** Attempts for a request that gets no answer or `503`. */
   attempts: 3,

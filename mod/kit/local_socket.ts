@@ -1,6 +1,6 @@
 /**
- * Unix sockets in a data folder that only its owner can open. The owner could read the secret key beside them
- * as well. Messages are JSON, one a line.
+ * Unix sockets in a data folder that only its owner can open. The owner could read the secret key beside them as well.
+ * Messages are JSON, one a line.
  */
 import { join } from "node:path";
 import { makeLinks } from "./processes/symbolic_links.ts";
@@ -71,8 +71,8 @@ export async function writeLine(connection: Deno.Conn, value: unknown): Promise<
 }
 
 /**
- * Yields lines without their ends. Throws a `RangeError` for a line longer than `charsMax`. Drops an
- * incomplete last line.
+ * Yields lines without their ends. Throws a `RangeError` for a line longer than `charsMax`. Drops an incomplete last
+ * line.
  */
 export async function* readLines(connection: Deno.Conn, charsMax: number): AsyncGenerator<string> {
   const decoder = new TextDecoder();

@@ -14,8 +14,8 @@ export interface LogLineOptions {
 }
 
 /**
- * Formats one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces add lines: those
- * of errors and the field `stack`.
+ * Formats one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces add lines: those of errors
+ * and the field `stack`.
  */
 export function logLine({ at, level, message, fields = {} }: LogLineOptions): string {
   const stacks: string[] = [];

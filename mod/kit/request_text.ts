@@ -10,8 +10,8 @@ export const bodiesBeingRead: Set<Request> = new Set();
 const utf8 = new TextDecoder();
 
 /**
- * Reads a body of at most `bytesMax` bytes as UTF-8 without its byte order mark. Throws `body_too_large`,
- * before reading if the length is announced, and `bad_request` if the body is incomplete or not UTF-8.
+ * Reads a body of at most `bytesMax` bytes as UTF-8 without its byte order mark. Throws `body_too_large`, before
+ * reading if the length is announced, and `bad_request` if the body is incomplete or not UTF-8.
  */
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");

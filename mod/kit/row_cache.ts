@@ -29,7 +29,6 @@ export class RowCache<Row> {
     return this.cached(id) ?? this.#loadCurrent(id);
   }
 
-  /** Returns a row if it is cached. */
   cached(id: string): Row | undefined {
     const row = this.#rows.get(id);
     if (row !== undefined) this.#store(row);

@@ -1,6 +1,6 @@
 /**
- * References to functions (`api.messages.list`), typed by inference from the modules' own types. No code is
- * generated, and the only run-time import is a symbol. Browser-safe.
+ * References to functions (`api.messages.list`), typed by inference from the modules' own types. No code is generated,
+ * and the only run-time import is a symbol. Browser-safe.
  */
 import { type FunctionKind, functionPathKey, type FunctionReference } from "./function_reference.ts";
 
@@ -22,7 +22,6 @@ type ReferenceTo<Export, Vis extends Visibility> = Export extends
   ? ExportVis extends Vis ? FunctionReference<Kind, Args, Result> : never
   : never;
 
-/** References of one module: its exported functions of this visibility. */
 export type ModuleReferences<Module, Vis extends Visibility> = {
   readonly [
     Name in keyof Module as [Module[Name]] extends [RegisteredFunction<FunctionKind, Vis, never, unknown>]

@@ -1,6 +1,6 @@
 /**
- * Applies a result diff to the result it was made from (DF3 to DF7). Values that a diff does not change keep
- * their identity, so that views render only what changed. Browser-safe.
+ * Applies a result diff to the result it was made from (DF3 to DF7). Values that a diff does not change keep their
+ * identity, so that views render only what changed. Browser-safe.
  */
 
 /** The diff does not match the value: sender and receiver disagree. */
@@ -12,8 +12,8 @@ export class DiffMismatchError extends Error {
 }
 
 /**
- * Returns the result after a diff. Does not modify `before` and shares its unchanged parts; returns `before`
- * itself if the diff changes nothing. Throws a {@linkcode DiffMismatchError}.
+ * Returns the result after a diff. Does not modify `before` and shares its unchanged parts; returns `before` itself if
+ * the diff changes nothing. Throws a {@linkcode DiffMismatchError}.
  */
 export function applyDiff(before: unknown, diff: unknown): unknown {
   if (!isObject(diff)) throw new DiffMismatchError("Cannot apply a diff that is not an object");

@@ -1,6 +1,6 @@
 /**
- * Canonical JSON, which identifies a query together with its function path (QI1). Shared by client and
- * server. Browser-safe.
+ * Canonical JSON, which identifies a query together with its function path (QI1). Shared by client and server.
+ * Browser-safe.
  */
 
 /**

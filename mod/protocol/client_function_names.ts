@@ -1,7 +1,7 @@
 /**
- * Types of function names such as `"messages:list"` for clients, hooks and tests. Once an app registers its
- * modules, a string must name one of its functions and has the types of its arguments and result. Functions
- * of the app use `server_function_names.ts`. Browser-safe.
+ * Types of function names such as `"messages:list"` for clients, hooks and tests. Once an app registers its modules, a
+ * string must name one of its functions and has the types of its arguments and result. Functions of the app use
+ * `server_function_names.ts`. Browser-safe.
  */
 import type { ApiFromModules } from "./api_reference.ts";
 import type * as plain from "./function_reference.ts";
@@ -44,7 +44,6 @@ type Registered =
 
 type Entry = [keyof Register] extends [never] ? never : PathsIn<Registered, "">;
 
-/** References of registered functions by path. */
 type KnownFunctions = { readonly [Each in Entry as Each["path"]]: Each["reference"] };
 
 type PathOf<Kind extends FunctionKind> = Entry extends infer Each

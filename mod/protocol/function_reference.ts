@@ -1,6 +1,6 @@
 /**
- * Names of functions in code: a path, or a reference such as `api.messages.list` that carries the path and
- * the types of arguments and result. Browser-safe.
+ * Names of functions in code: a path, or a reference such as `api.messages.list` that carries the path and the types of
+ * arguments and result. Browser-safe.
  */
 
 /** Key of the function path in a reference; the same symbol in every copy of this module. */
@@ -34,9 +34,7 @@ export type CallArgs<Name, More extends readonly unknown[] = []> = Record<never,
 export type ResultOf<Name> = Name extends FunctionReference<FunctionKind, never, infer Result> ? Result
   : unknown;
 
-/**
- * Returns the path of a function. Throws a `TypeError` for anything that is neither a path nor a reference.
- */
+/** Returns the path of a function. Throws a `TypeError` for anything that is neither a path nor a reference. */
 export function functionPath(name: FunctionName): string {
   const path: unknown = typeof name === "string" ? name : name?.[functionPathKey];
   if (typeof path !== "string" || path === "") {

@@ -1,6 +1,6 @@
 /**
- * Result diffs of long lists, made from their JSON: only the part between the common prefix and suffix is
- * parsed. A change of one row of ten thousand costs that row and a comparison of the strings.
+ * Result diffs of long lists, made from their JSON: only the part between the common prefix and suffix is parsed. A
+ * change of one row of ten thousand costs that row and a comparison of the strings.
  */
 import { resultDiff } from "./result_diff.ts";
 
@@ -9,8 +9,8 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
 /**
- * Returns `resultDiff` of two JSON arrays: `null` if they are equal, `undefined` if they are no arrays or
- * more than `charsMax` characters differ.
+ * Returns `resultDiff` of two JSON arrays: `null` if they are equal, `undefined` if they are no arrays or more than
+ * `charsMax` characters differ.
  */
 export function listDiff(
   before: string,
@@ -92,9 +92,7 @@ interface Compared {
   readonly most: number;
 }
 
-/**
- * Returns the length of the common prefix. Compares long stretches at once, which is much faster than a loop.
- */
+/** Returns the length of the common prefix. Compares long stretches at once, which is much faster than a loop. */
 function commonPrefixLength(text: string, { other, most }: Compared): number {
   let same = 0;
   for (let end = most; same < end;) {
@@ -105,7 +103,6 @@ function commonPrefixLength(text: string, { other, most }: Compared): number {
   return same;
 }
 
-/** Returns the length of the common suffix. */
 function commonSuffixLength(text: string, { other, most }: Compared): number {
   const [textEnd, otherEnd] = [text.length, other.length];
   let same = 0;

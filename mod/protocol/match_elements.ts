@@ -9,9 +9,9 @@ export interface Match {
 }
 
 /**
- * Returns one match for each element of the new array; the old positions increase. Documents match by `_id`,
- * other elements by content, with as many matches in order as possible. Between two matches, unmatched
- * elements pair by position if both are arrays or objects without `_id`.
+ * Returns one match for each element of the new array; the old positions increase. Documents match by `_id`, other
+ * elements by content, with as many matches in order as possible. Between two matches, unmatched elements pair by
+ * position if both are arrays or objects without `_id`.
  */
 export function matchElements(before: readonly unknown[], after: readonly unknown[]): Match[] {
   let head = 0;

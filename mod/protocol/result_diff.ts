@@ -1,6 +1,6 @@
 /**
- * Creates result diffs (DF): the JSON of the edits that turn one result into the next. `apply_diff.ts`
- * applies them. Array elements match by `_id` first, so a row that moved or changed costs only that row.
+ * Creates result diffs (DF): the JSON of the edits that turn one result into the next. `apply_diff.ts` applies them.
+ * Array elements match by `_id` first, so a row that moved or changed costs only that row.
  */
 import { matchElements } from "./match_elements.ts";
 
@@ -13,8 +13,8 @@ const SHORT_EDIT_CHARS = 64;
 type Change = null | { readonly edit: string } | { readonly value: string };
 
 /**
- * Returns the JSON of the diff between two values, or `null` if they are equal. The caller decides by its
- * length whether to send it.
+ * Returns the JSON of the diff between two values, or `null` if they are equal. The caller decides by its length
+ * whether to send it.
  */
 export function resultDiff(before: unknown, after: unknown): string | null {
   const change = changeOf(before, { after, depth: 0 });

@@ -1,8 +1,8 @@
 /**
- * Types of function names such as `"messages:list"` inside functions of the app: `ctx.runQuery` and the like,
- * schedules and crons. Once an app registers its modules, a string must name one of their exports and has its
- * argument and result types. The compiler resolves only the named function, because the type of the calling
- * function is still being inferred. Browser-safe.
+ * Types of function names such as `"messages:list"` inside functions of the app: `ctx.runQuery` and the like, schedules
+ * and crons. Once an app registers its modules, a string must name one of their exports and has its argument and result
+ * types. The compiler resolves only the named function, because the type of the calling function is still being
+ * inferred. Browser-safe.
  */
 import type { RegisteredFunction, Visibility } from "./api_reference.ts";
 import type * as plain from "./function_reference.ts";
@@ -15,7 +15,6 @@ type PathsIn<Tree> = {
     : `${File}:${keyof Tree[File] & string}`;
 }[keyof Tree & string];
 
-/** The export at a path. */
 type ExportAt<Path> = Path extends `${infer File}:${infer Name}` ? Member<Member<Modules, File>, Name>
   : Member<Member<Modules, "index">, Path>;
 type Member<Tree, Name> = Name extends keyof Tree ? Tree[Name] : never;
@@ -31,8 +30,8 @@ type Named<Name> = [Modules] extends [never] ? Name
   : Name;
 
 /**
- * A valid name itself, or, for an unknown path, the known ones. This is not the constraint of `Name`, or the
- * compiler would resolve all functions for each call.
+ * A valid name itself, or, for an unknown path, the known ones. This is not the constraint of `Name`, or the compiler
+ * would resolve all functions for each call.
  */
 export type Known<Name> = [Modules] extends [never] ? Name
   : Name extends string ? Name extends PathsIn<Modules> | `_${string}` ? Name : PathsIn<Modules>

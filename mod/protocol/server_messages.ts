@@ -7,10 +7,7 @@ export const stateVersionSchema = z.object({ querySet: z.int(), identity: z.int(
 export const errorDataSchema = z.object({ code: z.string(), data: z.unknown() }).nullable();
 
 const logLines = z.array(z.string());
-/**
- * Identifies the error in the execution log. Only for clients that support it, and for errors without
- * details.
- */
+/** Identifies the error in the execution log. Only for clients that support it, and for errors without details. */
 const errorId = z.string().optional();
 
 export const queryUpdatedSchema = z.object({

@@ -1,6 +1,6 @@
 /**
- * The complete check of a database from elsewhere before it replaces another: the file, the catalog, and every
- * document in every index. Slow, with bounded memory.
+ * The complete check of a database from elsewhere before it replaces another: the file, the catalog, and every document
+ * in every index. Slow, with bounded memory.
  */
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
@@ -18,11 +18,8 @@ import { createDocumentsSql, documentsTable } from "../table.ts";
 
 /** Contents of a valid database. */
 export interface CheckedDatabase {
-  /** Its newest commit. */
   readonly ts: number;
-  /** Including tables of the service. */
   readonly tables: number;
-  /** In all tables. */
   readonly documents: number;
 }
 
@@ -78,7 +75,6 @@ function check(connection: Connection): CheckedDatabase {
   return { ts, tables: catalog.length, documents: checkIndexes(connection, catalog) };
 }
 
-/** Checks the file, its schema and its state. */
 export function checkFile(
   connection: Connection,
 ): { readonly ts: number; readonly catalog: readonly CatalogTable[] } {
@@ -92,7 +88,6 @@ export function checkFile(
 /** Called with the number of checked documents and their total. */
 export type OnProgress = (done: number, of: number) => void;
 
-/** Interval of progress reports. */
 const PROGRESS_INTERVAL_MS = 200;
 
 /** Checks every document in every index. Returns the number of documents. */
@@ -158,7 +153,6 @@ function tableNames(database: StatementSource): readonly string[] {
     .map(([name]) => String(name));
 }
 
-/** Returns the newest ts. */
 function checkState(connection: Connection): number {
   const [ts, lastCreationTime] =
     connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get() ??

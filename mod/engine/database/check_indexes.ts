@@ -115,8 +115,8 @@ function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntryCh
 }
 
 /**
- * Looks up each document's entries. Entries of different documents differ, so an index with the right number of
- * entries has no others. Returns the number of documents.
+ * Looks up each document's entries. Entries of different documents differ, so an index with the right number of entries
+ * has no others. Returns the number of documents.
  */
 function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
   const documents = documentsTable(number);

@@ -1,7 +1,7 @@
 /**
  * Copies databases that are in use. A copy has one state: a read transaction is open first, because otherwise SQLite
- * restarts the copy whenever another connection writes. It blocks no writer, but the write-ahead log grows during
- * the copy.
+ * restarts the copy whenever another connection writes. It blocks no writer, but the write-ahead log grows during the
+ * copy.
  */
 import { backup, DatabaseSync } from "node:sqlite";
 import { engineLimits } from "../limits.ts";
@@ -14,7 +14,6 @@ const ALL_PAGES = -1;
 
 /** A snapshot of a database until disposed of. */
 export interface DatabaseSnapshot extends Disposable {
-  /** The newest commit in it. */
   readonly ts: number;
   /** Position of its journal's history; `null` without one. */
   readonly history: JournalHead | null;
@@ -46,7 +45,6 @@ export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   };
 }
 
-/** Copies any SQLite database, such as a log, to a new file. */
 export async function copySqliteFile(path: string, target: string): Promise<void> {
   using held = new HeldFile(path);
   await held.copyTo(target);
@@ -67,7 +65,6 @@ class HeldFile implements Disposable {
     }
   }
 
-  /** Prepares a statement that returns rows as arrays. */
   statement(sql: string): Statement {
     return prepareArrays(this.#db, sql);
   }

@@ -2,8 +2,8 @@
  * Reads all documents of a database in one snapshot, as stored and without the app's schema, for exports.
  *
  * The snapshot is a read transaction of its own connection. It blocks no writer, but the write-ahead log cannot be
- * reused while it is open. The process must not open and close the database's files without SQLite: that would
- * release SQLite's locks.
+ * reused while it is open. The process must not open and close the database's files without SQLite: that would release
+ * SQLite's locks.
  */
 import { engineLimits } from "../limits.ts";
 import { loadTables, readCatalog, type Tables } from "../catalog.ts";
@@ -35,21 +35,20 @@ export interface ExportedRow {
 
 /** A snapshot. Dispose ends it and may be repeated. */
 export interface ExportSnapshot extends Disposable {
-  /** The newest commit in it. */
   readonly ts: number;
   /** Sorted names of all tables, including those of the service and those that are no longer in the schema. */
   readonly tables: readonly string[];
   /** Table numbers, which ids contain. */
   readonly numbers: ReadonlyMap<string, number>;
   /**
-   * Yields the JSON of each document in insertion order, with a few in memory at a time. Throws an `EngineError` for
-   * an unknown table or a damaged file.
+   * Yields the JSON of each document in insertion order, with a few in memory at a time. Throws an `EngineError` for an
+   * unknown table or a damaged file.
    */
   documents(table: string): Generator<string, void, void>;
   /**
-   * Yields documents by an index, or all results of a search. A search is ranked once for each `wanted` object.
-   * Indexes are those of the database. Throws as `documents` does, for an unknown index or invalid bounds, and for a
-   * search with more results than one query may read.
+   * Yields documents by an index, or all results of a search. A search is ranked once for each `wanted` object. Indexes
+   * are those of the database. Throws as `documents` does, for an unknown index or invalid bounds, and for a search
+   * with more results than one query may read.
    */
   rows(table: string, wanted: ExportedRows): Generator<ExportedRow, void, void>;
   /** Returns the number of documents. Throws as `documents` does. */

@@ -6,7 +6,6 @@ import type { IndexBounds } from "../read_options.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 
-/** Rows of an index in an order. */
 export interface IndexRows {
   readonly table: string;
   readonly index: string;
@@ -18,7 +17,6 @@ export interface IndexRows {
 
 /** Both read keys only, some 100 ms for a million, and add the whole range to the read set. */
 export interface IndexPositions {
-  /** Counts rows up to `max`. */
   countRows(rows: IndexRows, max: number): number;
   /** Returns the key of the row at a position from 0; `null` if there are fewer rows. */
   keyAt(rows: IndexRows, position: number): string | null;

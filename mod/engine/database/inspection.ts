@@ -7,7 +7,6 @@ import { type IndexPositions, positionsOf } from "./index_positions.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 import { END_OF_KEYS, type KeySpace } from "../types.ts";
 
-/** The table and index of a key space. */
 export interface KeySpaceOwner {
   readonly table: string;
   /** `by_id` for the documents themselves. */

@@ -7,5 +7,4 @@ const CREATE_STATE_SQL = `
     ts INTEGER NOT NULL, lastCreationTime REAL NOT NULL, lastGroup TEXT);
   INSERT INTO syncline_state (one, ts, lastCreationTime) VALUES (1, 0, 0);`;
 
-/** SQL that creates them in an empty file. */
 export const CREATE_DATABASE_SQL = `${CREATE_CATALOG_SQL} ${CREATE_RECORDS_SQL} ${CREATE_STATE_SQL}`;

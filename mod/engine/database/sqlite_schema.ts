@@ -1,7 +1,6 @@
 /**
  * Compares the schema of an SQLite file with the expected one, which is created in memory. Check it before reading
- * anything else: views, generated columns, expressions in indexes and virtual tables can run code of the file's
- * author.
+ * anything else: views, generated columns, expressions in indexes and virtual tables can run code of the file's author.
  */
 import { DatabaseSync } from "node:sqlite";
 import { prepareArrays, type Statement } from "../connection.ts";

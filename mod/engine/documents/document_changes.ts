@@ -1,6 +1,6 @@
 /**
- * The documents that a mutation has read and written: their current and original states, and a log of writes
- * for undoing all or a part of them. SQLite savepoints would add 5 µs to each small mutation.
+ * The documents that a mutation has read and written: their current and original states, and a log of writes for
+ * undoing all or a part of them. SQLite savepoints would add 5 µs to each small mutation.
  */
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "../errors.ts";
@@ -46,10 +46,7 @@ export class DocumentChanges {
     if (!this.#current.has(stored.id)) this.#current.set(stored.id, stored);
   }
 
-  /**
-   * Writes a document if its text changes, after notifying open scans. Both states must have their index
-   * entries.
-   */
+  /** Writes a document if its text changes, after notifying open scans. Both states must have their index entries. */
   write(table: Table, write: DocumentWrite, scans: Iterable<Scan>): void {
     const { id, before, after } = write;
     // Getters and the table's validator are app code and may have written the document.
@@ -67,7 +64,6 @@ export class DocumentChanges {
     this.#undoLog.push(write);
   }
 
-  /** Undoes all writes since a mark. */
   undoTo(mark: number): void {
     while (this.#undoLog.length > mark) {
       const entry = this.#undoLog.pop();
@@ -101,7 +97,6 @@ export class DocumentChanges {
   }
 }
 
-/** Returns a document as a row of a scan. */
 function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   if (stored === null) return null;
   const { position } = scan.index;
@@ -121,10 +116,7 @@ function changeOf(
   return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
 }
 
-/**
- * Returns the keys of a document in two states, in all key spaces of its table. Both must have their index
- * entries.
- */
+/** Returns the keys of a document in two states, in all key spaces of its table. Both must have their index entries. */
 export function keyChangesOf(table: Table, { id, before, after }: DocumentWrite): KeyChange[] {
   const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
   addKeyChanges(keys, {

@@ -7,7 +7,6 @@ import { PendingSearches } from "../search/pending_searches.ts";
 import type { Table } from "../table.ts";
 import { sameVectorEntry, type VectorEntry, type VectorIndex } from "../vectors/vector_index.ts";
 
-/** A document in the database. */
 export interface StoredDocument {
   readonly table: Table;
   readonly id: string;
@@ -42,8 +41,8 @@ export class DocumentWriter {
   }
 
   /**
-   * Replaces the text of a document whose index entries do not change. Throws unless the row id belongs to
-   * the document.
+   * Replaces the text of a document whose index entries do not change. Throws unless the row id belongs to the
+   * document.
    */
   updateText({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
     this.#expectOneRow(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
@@ -95,7 +94,6 @@ export class DocumentWriter {
     this.#writeDerived(before, { before: before.entries, after: null });
   }
 
-  /** Writes search and vector indexes. */
   #writeDerived(
     { table, rid }: StoredDocument,
     states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },

@@ -1,6 +1,6 @@
 /**
- * Document ids: 26 characters of lower-case Crockford base32. 4 for the table number (20 bits), 20 for 96
- * random bits, and 2 check characters that detect every wrong character and every swap of neighbours.
+ * Document ids: 26 characters of lower-case Crockford base32. 4 for the table number (20 bits), 20 for 96 random bits,
+ * and 2 check characters that detect every wrong character and every swap of neighbours.
  */
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";

@@ -2,7 +2,6 @@
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 
-/** Row id, document id, JSON. */
 export type DocumentRow = readonly [rid: number, id: string, text: string];
 
 /** `documents` is the SQLite table. Other tables may be written during the iteration. */

@@ -11,7 +11,6 @@ export interface StoredFields {
 /** Field names; the dots in a definition (`author.name`) separate them. */
 export type Path = readonly string[];
 
-/** Parses the path of a field in a definition. */
 export function pathOf(field: string): Path {
   return field.split(".");
 }

@@ -53,8 +53,8 @@ export function isCreationTime(value: unknown): value is number {
 }
 
 /**
- * Splits a document to import. Throws an `EngineError` if its id or creation time is missing or invalid, or
- * the time is after `until`.
+ * Splits a document to import. Throws an `EngineError` if its id or creation time is missing or invalid, or the time is
+ * after `until`.
  */
 export function importedDocument(
   document: unknown,

@@ -17,8 +17,8 @@ interface Walk {
 }
 
 /**
- * Returns a copy of `fields` of plain objects and arrays without `undefined`. `reservedNames` refuses
- * top-level names that begin with `_` or `$`. Throws an `EngineError` with the path of an invalid value.
+ * Returns a copy of `fields` of plain objects and arrays without `undefined`. `reservedNames` refuses top-level names
+ * that begin with `_` or `$`. Throws an `EngineError` with the path of an invalid value.
  */
 export function storableFields(
   fields: Record<string, unknown>,
@@ -43,8 +43,8 @@ export function storableFields(
 }
 
 /**
- * Throws an `EngineError` for a value that documents cannot store. `use` names the operation, such as
- * `compare with it`.
+ * Throws an `EngineError` for a value that documents cannot store. `use` names the operation, such as `compare with
+ * it`.
  */
 export function checkStorable(value: object, use: string): void {
   copyValue(value, { path: [], chars: 0, use });

@@ -119,9 +119,7 @@ function asciiPart(value: string): string {
   return /^[ -~]*/.exec(value)?.[0] ?? "";
 }
 
-/**
- * Returns the key position of a string that is not a key: before or after those with its printable prefix.
- */
+/** Returns the key position of a string that is not a key: before or after those with its printable prefix. */
 function beyond(value: string, ascii: string): string {
   return value.charCodeAt(ascii.length) > 0x7e ? ascii + END_OF_KEYS : keyAfter(ascii);
 }

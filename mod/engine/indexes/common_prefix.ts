@@ -1,6 +1,6 @@
 /**
- * Finds out without parsing whether fields of two documents are equal: the fields are in the common prefix of
- * both JSON strings. Fields that change often are usually last.
+ * Finds out without parsing whether fields of two documents are equal: the fields are in the common prefix of both JSON
+ * strings. Fields that change often are usually last.
  */
 
 const QUOTE = 34;

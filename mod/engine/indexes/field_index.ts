@@ -28,7 +28,6 @@ export interface FieldIndex extends ScanIndex {
   };
 }
 
-/** SQL that creates the index's SQLite table. */
 export function createFieldIndexSql(number: number): string {
   return `CREATE TABLE i${number} (key TEXT PRIMARY KEY, rid INTEGER NOT NULL) WITHOUT ROWID`;
 }
@@ -58,8 +57,7 @@ export function fieldIndex(
     boundFields: [...fields, "_creationTime"],
     space: `i${number}`,
     paths: fields.map(pathOf),
-    // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression
-    // does not.
+    // A plain parameter after LIMIT makes SQLite prepare the statement again for each value; an expression does not.
     scanSql: { asc: `${scan} LIMIT ?+0`, desc: `${scan} DESC LIMIT ?+0` },
     writeSql: {
       insert: `INSERT INTO ${entries} (key, rid) VALUES (?, ?)`,

@@ -43,7 +43,6 @@ export interface IndexSet {
   readonly vectors: readonly VectorIndex[];
 }
 
-/** The entries of one document, in the order of the indexes. */
 export interface IndexEntries {
   readonly keys: readonly string[];
   readonly searches: readonly (SearchEntry | null)[];
@@ -80,7 +79,6 @@ export function indexSet(documents: string, catalog: readonly CatalogIndex[]): I
   return { fields, searches, vectors };
 }
 
-/** SQL that creates an index's SQLite tables, for a database of this format. */
 export function createIndexSql({ kind, number }: CatalogIndex, format?: number): string {
   switch (kind) {
     case "fields":
@@ -94,7 +92,6 @@ export function createIndexSql({ kind, number }: CatalogIndex, format?: number):
   }
 }
 
-/** SQL that drops an index's SQLite tables. */
 export function dropIndexSql({ kind, number }: CatalogIndex): string {
   switch (kind) {
     case "fields":
@@ -125,9 +122,7 @@ export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
 
 const none: readonly never[] = [];
 
-/**
- * Returns the index entries of a document. Throws an `EngineError` for a value that an index cannot store.
- */
+/** Returns the index entries of a document. Throws an `EngineError` for a value that an index cannot store. */
 export function indexEntries({ fields, searches, vectors }: IndexSet, doc: StoredFields): IndexEntries {
   return {
     keys: fieldKeys(fields, doc),
@@ -136,9 +131,7 @@ export function indexEntries({ fields, searches, vectors }: IndexSet, doc: Store
   };
 }
 
-/**
- * Returns whether two states certainly have equal entries. `false` if the set has search or vector indexes.
- */
+/** Returns whether two states certainly have equal entries. `false` if the set has search or vector indexes. */
 export function sameIndexed(
   { fields, searches, vectors }: IndexSet,
   a: StoredFields,
@@ -158,9 +151,9 @@ export interface EntryStates {
 }
 
 /**
- * Appends the key changes of a document: one for each field index, and one for each search or vector index
- * whose entry changed. Uses `push`: with spreads or `map`, V8 would deoptimize this code repeatedly, because
- * the array prototype is frozen.
+ * Appends the key changes of a document: one for each field index, and one for each search or vector index whose entry
+ * changed. Uses `push`: with spreads or `map`, V8 would deoptimize this code repeatedly, because the array prototype is
+ * frozen.
  */
 export function addKeyChanges(
   changes: KeyChange[],

@@ -1,7 +1,7 @@
 /**
- * Order-preserving index keys: printable ASCII strings whose byte order is the order of the values. The order
- * is missing < null < number < boolean < string < array < object. Strings compare by UTF-16 code units,
- * arrays by element, objects by entry in the order of their field names, prefixes first.
+ * Order-preserving index keys: printable ASCII strings whose byte order is the order of the values. The order is
+ * missing < null < number < boolean < string < array < object. Strings compare by UTF-16 code units, arrays by element,
+ * objects by entry in the order of their field names, prefixes first.
  *
  * Each encoding starts with a tag and marks its own end, so none is a prefix of another and a sequence is the
  * concatenation. It uses the characters 0x20 to 0x7e; 0x20 ends variable-length values.
@@ -39,8 +39,8 @@ const LOWER = "!";
 const HIGHER = "~";
 
 /**
- * Encodes a number without its tag: 64 bits from the top, 12 at a time, without trailing zeros. `-0` is `0`.
- * NaN is not allowed.
+ * Encodes a number without its tag: 64 bits from the top, 12 at a time, without trailing zeros. `-0` is `0`. NaN is not
+ * allowed.
  */
 export function numberKey(value: number): string {
   float[0] = value + 0;
@@ -123,7 +123,6 @@ export function valueKey(value: Value | undefined): string {
   }
 }
 
-/** Returns the key of a sequence of values. */
 export function encodeKey(values: readonly (Value | undefined)[]): string {
   let key = "";
   for (const value of values) key += valueKey(value);
@@ -141,7 +140,6 @@ export interface KeyRange {
   readonly hi: string;
 }
 
-/** Returns the range of keys within bounds. */
 export function rangeOfBounds(bounds: IndexBounds): KeyRange {
   const prefix = encodeKey(bounds.eq);
   const { lower, upper } = bounds;

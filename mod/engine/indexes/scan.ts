@@ -1,9 +1,9 @@
 /**
  * A scan along an index. It reads rows lazily in growing chunks, each with one joined statement.
  *
- * A scan inside a mutation returns the rows of its start, even if the mutation writes: a loop that inserts
- * into its own table ends, and one that moves documents visits each once. The mutation notifies open scans of
- * each write, and they keep the original state of unread rows.
+ * A scan inside a mutation returns the rows of its start, even if the mutation writes: a loop that inserts into its own
+ * table ends, and one that moves documents visits each once. The mutation notifies open scans of each write, and they
+ * keep the original state of unread rows.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection, Row } from "../connection.ts";

@@ -42,8 +42,8 @@ function highestOf(connection: Connection, table: string): number {
 }
 
 /**
- * Changes tables and indexes to a state, inside the open transaction: creates tables, drops removed indexes
- * and builds new ones. Throws an `EngineError` if the database cannot have that state.
+ * Changes tables and indexes to a state, inside the open transaction: creates tables, drops removed indexes and builds
+ * new ones. Throws an `EngineError` if the database cannot have that state.
  */
 export function applyCatalog(connection: Connection, wanted: CatalogState): void {
   setServedVersion(connection, wanted.code ?? null);

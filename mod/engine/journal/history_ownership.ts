@@ -12,9 +12,7 @@ import {
   writeHead,
 } from "./journal.ts";
 
-/**
- * Ends the history of a database and merges its write-ahead log. New commits start a history of their own.
- */
+/** Ends the history of a database and merges its write-ahead log. New commits start a history of their own. */
 export function forgetHistory(path: string, reason: GenerationReason = "restored"): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   connection.execute("BEGIN IMMEDIATE");
@@ -30,10 +28,7 @@ export function markAsFollower(path: string, place: string): void {
   markFollowed(connection, place);
 }
 
-/**
- * Turns a database into the first one of a cluster, whose log keeps the history from now on. Returns its
- * start.
- */
+/** Turns a database into the first one of a cluster, whose log keeps the history from now on. Returns its start. */
 export function startClusterHistory(
   path: string,
   { id, now }: { readonly id: string; readonly now: number },

@@ -1,7 +1,7 @@
 /**
- * Replays journal rows onto an unused copy of a database. It merges rows and writes only the last state of
- * each document, in the order of the file. This is several times faster than commit by commit but cannot be
- * undone: discard the copy if the replay fails.
+ * Replays journal rows onto an unused copy of a database. It merges rows and writes only the last state of each
+ * document, in the order of the file. This is several times faster than commit by commit but cannot be undone: discard
+ * the copy if the replay fails.
  */
 import { storedTables, type Tables } from "../catalog.ts";
 import { Connection } from "../connection.ts";

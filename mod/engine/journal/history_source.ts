@@ -1,7 +1,6 @@
 /** Marks a database whose commits come from elsewhere. The mark is in the database, so copies have it too. */
 import type { Connection } from "../connection.ts";
 
-/** SQL that creates the table of the mark. */
 export const CREATE_FOLLOWED_SQL =
   `CREATE TABLE syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`;
 

@@ -1,7 +1,7 @@
 /**
  * The writer's journal: each group's transaction adds one row with its changes, kept until it has been copied
- * elsewhere. The rows of a _generation_ form an unbroken history. A change without the journal ends the
- * generation, and the next writer with a journal starts another.
+ * elsewhere. The rows of a _generation_ form an unbroken history. A change without the journal ends the generation, and
+ * the next writer with a journal starts another.
  */
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
@@ -29,7 +29,6 @@ const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FR
 
 /** Why a generation started. */
 export type GenerationReason =
-  /** The first one. */
   | "first"
   /** The database was written without a journal. */
   | "written"
@@ -169,10 +168,7 @@ export class Journal {
     );
   }
 
-  /**
-   * Opens the journal of a database at this ts in a transaction of its own, and starts a generation if
-   * needed.
-   */
+  /** Opens the journal of a database at this ts in a transaction of its own, and starts a generation if needed. */
   static open(connection: Connection, options: JournalOptions & { readonly ts: number }): Journal {
     connection.execute("BEGIN IMMEDIATE");
     connection.execute(CREATE_JOURNAL_SQL);
@@ -229,8 +225,8 @@ export class Journal {
   }
 
   /**
-   * Ends a generation and drops its pending rows, in a transaction of its own. Does nothing if it is not the
-   * current one.
+   * Ends a generation and drops its pending rows, in a transaction of its own. Does nothing if it is not the current
+   * one.
    */
   restart({ generation, reason }: { readonly generation: string; readonly reason: GenerationReason }): void {
     if (generation !== this.#head.generation) return;
@@ -238,8 +234,8 @@ export class Journal {
   }
 
   /**
-   * Drops pending rows after the disk is full, if there are enough of them to free space. Returns whether it
-   * did. It removes some rows at once and the rest with the next groups.
+   * Drops pending rows after the disk is full, if there are enough of them to free space. Returns whether it did. It
+   * removes some rows at once and the rest with the next groups.
    */
   dropBacklog(): boolean {
     const { journalBytesDropped, journalShareDropped } = engineLimits;
@@ -254,8 +250,8 @@ export class Journal {
   }
 
   /**
-   * Removes some rows of a generation up to `seq`, which are safe elsewhere, in a transaction of its own.
-   * Returns whether more remain. Ignores other generations.
+   * Removes some rows of a generation up to `seq`, which are safe elsewhere, in a transaction of its own. Returns
+   * whether more remain. Ignores other generations.
    */
   confirm({ generation, seq }: { readonly generation: string; readonly seq: number }): boolean {
     if (generation === this.#head.generation && seq > this.#confirmed) {

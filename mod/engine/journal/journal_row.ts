@@ -1,7 +1,7 @@
 /**
- * The format of a journal row: all changes of one group, and the checksum that chains it to the previous row.
- * The body consists of lines. The first is JSON and describes the others: documents and replay records as
- * stored. They contain no line breaks, so they need no escaping or parsing.
+ * The format of a journal row: all changes of one group, and the checksum that chains it to the previous row. The body
+ * consists of lines. The first is JSON and describes the others: documents and replay records as stored. They contain
+ * no line breaks, so they need no escaping or parsing.
  */
 import { hash } from "node:crypto";
 import { EngineError } from "../errors.ts";
@@ -27,7 +27,6 @@ export interface JournalRow {
 /** A document after a commit. */
 export interface RowChange {
   readonly id: string;
-  /** `null` if deleted. */
   readonly text: string | null;
   /** Whether the document existed and its index entries are unchanged. */
   readonly same: boolean;
@@ -39,7 +38,6 @@ export interface RowCommit {
   readonly changes: readonly RowChange[];
 }
 
-/** A parsed row. */
 export interface RowContents {
   readonly commits: readonly RowCommit[];
   /** Replay records of the group. */
@@ -62,8 +60,8 @@ interface Head {
     ts: readonly number[],
   ])[];
   /**
-   * Alternating counts of changes that leave the index entries unchanged and changes that may not. Changes
-   * after the last count may change them, so rows of older versions need no counts.
+   * Alternating counts of changes that leave the index entries unchanged and changes that may not. Changes after the
+   * last count may change them, so rows of older versions need no counts.
    */
   readonly s?: readonly number[];
   readonly t: number;
@@ -71,9 +69,7 @@ interface Head {
 }
 
 const { parse, stringify } = JSON;
-/**
- * 128 bits, against damage and mistakes. An attacker with write access to a target can compute any checksum.
- */
+/** 128 bits, against damage and mistakes. An attacker with write access to a target can compute any checksum. */
 const SUM_CHARS = 32;
 
 /** Returns the checksum before the first row. */
@@ -105,7 +101,6 @@ export function checkFollows<Head extends { readonly seq: number; readonly sum: 
   return head;
 }
 
-/** Returns the records of a run up to a commit. */
 export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   const count = run.ts.filter((ts) => ts <= untilTs).length;
   if (count === run.ts.length) return run;
@@ -129,7 +124,6 @@ export function nextRow(
   return { ...row, sum: chainedSum(head.sum, row) };
 }
 
-/** Returns the body of a row. */
 export function rowBody(
   { entries, records, lastCreationTime, catalog }: {
     readonly entries: readonly CommitEntry[];
@@ -186,8 +180,7 @@ function sameRuns(entries: readonly CommitEntry[]): number[] {
 }
 
 /**
- * Returns whether a document existed and its keys are unchanged. Search and vector indexes have keys only for
- * changes.
+ * Returns whether a document existed and its keys are unchanged. Search and vector indexes have keys only for changes.
  */
 function leavesIndexes({ keys }: DocumentChange): boolean {
   for (const [space, before, after] of keys) {
@@ -241,9 +234,7 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
 }
 
-/**
- * Appears in the first line only if it has a catalog: everything else in it is arrays, numbers and strings.
- */
+/** Appears in the first line only if it has a catalog: everything else in it is arrays, numbers and strings. */
 export const CATALOG_MARK = '"c":{';
 
 /** Returns whether a row changes tables or indexes, without parsing it. */
@@ -252,8 +243,8 @@ export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
 }
 
 /**
- * Returns the code version that a row sets. `null`: each server serves what it was started with. `undefined`:
- * the row sets none.
+ * Returns the code version that a row sets. `null`: each server serves what it was started with. `undefined`: the row
+ * sets none.
  */
 export function versionInRow({ body }: Pick<JournalRow, "body">): string | null | undefined {
   const { c } = headOf(body);

@@ -30,7 +30,6 @@ export class MergedChanges {
     return this.#byTable.get(this.tableOf(id))?.get(id);
   }
 
-  /** Throws an `EngineError` for a document without a table. */
   add({ id, text, same }: RowChange): void {
     const table = this.tableOf(id);
     let states = this.#byTable.get(table);
@@ -43,7 +42,6 @@ export class MergedChanges {
     this.#byTable.clear();
   }
 
-  /** Throws an `EngineError` for a document without a table. */
   tableOf(id: string): Table {
     const table = this.#tables.ofId(id);
     if (table === undefined) throw new EngineError("bad_entry", `No table has document "${id}"`);

@@ -1,7 +1,7 @@
 /**
- * Applies rows to a database in one transaction. It writes the last state of each document, and earlier
- * states if their index keys differed, because a subscription may show any commit. A change with unchanged
- * keys takes one statement and reads nothing.
+ * Applies rows to a database in one transaction. It writes the last state of each document, and earlier states if their
+ * index keys differed, because a subscription may show any commit. A change with unchanged keys takes one statement and
+ * reads nothing.
  */
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
@@ -32,7 +32,6 @@ export class RowApplier {
     this.#merged = new MergedChanges(tables);
   }
 
-  /** Throws an `EngineError` for a document without a table. */
   add({ changes }: RowCommit): void {
     for (const change of changes) {
       const before = this.#merged.of(change.id);

@@ -1,6 +1,5 @@
 /**
- * Creates the commit entries of applied rows. Most documents have unchanged index keys, which are computed on
- * demand.
+ * Creates the commit entries of applied rows. Most documents have unchanged index keys, which are computed on demand.
  */
 import { EngineError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
@@ -22,8 +21,8 @@ export interface AppliedRows {
   /** Tables with changed documents. */
   readonly tables: readonly AppliedTable[];
   /**
-   * Keys before and after each change that may affect indexes; those of one document in the order of the
-   * rows. Intermediate states count, because a subscription may show any commit.
+   * Keys before and after each change that may affect indexes; those of one document in the order of the rows.
+   * Intermediate states count, because a subscription may show any commit.
    */
   readonly changes: readonly DocumentChange[];
 }
@@ -61,9 +60,7 @@ export function rowEntries(
   });
 }
 
-/**
- * Returns a change with unchanged index entries. Documents of the service's tables include their contents.
- */
+/** Returns a change with unchanged index entries. Documents of the service's tables include their contents. */
 function kept(
   { id }: RowChange,
   { maker, text, chars }: { readonly maker: KeyMaker; readonly text: string; readonly chars: number },
@@ -102,13 +99,11 @@ class KeyMaker {
     this.#indexes = table.indexes.map(({ space, paths }) => ({ name: space, paths }));
   }
 
-  /** Keys in the field indexes. */
   keys(text: string): readonly string[] {
     return fieldKeys(this.#indexes, JSON.parse(text) as StoredFields);
   }
 }
 
-/** A document of the app with unchanged index entries. */
 class KeptDocument implements DocumentChange, UnchangedKeys {
   readonly id: string;
   readonly chars: number;

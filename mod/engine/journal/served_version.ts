@@ -1,10 +1,9 @@
 /**
- * The version of the app's code that a cluster runs. It is part of the catalog and changes in one commit with
- * the tables and indexes that it needs.
+ * The version of the app's code that a cluster runs. It is part of the catalog and changes in one commit with the
+ * tables and indexes that it needs.
  */
 import type { Connection } from "../connection.ts";
 
-/** SQL that creates the table, when a version is first set. */
 export const CREATE_SERVED_SQL =
   `CREATE TABLE syncline_served (one INTEGER PRIMARY KEY CHECK (one = 1), version TEXT NOT NULL)`;
 

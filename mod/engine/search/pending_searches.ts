@@ -1,7 +1,7 @@
 /**
  * Changes to search indexes that are written at the end of the group, or before a search in a mutation. FTS5 flushes
- * its memory whenever row ids do not increase, so writing a group's changes in order of row ids costs a tenth of
- * single updates.
+ * its memory whenever row ids do not increase, so writing a group's changes in order of row ids costs a tenth of single
+ * updates.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
@@ -41,7 +41,6 @@ export class PendingSearches {
     if (this.#chars > engineLimits.searchCharsPending) this.write();
   }
 
-  /** Writes all pending changes. */
   write(): void {
     for (const [index, entries] of this.#pending) {
       const changed = [...entries].filter(([, { stored, wanted }]) => !sameSearchEntry(stored, wanted))

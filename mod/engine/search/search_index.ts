@@ -2,8 +2,8 @@
  * Full-text indexes on FTS5. The SQLite table stores only words: a column for the text, and one of tokens for the
  * values of the filter fields, so that FTS5 combines both.
  *
- * Results are ordered by score, then creation time, then id. Scores depend on the documents alone, so every copy of
- * a database returns the same order.
+ * Results are ordered by score, then creation time, then id. Scores depend on the documents alone, so every copy of a
+ * database returns the same order.
  */
 import { engineLimits } from "../limits.ts";
 import { FORMAT_VERSION } from "../connection.ts";
@@ -38,8 +38,8 @@ export interface SearchEntry {
 
 /**
  * SQL that creates the SQLite table of an index. The score is bm25 of the text. Tables of format 1 use
- * `contentless_delete`, which keeps counting deleted rows in the number of rows and the average length, so their
- * scores depend on earlier writes.
+ * `contentless_delete`, which keeps counting deleted rows in the number of rows and the average length, so their scores
+ * depend on earlier writes.
  */
 export function createSearchIndexSql(number: number, format: number = FORMAT_VERSION): string {
   const options = format === 1 ? "content='', contentless_delete=1" : "content=''";
@@ -51,7 +51,6 @@ export function dropSearchIndexSql(number: number): string {
   return `DROP TABLE s${number}`;
 }
 
-/** Returns a search index by its catalog number. */
 export function searchIndex(
   { number, name, searchField, filterFields }: SearchIndexDefinition & { readonly number: number },
 ): SearchIndex {
@@ -88,7 +87,6 @@ export function sameSearchEntry(a: SearchEntry | null, b: SearchEntry | null): b
   return a === b || (a !== null && b !== null && a.text === b.text && a.filters === b.filters);
 }
 
-/** A validated filter: the value at `path` must have this key. */
 interface Filter {
   readonly path: Path;
   readonly key: string;

@@ -1,6 +1,6 @@
 /**
- * Vector indexes: an SQLite table of unit vectors in float32, and one that numbers the changes, so that connections
- * can update their copies in memory.
+ * Vector indexes: an SQLite table of unit vectors in float32, and one that numbers the changes, so that connections can
+ * update their copies in memory.
  */
 import { engineLimits } from "../limits.ts";
 import { EngineError } from "../errors.ts";
@@ -36,7 +36,6 @@ export interface VectorEntry {
   readonly filters: string;
 }
 
-/** SQL that creates the SQLite tables of an index. */
 export function createVectorIndexSql(number: number): string {
   return `CREATE TABLE v${number} (rid INTEGER PRIMARY KEY, vector BLOB NOT NULL, filters TEXT NOT NULL);
     CREATE TABLE w${number} (seq INTEGER PRIMARY KEY, rid INTEGER NOT NULL)`;
@@ -46,7 +45,6 @@ export function dropVectorIndexSql(number: number): string {
   return `DROP TABLE v${number}; DROP TABLE w${number}`;
 }
 
-/** Returns a vector index by its catalog number. */
 export function vectorIndex(number: number, definition: VectorIndexDefinition): VectorIndex {
   const { name, vectorField, dimensions, filterFields } = definition;
   const [vectors, changes] = [`v${number}`, `w${number}`];

@@ -49,7 +49,6 @@ let compiled: WebAssembly.Module | undefined;
 
 /** Positions are offsets in the kernel's memory. */
 export interface ProductsCall {
-  /** Rows of `stride` bytes. */
   readonly codes: number;
   /** The query: `stride` numbers of 16 bits. */
   readonly query: number;
@@ -60,7 +59,6 @@ export interface ProductsCall {
   readonly stride: number;
 }
 
-/** The kernel with its memory. */
 export class VectorKernel {
   readonly memory: WebAssembly.Memory = new Memory({ initial: 1 });
   readonly #products: (codes: number, query: number, out: number, rows: number, stride: number) => void;

@@ -1,6 +1,6 @@
 /**
- * Exact nearest-neighbour search: compares quantized vectors in memory, then the candidates within the rounding
- * error by their float32 numbers from the database.
+ * Exact nearest-neighbour search: compares quantized vectors in memory, then the candidates within the rounding error
+ * by their float32 numbers from the database.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";

@@ -23,7 +23,6 @@ interface Columns {
   readonly filters: readonly Int32Array<ArrayBuffer>[];
 }
 
-/** A quantized query. */
 export interface EncodedQuery {
   readonly codes: Int16Array<ArrayBuffer>;
   readonly scale: number;
@@ -47,7 +46,6 @@ export class VectorStore {
   #columns: Columns;
   #capacity = BLOCK_ROWS;
   readonly #slots = new Map<number, number>();
-  /** Numbers of the values in each filter field. */
   readonly #values: readonly Map<string, number>[];
 
   constructor({ dimensions, filterFields }: VectorIndex) {
@@ -62,7 +60,6 @@ export class VectorStore {
     return this.#slots.size;
   }
 
-  /** Memory of the rows. */
   get bytes(): number {
     // Scale, error, row id, filters, and about 50 bytes in the map of slots.
     return this.#bytes.length + this.#capacity * (16 + 4 * this.#values.length + 50);

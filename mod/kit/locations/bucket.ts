@@ -1,7 +1,7 @@
 /**
- * Objects in an S3 bucket, addressed by their names below a prefix. Requests are plain signed ones with a
- * length and without checksum trailers, which every S3-compatible service accepts. Import this file only
- * where a bucket is used: it loads the AWS client, which costs memory and time.
+ * Objects in an S3 bucket, addressed by their names below a prefix. Requests are plain signed ones with a length and
+ * without checksum trailers, which every S3-compatible service accepts. Import this file only where a bucket is used:
+ * it loads the AWS client, which costs memory and time.
  */
 import {
   AbortMultipartUploadCommand,
@@ -48,7 +48,6 @@ export interface ListedObject {
   readonly writtenAt: number;
 }
 
-/** An object that is being read. */
 export interface ReadObject {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly size: number;
@@ -59,8 +58,8 @@ export interface ReadObject {
 /** An upload. `commit` or `abort` ends it. */
 export interface ObjectWriter {
   /**
-   * Takes the next bytes; resolves when there is room for more. The caller may reuse the chunk then. Call it
-   * once at a time.
+   * Takes the next bytes; resolves when there is room for more. The caller may reuse the chunk then. Call it once at a
+   * time.
    */
   write(chunk: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Makes the complete, durable object visible under its name. */
@@ -166,9 +165,7 @@ export class Bucket implements Disposable {
     }
   }
 
-  /**
-   * Starts an upload. Parts have this many bytes, and one part is in memory; small objects take one request.
-   */
+  /** Starts an upload. Parts have this many bytes, and one part is in memory; small objects take one request. */
   writer(name: string, { partBytes }: { readonly partBytes: number }): ObjectWriter {
     return new MultipartWriter(this.#send, { at: this.#at(name), partBytes });
   }
@@ -259,8 +256,7 @@ export class Bucket implements Disposable {
 }
 
 /**
- * Returns whether the service itself refused (a wrong key, no such bucket), as opposed to a network or
- * service failure.
+ * Returns whether the service itself refused (a wrong key, no such bucket), as opposed to a network or service failure.
  */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof S3ServiceException)) return false;
@@ -297,9 +293,7 @@ interface Target {
   readonly Key: string;
 }
 
-/**
- * Small objects take one request; larger ones a multipart upload that becomes visible with its last request.
- */
+/** Small objects take one request; larger ones a multipart upload that becomes visible with its last request. */
 class MultipartWriter implements ObjectWriter {
   readonly #send: Send;
   readonly #at: Target;

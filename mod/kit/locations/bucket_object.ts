@@ -5,8 +5,8 @@ export interface OpenedObject extends AsyncDisposable {
   /** 0 if the service does not report it. */
   readonly size: number;
   /**
-   * The content, to be read once. Throws an `ObjectLostError`, or the last error after `attemptsMax` attempts
-   * without progress.
+   * The content, to be read once. Throws an `ObjectLostError`, or the last error after `attemptsMax` attempts without
+   * progress.
    */
   readonly chunks: AsyncIterable<Uint8Array<ArrayBuffer>>;
 }

@@ -1,6 +1,6 @@
 /**
- * Retries of bucket requests: exponential backoff with jitter, longer pauses for a busy service, and at least
- * the pause that it asks for.
+ * Retries of bucket requests: exponential backoff with jitter, longer pauses for a busy service, and at least the pause
+ * that it asks for.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as wait } from "node:timers/promises";

@@ -1,6 +1,4 @@
-/**
- * Tests whether a folder or a bucket can be used: lists it, then writes, reads and removes a small object.
- */
+/** Tests whether a folder or a bucket can be used: lists it, then writes, reads and removes a small object. */
 import { randomBytes } from "node:crypto";
 
 /** A location and its operations, in the order of the test. Each throws its reason for failure. */

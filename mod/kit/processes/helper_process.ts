@@ -1,6 +1,6 @@
 /**
- * A child process with few permissions, bounded memory and low priority that ends with the server. It reads
- * requests from standard input and answers on standard output.
+ * A child process with few permissions, bounded memory and low priority that ends with the server. It reads requests
+ * from standard input and answers on standard output.
  */
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "./limited_command.ts";

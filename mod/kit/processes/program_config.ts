@@ -1,6 +1,6 @@
 /**
- * The Deno configuration of the server's processes. In a clone it is `deno.serve.json`, which lists only the
- * packages that serving needs.
+ * The Deno configuration of the server's processes. In a clone it is `deno.serve.json`, which lists only the packages
+ * that serving needs.
  */
 import { fileURLToPath } from "node:url";
 import { programRoot } from "./program_root.ts";

@@ -13,8 +13,8 @@ const SCRIPT = `while [ "$#" -gt 0 ]; do ln -s -n "$1" "$2" || exit; shift 2; do
 const LINKS_AT_ONCE = 64;
 
 /**
- * Creates links; throws if one fails. The runtime requires full read and write permission for links, so
- * processes without it use the shell.
+ * Creates links; throws if one fails. The runtime requires full read and write permission for links, so processes
+ * without it use the shell.
  */
 export async function makeLinks(links: readonly SymbolicLink[]): Promise<void> {
   for (let from = 0; from < links.length; from += LINKS_AT_ONCE) {
