@@ -199,8 +199,8 @@ export class Clients implements AsyncDisposable {
         }
         this.#writes.refused++;
         const code = answer.errorData?.code;
-        const known = ["unavailable", "overloaded"].includes(code ?? "");
-        if (!known && answer.errorMessage !== "Server Error") this.faults.push(JSON.stringify(answer));
+        const known = ["unavailable", "overloaded", "outcome_unknown"].includes(code ?? "");
+        if (!known) this.faults.push(JSON.stringify(answer));
       } catch {
         // It is gone, or does not answer: sent again it is recognised.
         this.#writes.brokenOff++;
