@@ -4,6 +4,9 @@ import fc from "fast-check";
 import {
   checkDatabase,
   EngineError,
+  openDatabaseSnapshot,
+  openHistoryReplay,
+  openJournalReader,
   openReaderDatabase,
   openWriterDatabase,
   readSetTouches,
@@ -330,15 +333,7 @@ Deno.test("[RS2] a database of format 1 passes the check, can be searched, and g
     for (let n = 0; n < 5; n++) ids.push(tx.insert("notes", { body: "word" }));
   });
   const [last = "", ...others] = ids.toReversed();
-  {
-    using db = Connection.openScratch(folder.path);
-    const [number] = db.statement("SELECT number FROM syncline_indexes WHERE name = 'by_body'").get() ?? [];
-    db.execute(`DROP TABLE s${number}; ${createSearchIndexSql(Number(number), 1)}`);
-    db.execute(
-      `INSERT INTO s${number} (rowid, text, filters) SELECT rid, 'word', '' FROM d1 ORDER BY rid DESC`,
-    );
-    db.execute("PRAGMA user_version = 1");
-  }
+  toFormat1(folder.path);
   checkDatabase(folder.path);
   assert.deepEqual(found(), ids);
   write((tx) => tx.delete(last));
@@ -346,6 +341,53 @@ Deno.test("[RS2] a database of format 1 passes the check, can be searched, and g
   checkDatabase(folder.path);
   using db = Connection.openReader(folder.path);
   assert.equal(db.format, FORMAT_VERSION);
+});
+
+/** Gives a database whose documents all have the body `word` the format 1. */
+function toFormat1(path: string): void {
+  using db = Connection.openScratch(path);
+  const [number] = db.statement("SELECT number FROM syncline_indexes WHERE name = 'by_body'").get() ?? [];
+  db.execute(`DROP TABLE s${number}; ${createSearchIndexSql(Number(number), 1)};
+    INSERT INTO s${number} (rowid, text, filters) SELECT rid, 'word', '' FROM d1 ORDER BY rid DESC;
+    PRAGMA user_version = 1`);
+}
+
+Deno.test("[RS2] a restore upgrades a snapshot of format 1 before it replays the history", async () => {
+  using folder = new TemporaryDatabase();
+  using copy = new TemporaryDatabase();
+  using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 } });
+  db.applySchema(schemaOf(tables));
+  const ids: string[] = [];
+  const write = (run: (tx: WriteTransaction) => void) => {
+    db.openGroup();
+    run(db.beginMutation({ at: 1_700_000_000_000 }));
+    db.releaseMutation();
+    db.commitGroup("");
+  };
+  write((tx) => {
+    for (let n = 0; n < 5; n++) ids.push(tx.insert("notes", { body: "word" }));
+  });
+  {
+    using snapshot = openDatabaseSnapshot(folder.path);
+    await snapshot.copyTo(copy.path);
+  }
+  toFormat1(copy.path);
+  const [first = "", second = "", ...others] = ids;
+  write((tx) => {
+    tx.patch(first, { body: "other" });
+    tx.delete(second);
+  });
+  {
+    using replay = openHistoryReplay(copy.path);
+    using journal = openJournalReader(folder.path);
+    for (const row of journal.read(replay.history?.seq ?? 0).rows) replay.take(row);
+    await Array.fromAsync(replay.write());
+  }
+  checkDatabase(copy.path);
+  using reader = openReaderDatabase(copy.path);
+  reader.useSchema(schemaOf(tables));
+  reader.openSnapshot();
+  assert.deepEqual(find(reader.beginQuery(), "word").map(({ _id }) => _id), others);
 });
 
 Deno.test("an index added to a table with documents finds them, also after reopening", () => {

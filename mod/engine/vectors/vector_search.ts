@@ -140,7 +140,7 @@ export class VectorSearcher {
     } else {
       this.#loaded.set(index.number, { store: this.#load(index), seq: newest });
     }
-    this.#makeRoom(index.number);
+    this.#evict(index.number);
     return this.#loaded.get(index.number)?.store ?? null;
   }
 
@@ -181,7 +181,7 @@ export class VectorSearcher {
   }
 
   /** Evicts least recently used indexes until the rest fits. */
-  #makeRoom(keep: number): void {
+  #evict(keep: number): void {
     let bytes = 0;
     for (const { store } of this.#loaded.values()) bytes += store?.bytes ?? 0;
     for (const [number, { store }] of this.#loaded) {

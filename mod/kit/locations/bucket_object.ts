@@ -51,7 +51,7 @@ async function* resumedChunks(
   if (size === 0) return yield* chunksOf(first.body, stallMs);
   let received = 0;
   let body: ReadableStream<Uint8Array<ArrayBuffer>> | null = first.body;
-  for (let vain = 0; received < size; vain++) {
+  for (let failures = 0; received < size; failures++) {
     const before = received;
     let broken: unknown = new Error("the connection ended");
     try {
@@ -67,8 +67,8 @@ async function* resumedChunks(
       broken = error;
     }
     body = null;
-    if (received > before) vain = 0;
-    if (received < size && vain >= attemptsMax) throw broken;
+    if (received > before) failures = 0;
+    if (received < size && failures >= attemptsMax) throw broken;
   }
 }
 
