@@ -1,10 +1,9 @@
-/** How much room a disk has. A server may be writing to the same one, so it is never filled to the last byte. */
+/** Free disk space, keeping a reserve for a server that writes to the same disk. */
 import { statfs } from "node:fs/promises";
 import { opsLimits } from "./limits.ts";
 
 /**
- * Whether so many bytes fit on the disk of a folder, with some left for others. Where this process may not ask, they are
- * taken to fit.
+ * Whether a folder's disk has space for `bytes` plus the reserve. Returns `true` if this process may not query the disk.
  */
 export async function hasRoom(folder: string, bytes: number): Promise<boolean> {
   try {

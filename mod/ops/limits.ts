@@ -1,443 +1,442 @@
-/** The bounds of operations. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of operations. Units are at the end of the names, as in `mod/limits.ts`. */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Backups, restores, exports, imports, the admin endpoints and the metrics. */
+/** Limits of backups, restores, exports, imports, admin endpoints and metrics. */
 export const opsLimits = {
-  /** Documents of a table counted for administrators whenever the table changes; how many more there are is asked for. */
+  /** Documents counted live per table in administrators' views; larger counts are requested. */
   adminCountMax: 10_000,
-  /** Documents looked at for one page when conditions leave some out. */
+  /** Documents read for one page with conditions. */
   adminRowsReadMax: 4_000,
-  /** Characters of documents with which a page for administrators ends, and a step of a deletion of many. */
+  /** Characters of documents after which a page, or a step of a bulk deletion, ends. */
   adminPageCharsMax: 2 * MiB,
-  /** Scheduled backups that administrators are told of, the newest. */
+  /** Scheduled backups listed for administrators, newest first. */
   scheduledTold: 200,
-  /** The furthest position that administrators go to at once in an index; the keys before it are all read. */
+  /** Maximum position administrators can jump to in an index, whose keys before it are read. */
   adminPositionMax: 10_000_000,
-  /** Documents that administrators store or delete in one call. */
+  /** Documents inserted or deleted by one call of an administrator. */
   adminDocumentsMax: 1_000,
-  /** Conditions of one look at a table. */
+  /** Conditions of one query. */
   adminConditionsMax: 20,
-  /** Longest text that administrators search for. */
+  /** Maximum length of a search text. */
   adminSearchCharsMax: 1_000,
-  /** Documents deleted in one step of a deletion of many. */
+  /** Documents deleted in one step of a bulk deletion. */
   adminDeletedAtOnce: 500,
-  /** Long works of administrators at once; one more is refused. */
+  /** Maximum number of running background tasks. */
   adminWorksMax: 4,
-  /** Works that have ended and are still shown. */
+  /** Finished background tasks kept for display. */
   adminWorksKept: 100,
-  /** Table sizes are looked up again after this long. */
+  /** Cache lifetime of table sizes. */
   tableSizesKnownMs: 10_000,
-  /** Longest text of an argument in the audit log; the rest is cut off. */
+  /** Maximum length of an argument in the audit log; longer ones are truncated. */
   auditTextCharsMax: 200,
-  /** Arguments of one call that are noted. */
+  /** Arguments of one call recorded in the audit log. */
   auditArgsMax: 20,
-  /** How long the audit log is kept: never less than 90 days. */
+  /** Retention of the audit log, at least 90 days. */
   auditKeptMs: 400 * 86_400_000,
   /** Rows of the audit log deleted in one step. */
   auditRowsCleanedMax: 500,
-  /** Time between two looks at how late main's event loop is; only with `--metrics`. */
+  /** Interval of event loop lag measurements; only with `--metrics`. */
   loopLagSampleMs: 200,
-  /** For so long the memory of the isolates is not asked for again, however often the metrics are read. */
+  /** Cache lifetime of the isolates' memory usage, however often metrics are scraped. */
   memoryKnownMs: 1_000,
-  /** Bytes of one line of JSONL that is imported: the largest document has fewer, with every character escaped. */
+  /** Maximum line length of imported JSONL, enough for the largest document with all characters escaped. */
   importLineBytesMax: 8 * MiB,
   /** Rows written in one commit of an import. */
   importBatchRowsMax: 256,
-  /** Characters of the rows of such a commit, as they stand in the file; a row that is longer goes alone. */
+  /** Characters of rows written in one commit; a longer row is written alone. */
   importBatchCharsMax: 512 * KiB,
-  /** Rows of one imported file. */
+  /** Maximum number of rows in an imported file. */
   importRowsMax: 10_000_000,
-  /** Documents of an export of Convex, whose ids are kept in memory. */
+  /** Maximum number of documents in a Convex export, whose IDs are kept in memory. */
   snapshotIdsMax: 5_000_000,
-  /** Files in such an export. */
+  /** Maximum number of files in a Convex export. */
   snapshotFilesMax: 1_000_000,
-  /** Bad rows that are told before an import is given up. */
+  /** Invalid rows reported before an import is aborted. */
   importFaultsMax: 20,
-  /** Characters told of what is wrong with one row; the rest is cut. */
+  /** Maximum length of an error message for a row. */
   importFaultCharsMax: 500,
   /** Documents deleted in one commit when an import empties a table. */
   importDeletedRowsMax: 512,
-  /** Characters of such documents. */
+  /** Characters of documents deleted in one commit. */
   importDeletedCharsMax: 4 * MiB,
-  /** Body of an import over HTTP; it is kept in a temporary file until its rows are checked. */
+  /** Maximum body of an import over HTTP, which is spooled to a temporary file. */
   importBodyBytesMax: 1024 * MiB,
-  /** An import over HTTP whose body brings nothing for this long has broken off. */
+  /** Time without bytes after which the body of an import fails. */
   importStallMs: 60_000,
-  /** Exports over HTTP at once: each holds a snapshot, which keeps the write-ahead log from being used again. */
+  /** Maximum number of concurrent exports over HTTP. Each holds a snapshot, which prevents reuse of the write-ahead log. */
   exportsAtOnceMax: 4,
-  /** An export over HTTP whose client takes nothing for this long is ended. */
+  /** Time without reads after which an export over HTTP is aborted. */
   exportStallMs: 60_000,
-  /** An export over HTTP that takes longer is ended. */
+  /** Maximum duration of an export over HTTP. */
   exportMsMax: 6 * 3_600_000,
   /**
-   * Bytes of the write-ahead log above which exports over HTTP are ended when it has grown since they began: a slow client
-   * keeps the log from being used again, and a busy server would fill the disk with it.
+   * Size of the write-ahead log above which exports over HTTP are aborted if it grew during the export. A slow client prevents its
+   * reuse, and a busy server could fill the disk.
    */
   exportLogBytesMax: 1024 * MiB,
-  /** Time between two looks at it. */
+  /** Interval of these checks. */
   exportLogCheckMs: 1_000,
-  /** Longest filter of an export over HTTP, as JSON. */
+  /** Maximum length of an export filter as JSON. */
   exportWhereCharsMax: 16 * KiB,
-  /** Characters of an export made at once; the server does its other work in between. */
+  /** Characters of an export produced at a time, between other work. */
   exportPieceChars: 64 * KiB,
-  /** Longest JSON body of an admin endpoint. */
+  /** Maximum JSON body of an admin endpoint. */
   bodyBytesMax: 64 * KiB,
-  /** How long a session lasts in which an administrator acts as a user, when the request does not say. */
+  /** Default lifetime of an impersonation session. */
   impersonationSecondsDefault: 900,
-  /** Longest such session that a request may ask for. */
+  /** Maximum lifetime of an impersonation session. */
   impersonationSecondsMax: 86_400,
-  /** Largest archive that is taken over HTTP; the disk may set a lower bound. */
+  /** Maximum size of an uploaded archive; free disk space may set a lower limit. */
   uploadedArchiveBytesMax: 1024 * 1024 * MiB,
-  /** An archive that brings no byte for this long has broken off. */
+  /** Time without bytes after which an archive upload fails. */
   uploadedArchiveStallMs: 60_000,
-  /** Bytes of such an archive between two looks at the room on the disk; less than `diskReserveBytes`. */
+  /** Bytes received between checks of free disk space; less than `diskReserveBytes`. */
   uploadedArchiveCheckBytes: 16 * MiB,
   /**
-   * Bytes of such a body, or of one that is imported, read at once. No more than a client sends in one chunk: reads into
-   * larger buffers, which stay half empty, take milliseconds each with the chunked encoding.
+   * Read buffer for spooled bodies. No larger than a client's chunk: with chunked encoding, reads into larger buffers that stay
+   * half empty take milliseconds each.
    */
   receivedChunkBytes: 64 * KiB,
-  /** While so long is spent waiting for such a body, at least `receivedWindowBytesMin` bytes of it have to come. */
+  /** Window in which at least `receivedWindowBytesMin` bytes must arrive, counting only time spent waiting. */
   receivedWindowMs: 60_000,
-  /** About 17 KB/s: whoever sends more slowly keeps all others out. */
+  /** About 17 KB/s. A slower client would block others. */
   receivedWindowBytesMin: 1 * MiB,
-  /** Characters of the name under which an uploaded archive is shown. */
+  /** Maximum length of an uploaded archive's display name. */
   archiveSourceCharsMax: 255,
-  /** Bytes that one frame of a backup archive holds, compressed on its own. */
+  /** Uncompressed bytes per frame of a backup archive. */
   archiveFrameBytes: 1 * MiB,
-  /** Files in one backup archive. */
+  /** Maximum number of files in a backup archive. */
   archiveEntriesMax: 1_000_000,
-  /** Characters in the name of a file in a backup archive. */
+  /** Maximum length of a file name in a backup archive. */
   archiveNameCharsMax: 250,
-  /** Bytes of the manifest of a backup archive. */
+  /** Maximum size of an archive's manifest. */
   archiveManifestBytesMax: 64 * KiB,
-  /** Bytes of a backup archive that belong to no file, above what the format needs: padding at its end. */
+  /** Maximum number of padding bytes at the end of an archive. */
   archiveSlackBytes: 16 * MiB,
-  /** Time between two tries to take what another process holds, as the right to make a backup or to stage a restore. */
+  /** Interval of attempts to acquire the lock of a backup or a staging. */
   heldLookMs: 100,
-  /** Who cancels a restore while another is being staged waits for so long. */
+  /** How long canceling a restore waits for another one that is being staged. */
   stagingWaitMs: 10_000,
-  /** Who stages a restore while another is being staged or cancelled waits for so long. */
+  /** How long staging a restore waits for another staging or cancellation. */
   stagingHeldMs: 2_000,
-  /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
+  /** Number of snapshots tried for a backup, in case referenced files are deleted at that moment. */
   snapshotAttemptsMax: 3,
-  /** Bytes of a backup written between two looks at the room on the disk; less than `diskReserveBytes`. */
+  /** Bytes of a backup written between checks of free disk space; less than `diskReserveBytes`. */
   roomCheckBytes: 16 * MiB,
-  /** Larger files are put into a backup piece by piece. */
+  /** Files above this size are streamed into a backup. */
   wholeFileBytesMax: 256 * KiB,
-  /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
+  /** Missing files recorded individually during a backup. */
   missingFilesMax: 10_000,
-  /** Shortest time between two scheduled backups. One that takes longer than that is followed by the next turn's. */
+  /** Minimum interval of scheduled backups. A backup that takes longer delays the next one. */
   backupEveryMsMin: 1_000,
-  /** Longest. */
+  /** Maximum interval of scheduled backups. */
   backupEveryMsMax: 366 * 86_400_000,
-  /** Scheduled backups that are left when `--backup-keep` does not say. */
+  /** Default number of scheduled backups kept (`--backup-keep`). */
   backupsKeptDefault: 7,
-  /** Most that can be asked for. */
+  /** Maximum number of scheduled backups kept. */
   backupsKeptMax: 10_000,
-  /** Pause before a scheduled backup that failed is tried again; then twice as long. */
+  /** Initial delay before a failed scheduled backup is retried; doubles each time. */
   backupRetryMs: 60_000,
-  /** Longest such pause; the next turn comes in any case. */
+  /** Maximum delay; the regular schedule applies in any case. */
   backupRetryMsMax: 3_600_000,
-  /** A scheduled backup made so short a time ago is not made again when its turn comes. */
+  /** Age up to which the last scheduled backup is considered current when the next is due. */
   backupFreshMs: 60_000,
-  /** Longest wait for a backup that is late without a look at the clock, which may be set. */
+  /** Maximum wait for an overdue backup between checks of the clock, which may be set. */
   backupLookMs: 3_600_000,
-  /** A step of trying out a place that takes longer has failed. */
+  /** Timeout of a step of a location test. */
   placeStepMs: 20_000,
-  /** A request to a bucket of backups that has no answer for this long has failed. */
+  /** Timeout of a request to a backup bucket. */
   bucketRequestMs: 300_000,
-  /** Bytes of an archive that are sent to a bucket at once and held in memory. */
+  /** Part size of archive uploads, held in memory. */
   bucketPartBytes: 8 * MiB,
-  /** Parts of one upload: services refuse more, so those of archives above 80 GiB are larger. */
+  /** Maximum number of parts of an upload, set by the services; archives above 80 GiB have larger parts. */
   bucketPartsMax: 10_000,
-  /** An archive from a bucket that brings no byte for this long has broken off. */
+  /** Time without bytes after which a download from a bucket fails. */
   downloadStallMs: 60_000,
-  /** Times that a download which broke off is gone on with although it brought nothing new. */
+  /** Number of times a download is resumed without progress. */
   downloadAttemptsMax: 5,
-  /** Archives in a bucket that are named to somebody who named none of them. */
+  /** Archives in a bucket listed if none was specified. */
   archivesNamedMax: 10,
-  /** Backups and checks of archives under way or waiting; one more is refused. */
+  /** Maximum number of running and queued maintenance jobs. */
   maintenanceJobsMax: 16,
-  /** The process that does them ends when it had nothing to do for this long. */
+  /** Idle time after which the maintenance process exits. */
   maintenanceIdleMs: 30_000,
-  /** Private writable memory of that process, above what the runtime itself reserves. */
+  /** Private writable memory of the maintenance process, in addition to the runtime's reservation. */
   maintenanceDataMiB: 1_024,
-  /** Longest message between it and the server. */
+  /** Maximum length of a message between it and the server. */
   maintenanceLineCharsMax: 1 * MiB,
-  /** Room left on the disk when an archive is unpacked: a server may run beside it. */
+  /** Disk space kept free when unpacking archives, for a server on the same disk. */
   diskReserveBytes: 64 * MiB,
 } as const;
 
-/** The execution log: what waits for its process, what one run may bring, and what one answer may cost. */
+/** Limits of the execution log. */
 export const logLimits = {
-  /** Runs that wait in main for the log process; of more, the newest are dropped and counted. */
+  /** Runs queued for the log process; newer ones are dropped and counted. */
   queuedRunsMax: 50_000,
-  /** Characters of the log lines and errors of such runs. */
+  /** Characters of log lines and errors of queued runs. */
   queuedCharsMax: 32 * MiB,
   /** Runs sent to the log process at once. */
   batchRunsMax: 5_000,
-  /** A run is on its way to the log process after this long; a longer time makes larger transactions there. */
+  /** Delay before queued runs are sent; longer delays make larger transactions. */
   flushMs: 200,
-  /** Characters of log lines kept of one run; the rest is cut, with a line that says so. */
+  /** Characters of log lines kept per run; the rest is truncated and marked. */
   linesCharsMax: 64 * KiB,
-  /** Characters of a function's path, which a client may have made up. */
+  /** Maximum length of a function path, which may be made up by a client. */
   pathCharsMax: 256,
-  /** Functions that the log tells apart by number; the paths of more stand in their runs only. */
+  /** Functions stored by number; further paths are stored in each run. */
   functionsMax: 20_000,
-  /** Runs in one part of the log. Old runs leave the log by parts. */
+  /** Runs per partition of the log. Old runs are deleted by partition. */
   segmentRowsMax: 200_000,
-  /** Parts into which what is kept falls at least, by age and by size. */
+  /** Minimum number of partitions of the retained log, by age and by size. */
   segmentsMin: 8,
-  /** Shortest time that one part covers, however short the time that runs are kept. */
+  /** Minimum time range of a partition, however short the retention. */
   segmentMsMin: 60_000,
-  /** Runs looked at between two looks at the clock while a page is searched. */
+  /** Runs scanned between checks of the search deadline. */
   searchStepRows: 16_384,
-  /** A search that has taken so long ends with what it found and says how far back it came. */
+  /** Timeout of a search, which then returns what it has found and how far it searched. */
   searchMs: 60,
-  /** Likewise, the count of runs over time. */
+  /** Timeout of a histogram. */
   histogramMs: 60,
-  /** Bars of one histogram. */
+  /** Maximum number of histogram bars. */
   histogramBarsMax: 240,
-  /** Runs on a page when the request does not say. */
+  /** Default number of runs per page. */
   pageRunsDefault: 50,
-  /** Most that a request may ask for. */
+  /** Maximum number of runs per page. */
   pageRunsMax: 500,
-  /** Characters of a text that is looked for. */
+  /** Maximum length of a search text. */
   textCharsMax: 200,
-  /** Names of functions in one filter. */
+  /** Maximum number of function names in a filter. */
   filterFunctionsMax: 50,
-  /** Streams of the log at once; one more is refused. */
+  /** Maximum number of concurrent log streams. */
   streamsMax: 256,
-  /** Runs that a stream gets at once; of more it is told how many it missed. */
+  /** Runs buffered per stream; further ones are skipped and counted. */
   streamRunsMax: 20,
-  /** Streams that are written to in one turn; the others wait for the next, so that calls come in between. */
+  /** Streams written to per tick, so that other calls run in between. */
   streamWritesMax: 4,
-  /** Time between two such turns: 40 streams get what came every 200 ms, and 200 every second. */
+  /** Pause between these ticks: 40 streams are updated every 200 ms, 200 streams every second. */
   streamTurnMs: 20,
-  /** Characters of the events that the log process tells of at once; runs beyond are missed. */
+  /** Characters of events sent by the log process at once; further runs are skipped. */
   tailedCharsMax: 8 * MiB,
-  /** Runs that a stream gets that goes on after a pause; of more it is told how many it missed. */
+  /** Runs sent to a stream that resumes after a pause; further ones are counted. */
   backlogRunsMax: 500,
-  /** Bytes that may wait for a reader; what comes while there are more it misses. */
+  /** Buffer quota of a reader in bytes; events beyond it are skipped. */
   streamBytesMax: 256 * KiB,
-  /** Time between two heartbeats of a stream. */
+  /** Interval of heartbeats on a stream. */
   heartbeatMs: 15_000,
-  /** A reader that takes nothing for this long is given up. */
+  /** Time without reads after which a stream is closed. */
   streamStallMs: 120_000,
-  /** How long runs are kept unless `--log-keep` says. */
+  /** Default retention of runs (`--log-keep`). */
   keepMsDefault: 7 * 86_400_000,
-  /** Shortest and longest time that can be asked for. */
+  /** Minimum and maximum retention. */
   keepMsMin: 60_000,
   keepMsMax: 3_660 * 86_400_000,
-  /** Size of the log unless `--log-max-size` says. */
+  /** Default maximum size of the log (`--log-max-size`). */
   bytesDefault: 1024 * MiB,
-  /** Smallest size that can be asked for. */
+  /** Minimum of that option. */
   bytesMin: 16 * MiB,
-  /** Time between two looks at what has become too old or too much. */
+  /** Interval of checks for old and excess runs. */
   tidyMs: 10_000,
-  /** Questions to the log process that wait for their answers; one more is refused. */
+  /** Maximum number of pending queries to the log process. */
   questionsMax: 64,
-  /** A log process that leaves a question unanswered for so long is started anew. */
+  /** Timeout of a query after which the log process is restarted. */
   answerMs: 30_000,
-  /** Pause before a log process that was lost is started again; then twice as long. */
+  /** Initial delay before a lost log process is restarted; doubles each time. */
   restartMs: 1_000,
   restartMsMax: 60_000,
-  /** Longest message of the log process: a page of the largest runs has fewer characters. */
+  /** Maximum message of the log process, above a page of the largest runs. */
   messageCharsMax: 128 * MiB,
-  /** Private writable memory of the log process, above what the runtime itself reserves. */
+  /** Private writable memory of the log process, in addition to the runtime's reservation. */
   processDataMiB: 512,
   /** Page cache of the log's database. */
   cacheBytes: 32 * MiB,
-  /** Prepared statements kept for it. */
+  /** Cached prepared statements. */
   statementsMax: 1_000,
 } as const;
 
 /** Limits of replication. */
 export const replicationLimits = {
-  /** Time between a commit and its shipping when `--replicate-every` does not say, and the bounds of what it may say. */
+  /** Default interval of replication (`--replicate-every`), and its bounds. */
   everyMs: 1_000,
   everyMsMin: 100,
   everyMsMax: 3_600_000,
-  /** Time between two snapshots when `--snapshot-every` does not say, and the bounds of what it may say. */
+  /** Default interval of snapshots (`--snapshot-every`), and its bounds. */
   snapshotEveryMs: 86_400_000,
   snapshotEveryMsMin: 1_000,
   snapshotEveryMsMax: 30 * 86_400_000,
-  /** How far back restores reach when `--replicate-keep` does not say. */
+  /** Default retention of the replica (`--replicate-keep`). */
   keepMs: 7 * 86_400_000,
-  /** Journal that may wait when `--replicate-max-pending` does not say. */
+  /** Default limit of unshipped journal (`--replicate-max-pending`). */
   maxPendingBytes: 1024 * MiB,
-  /** Least that can be asked for: a few groups of large documents. */
+  /** Minimum of that option: a few groups of large documents. */
   maxPendingBytesMin: 1 * MiB,
-  /** After a snapshot that failed the next is tried so much later. */
+  /** Delay before a failed snapshot is retried. */
   snapshotRetryMs: 60_000,
-  /** Free bytes of the data folder's disk below which a journal that cannot be shipped is dropped. */
+  /** Free disk space below which an unshippable journal is dropped. */
   diskReserveBytes: 256 * MiB,
-  /** A journal with less in it is not what fills the disk. */
+  /** A smaller journal is not dropped, because it is not what fills the disk. */
   pendingBytesKept: 16 * MiB,
-  /** Largest object that is read into memory: a segment is far smaller. */
+  /** Maximum object read into memory, far above the size of a segment. */
   objectBytesMax: 256 * MiB,
-  /** What was being written to a folder when a process was killed is removed when it is this old. */
+  /** Age at which temporary files of killed processes in a folder are removed. */
   partialKeptMs: 3_600_000,
-  /** What a try of the place has left at a target is removed when it is this old, and so many of them at a time. */
+  /** Age at which leftovers of location tests are removed from a target, and how many at a time. */
   triedKeptMs: 3_600_000,
   triesRemovedMax: 100,
-  /** An upload to a bucket in parts that was not ended is given up when it was begun so long ago: large ones take hours. */
+  /** Age at which unfinished multipart uploads are aborted; large ones take hours. */
   uploadKeptMs: 3 * 86_400_000,
-  /** A request to a bucket that has no answer for this long has failed. */
+  /** Timeout of a request to a bucket. */
   requestMs: 30_000,
-  /** How often it is tried within that time: what a replica asks for nobody waits for who could try again. */
+  /** Attempts within that time, because no caller would retry replication requests. */
   requestAttempts: 6,
-  /** How often an object whose bytes break off is gone on with although that brought nothing new. */
+  /** Number of times a download is resumed without progress. */
   readAttemptsMax: 2,
-  /** Where a bucket knows no conditional writes: the pause after which a new owner looks whether it is the owner. */
+  /** For buckets without conditional writes: delay before a new owner checks its ownership. */
   settleMs: 500,
-  /** Pauses after a failed try to ship grow from one to the other. */
+  /** Minimum and maximum delay after a failed attempt to ship. */
   retryMsMin: 1_000,
   retryMsMax: 30_000,
-  /** How often a listing is asked for again that lacks what was confirmed, and after which time. */
+  /** Number and delay of repeated listings if a confirmed object is missing. */
   lateListings: 5,
   lateListingMs: 1_000,
   /**
-   * When neighbouring segments are made into one of the next level: when they span this time, or are this many, or have
-   * this many bytes.
+   * Neighbouring segments are merged into one of the next level once they span this time, number or size.
    */
   merges: [
     { spanMs: 300_000, pieces: 300, bytes: 8 * MiB },
     { spanMs: 3_600_000, pieces: 60, bytes: 32 * MiB },
   ],
-  /** Bytes of shipped segments kept in memory for the next merge; others are read from the target. */
+  /** Shipped segments cached for the next merge, in bytes; others are read from the target. */
   mergeCacheBytes: 16 * MiB,
-  /** Time between two looks for what is too old, without a snapshot in between. */
+  /** Interval of retention checks without a snapshot in between. */
   sweepMs: 3_600_000,
-  /** Snapshots of a generation, with what only they need, that one such look removes. */
+  /** Snapshots of a generation, with their segments, removed per check. */
   snapshotsSwept: 1,
-  /** While the wall clock is ahead of the time by which that is decided, the latter goes so much faster. */
+  /** Speed-up of the retention clock while the wall clock is ahead of it. */
   clockCatchUp: 1 / 8,
-  /** From so much on it is told that the wall clock is ahead. */
+  /** Difference from which it is logged that the wall clock is ahead. */
   clockAheadMs: 86_400_000,
-  /** What is shipped is begun so much earlier than it is due, as shipping took lately; at most half the time between two. */
+  /** Head start for shipping, by its recent duration; at most half the interval. */
   leadShareMax: 0.5,
-  /** Private memory of the process that ships. */
+  /** Private memory of the replication process. */
   processDataMiB: 512,
-  /** How long the server waits at its start for the target's first answer, and at its end for the last segment. */
+  /** How long startup waits for the target's first response, and shutdown for the last segment. */
   openMs: 10_000,
-  /** How long a server that begins a generation waits for its snapshot before it serves. */
+  /** How long a server with a new generation waits for its snapshot before it serves. */
   firstSnapshotMs: 30_000,
   closeMs: 5_000,
-  /** Rows that a follower applies in one group, and their characters: the last may bring more. */
+  /** Rows applied by a follower in one group, and their characters; the last row may exceed it. */
   followedRows: 512,
   followedChars: 2 * MiB,
   /** Characters of a row in one line from the process that reads a replica. */
   pieceChars: 512 * KiB,
-  /** Longest line between the server and that process. */
+  /** Maximum line between the server and that process. */
   lineCharsMax: 4 * MiB,
-  /** A restarted process that ships waits so long, at first and at most. */
+  /** Initial and maximum delay before the replication process is restarted. */
   restartMsMin: 1_000,
   restartMsMax: 60_000,
-  /** Errors of shipping that are told in the status. */
+  /** Replication errors kept in the status. */
   errorsKept: 10,
-  /** Journal rows that a restore takes before it says how far it is. */
+  /** Journal rows between progress reports of a restore. */
   rowsPerPause: 4_096,
-  /** Segments that a restore fetches ahead, which it reads as a whole; larger ones are read some bytes at a time. */
+  /** Segments prefetched by a restore, if small enough to be read in full. */
   segmentsAhead: 4,
   segmentBytesWhole: 2 * MiB,
-  /** Bytes read at once of a larger one in a folder. */
+  /** Read size for larger segments in a folder. */
   streamChunkBytes: 256 * KiB,
-  /** How often in a row it looks for what a segment that is gone was merged into. */
+  /** Attempts to find the merged segment that replaced a missing one. */
   mergedLooks: 3,
-  /** What a listing lacks may be in the next one, so much later. */
+  /** Delay before a listing that lacks an object is repeated. */
   mergedLookMs: 300,
-  /** What a restore is taken to do in a second when its time is told ahead. */
+  /** Assumed throughput for estimates of the duration of a restore. */
   bytesPerSecond: 20 * MiB,
   rowsPerSecond: 20_000,
-  /** Least time between two requests to the address of `--heartbeat-url`, and how long one may take. */
+  /** Minimum interval of requests to `--heartbeat-url`, and their timeout. */
   heartbeatMs: 60_000,
   heartbeatTimeoutMs: 10_000,
 } as const;
 
-/** Figures of a running server. */
+/** Limits of statistics. */
 export const statsLimits = {
-  /** Functions counted one by one; the runs of more are counted together. */
+  /** Functions counted individually; others are counted together. */
   functionsMax: 500,
-  /** Looks at sockets, memory and disk that are kept, one a minute. */
+  /** Gauge samples kept, one per minute. */
   gaugesKept: 61,
-  /** Shortest span that is counted on its own; what is left of it at a crash is lost. */
+  /** Length of the shortest span; at most this is lost in a crash. */
   slotMs: 10_000,
-  /** Tables are not measured again for so long: it reads every page of the database. */
+  /** Cache lifetime of table sizes, which require reading every page of the database. */
   sizesKnownMs: 300_000,
-  /** Memory and disk are not asked for again for so long. */
+  /** Cache lifetime of memory and disk usage. */
   machineKnownMs: 2_000,
-  /** `/api/health/ready` says that reads, commits or pushes work when that was seen within so long. */
+  /** Age up to which `/api/health/ready` accepts earlier results for reads, commits and pushes. */
   readySeenMs: 10_000,
-  /** A look at them that takes longer has failed. */
+  /** Timeout of a readiness check. */
   readyMs: 5_000,
-  /** A server that follows another is not ready while it is further behind. */
+  /** Maximum lag of a ready follower. */
   followerLateMs: 60_000,
 } as const;
 
-/** Deploying functions to a running server, and migrations of tables. */
+/** Limits of deploys and data migrations. */
 export const deployLimits = {
-  /** Bundles that are uploaded at once, one by each caller. */
+  /** Maximum number of concurrent bundle uploads, one per caller. */
   uploadsMax: 8,
-  /** Bytes of a bundle as it is sent. */
+  /** Maximum compressed size of a bundle. */
   bundleBytesMax: 256 * MiB,
-  /** Bytes of its files. */
+  /** Maximum total size of its files. */
   filesBytesMax: 512 * MiB,
-  /** Bytes of one of them. */
+  /** Maximum size of a file. */
   fileBytesMax: 64 * MiB,
-  /** Its files: functions, packages and front end together. */
+  /** Maximum number of files: functions, packages and front end. */
   filesMax: 25_000,
-  /** Longest path of a file in it. */
+  /** Maximum path length. */
   pathCharsMax: 400,
-  /** Its description, which comes first. */
+  /** Maximum size of the manifest. */
   manifestBytesMax: 32 * MiB,
-  /** An upload that brings nothing for this long has broken off. */
+  /** Time without bytes after which an upload fails. */
   stallMs: 30_000,
-  /** Of a bundle that is refused unread so much is taken, for so long, so that its sender sees the answer. */
+  /** How much, and for how long, the body of a rejected bundle is drained, so that the client reads the response. */
   drainBytesMax: 256 * MiB,
   drainMs: 5_000,
-  /** Documents named for each table that does not fit; all are counted. */
+  /** Invalid documents listed per table; all are counted. */
   misfitsTold: 10,
-  /** Functions named that waiting jobs call and a version lacks. */
+  /** Functions listed that pending jobs call and a version lacks. */
   lostFunctionsTold: 100,
-  /** Longest reason told of one of them. */
+  /** Maximum length of an error message for one. */
   misfitCharsMax: 300,
-  /** How long the documents may be looked at before a deploy is given up; nobody waits meanwhile. */
+  /** Timeout of checking documents for a deploy, which blocks no one. */
   checkMs: 15 * 60_000,
-  /** Deploy keys that are not revoked. */
+  /** Maximum number of active deploy keys. */
   keysMax: 100,
-  /** Longest name of a deploy key. */
+  /** Maximum length of a deploy key's name. */
   keyNameCharsMax: 100,
-  /** When a key was used last is noted no more often than this. */
+  /** Minimum interval between records of a key's use. */
   keyUseNotedMs: 60_000,
-  /** Variables of `ctx.env` that the server keeps. */
+  /** Maximum number of environment variables. */
   variablesMax: 200,
-  /** Longest value of one. */
+  /** Maximum length of a value. */
   variableCharsMax: 16 * KiB,
-  /** Documents in one step of a migration. */
+  /** Maximum number of documents in a migration step. */
   migrationStepRowsMax: 256,
-  /** Steps are made so long that they take about this: nobody else writes meanwhile. */
+  /** Target duration of a step, during which no other write runs. */
   migrationStepMsAimed: 50,
-  /** Documents that a dry run tries. */
+  /** Documents of a dry run. */
   migrationSampleMax: 20,
-  /** Migrations that the server runs at once; one more is refused. */
+  /** Maximum number of migrations run by the server concurrently. */
   migrationsAtOnce: 4,
-  /** A step that came at a bad moment is taken again after this, and after twice as long each time up to the other. */
+  /** Initial and maximum delay before a step is retried; doubles each time. */
   migrationRetryMs: 1_000,
   migrationRetryMsMax: 60_000,
-  /** Migrations that are remembered. */
+  /** Number of migrations kept. */
   migrationsKept: 100,
 } as const;
 
-/** Of the doctor, which looks at a data folder. */
+/** Limits of the doctor. */
 export const doctorLimits = {
-  /** Names of files compared with the disk at once; more are done in several turns. */
+  /** File names compared with the disk at once. */
   namesAtOnceAimed: 500_000,
-  /** A clock further than this behind the newest document is told of. */
+  /** Difference from which a clock behind the newest document is reported. */
   clockWarnMs: 60_000,
-  /** One further than this is wrong. */
+  /** Difference from which it is an error. */
   clockFailMs: 86_400_000,
 } as const;

@@ -1,6 +1,6 @@
 /**
- * A file that appears under its name when it is whole, and never in the place of another. Until then it lies beside it under
- * a hidden name, locked, so that whoever comes next knows what a process left behind that was killed.
+ * Writes a file that appears under its name only when complete and never replaces another. Until then it has a hidden,
+ * locked temporary name, by which leftovers of killed processes are recognized.
  */
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
@@ -27,7 +27,7 @@ export class NewFile implements AsyncDisposable {
     this.#file = file;
   }
 
-  /** Begins a file (mode 0600). Throws a `BackupError` when there is one already, or no folder to put it in. */
+  /** Starts a file (mode 0600). Throws a `BackupError` if it already exists or its folder is missing. */
   static async create(path: string): Promise<NewFile> {
     const folder = dirname(path);
     try {
@@ -37,7 +37,7 @@ export class NewFile implements AsyncDisposable {
         const partial = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.syncline-partial`);
         const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
         await file.lock(true);
-        // Somebody who was tidying up may have been faster than the lock.
+        // A concurrent cleanup may have removed the file before it was locked.
         if (await statIfThere(partial) !== null) return new NewFile({ path, partial, file });
         file.close();
       }
@@ -47,7 +47,7 @@ export class NewFile implements AsyncDisposable {
     }
   }
 
-  /** Takes its bytes; closing brings them to disk. Fails with what `whenFull` gives before the disk is full. */
+  /** Returns a stream that writes the file and syncs it on close. Fails with `whenFull()` before the disk is full. */
   writable({ whenFull }: { readonly whenFull: () => Error }): WritableStream<Uint8Array> {
     let unchecked = opsLimits.roomCheckBytes;
     return new WritableStream({
@@ -63,12 +63,12 @@ export class NewFile implements AsyncDisposable {
     });
   }
 
-  /** Lets the file appear. Throws a `BackupError` when another has come to its place. */
+  /** Gives the file its final name. Throws a `BackupError` if that name is taken by now. */
   async place(): Promise<void> {
     try {
       await Deno.link(this.#partial, this.#path);
     } catch (error) {
-      // File systems without links: there is a moment in which another may come.
+      // Without hard links, another file may appear between check and rename.
       await refuseExisting(this.#path);
       if (error instanceof Deno.errors.NotFound) throw error;
       await Deno.rename(this.#partial, this.#path);
@@ -85,10 +85,10 @@ export class NewFile implements AsyncDisposable {
 
 async function refuseExisting(path: string): Promise<void> {
   if (await statIfThere(path) === null) return;
-  throw new BackupError(`"${path}" is there already: choose another name, or move it away`);
+  throw new BackupError(`"${path}" already exists. Choose another name or move the file`);
 }
 
-/** Removes what killed processes left unfinished in a folder. */
+/** Removes unfinished files of killed processes. */
 export async function removeAbandonedFiles(folder: string): Promise<void> {
   for await (const { name } of Deno.readDir(folder)) {
     if (!PARTIAL.test(name)) continue;
@@ -97,7 +97,7 @@ export async function removeAbandonedFiles(folder: string): Promise<void> {
       using file = await Deno.open(path, { write: true });
       if (await file.tryLock(true)) await removeIfThere(path);
     } catch (error) {
-      // Another user's, or gone.
+      // Owned by another user, or already removed.
       if (!(error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotFound)) {
         throw error;
       }

@@ -1,13 +1,13 @@
-/** How far work that takes long is, for whoever shows it. */
+/** Progress of long-running work. */
 
 export interface Progress {
-  /** What is being done, as `Packing`. */
+  /** Current activity, such as `Packing`. */
   readonly what: string;
   readonly done: number;
-  /** All there is to do; `null` when nobody knows that before. */
+  /** Total; `null` if unknown. */
   readonly of: number | null;
   readonly unit: "bytes" | "documents" | "rows" | "files";
 }
 
-/** Called often: must be quick. What it throws ends the work. */
+/** Called often, so it must be fast. Exceptions abort the work. */
 export type OnProgress = (progress: Progress) => void;

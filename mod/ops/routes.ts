@@ -1,4 +1,4 @@
-/** What is below `/api/admin` (AD), and the door of all of it; `/logs`, `/stats` and `/cluster` are mounted by their features. */
+/** Routes below `/api/admin` (AD), behind one guard. Their features mount `/logs`, `/stats` and `/cluster`. */
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type OtherKeys, type VerifyToken } from "./admin/admin_guard.ts";
@@ -16,36 +16,36 @@ import { type ReplicationPort, replicationRoutes } from "./replication/routes.ts
 
 export interface AdminRoutesOptions {
   readonly verify: VerifyToken;
-  /** Gives the token response of the contract; `null` when there is no such user. */
+  /** Returns the token response of the contract; `null` if the user does not exist. */
   readonly impersonate: (call: ImpersonationCall) => Promise<object | null>;
   readonly backups: Backups;
   readonly restores: RestorePort;
-  /** Where scheduled backups lie; `null` without a schedule. */
+  /** Returns the target of scheduled backups; `null` without a schedule. */
   readonly scheduledTarget?: () => BackupTarget | null;
-  /** Where the server keeps files, and its replica, to be tried out; none can be without. */
+  /** Storage locations that can be tested. Optional. */
   readonly places?: Places;
-  /** Folder of bodies that are being received. */
+  /** Folder of request bodies being received. */
   readonly incomingDir: string;
-  /** Notes what is done by requests; nothing is noted without. */
+  /** Audits requests. Optional. */
   readonly audit?: AuditRequests;
-  /** Exports and imports of tables. */
+  /** Routes that export and import tables. */
   readonly tables: readonly Hono<AdminEnv>[];
-  /** Deploys of functions, and the keys that may make them; there are none without. */
+  /** Deploys, and the keys that authorize them. Optional. */
   readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<OtherKeys, "verify"> };
-  /** `null` on a server that does not replicate. */
+  /** `null` without replication. */
   readonly replication: ReplicationPort | null;
-  /** What a server that follows another has to tell of that. */
+  /** Status of a server that follows a replica. */
   readonly follower?: (() => object) | null;
-  /** Begins an orderly stop that ends in a restart; `null` when nobody would start the process again. */
+  /** Starts a graceful stop for a restart; `null` without a supervisor. */
   readonly restart: (() => void) | null;
   readonly log: Log;
 }
 
-/** The sub-app for `/api/admin`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
+/** Creates the routes. Errors are thrown as `ServiceError` for the parent app. */
 export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const { verify, impersonate, backups, restores, incomingDir, tables, replication, restart, log } = options;
   const app = new Hono<AdminEnv>();
-  // Before all others, unknown paths included: strangers do not learn what there is.
+  // First, and for unknown paths too, so that unauthenticated callers learn nothing about the routes.
   const { deploy } = options;
   const keys = deploy && { opens: (path: string) => deployPath.test(path), verify: deploy.keys.verify };
   app.use("*", adminGuard(verify, keys));

@@ -1,4 +1,4 @@
-/** The body of a request in a temporary file, for bodies that have to be there as a whole and are too large for the memory. */
+/** Spools request bodies to temporary files, for bodies that must be complete and are too large for memory. */
 import { statfs } from "node:fs/promises";
 import { ServiceError } from "../errors.ts";
 import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
@@ -12,35 +12,36 @@ export interface SlowestBody {
 }
 
 export interface SpoolOptions {
-  /** The file that is written. It must not be there. */
+  /** File to write; it must not exist. */
   readonly path: string;
-  /** Largest body. */
+  /** Maximum size in bytes. */
   readonly bytesMax: number;
-  /** A body that brings nothing for this long has broken off. */
+  /** Time without bytes after which the body fails. */
   readonly stallMs: number;
-  /** Slowest body: while so long is spent waiting for it, so many bytes have to come. */
+  /** Minimum rate: bytes required per time spent waiting for the body. */
   readonly slowest?: SlowestBody;
-  /** Told after each chunk how many bytes there are. */
+  /** Called after each chunk with the bytes received so far. */
   readonly onBytes?: (size: number) => void;
-  /** Free bytes of the disk on which a file is. */
+  /** Returns the free bytes of a file's disk. */
   readonly room?: (path: string) => Promise<number>;
 }
 
-/** Makes a folder for such files (mode 0700); what a killed server left there goes. */
+/** Creates a folder (mode 0700) for such files and removes leftovers of a killed server. */
 export async function emptyFolder(path: string): Promise<void> {
   await removeIfThere(path);
   await Deno.mkdir(path, { recursive: true, mode: 0o700 });
 }
 
-/** Removes the file when it is disposed of. */
+/** Disposing of it removes the file. */
 export interface SpooledBody extends AsyncDisposable {
   readonly path: string;
   readonly size: number;
 }
 
 /**
- * Writes a body to a file (mode 0600). Throws `body_too_large` for more bytes than are allowed, `bad_request` when it breaks
- * off or stands still, `upload_failed` when it comes too slowly, and `disk_full` when the disk has no room for it and for the running server; the file is gone then.
+ * Writes a body to a file (mode 0600). Throws `body_too_large` above the limit, `bad_request` if it breaks off or stalls,
+ * `upload_failed` if it is too slow, and `disk_full` if the disk lacks space for it and the running server. The file is removed
+ * on failure.
  */
 export async function spoolBody(
   request: Request,
@@ -73,7 +74,7 @@ export async function spoolBody(
   }
 }
 
-/** The chunks of a body, each the caller's until it asks for the next. Leaving the loop early cancels the body. */
+/** Yields the chunks of a body, each valid until the next one. Leaving the loop cancels the body. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   { stallMs, slowest }: { readonly stallMs: number; readonly slowest: SlowestBody },
@@ -89,19 +90,19 @@ async function* chunksOf(
   let windowBytes = 0;
   try {
     for (;;) {
-      // Only what the other side takes counts, not the time of the disk.
+      // Only time spent waiting for the client counts, not writing to disk.
       const timer = setTimeout(stall, stallMs);
       const asked = performance.now();
       const chunk = await read().catch((error) => {
-        throw new ServiceError("bad_request", "The request body broke off", { cause: error });
+        throw new ServiceError("bad_request", "The request body was incomplete", { cause: error });
       }).finally(() => clearTimeout(timer));
-      if (stalled) throw new ServiceError("bad_request", "The request body stood still for too long");
+      if (stalled) throw new ServiceError("bad_request", "The request body stalled");
       if (chunk === null) return;
       windowMs += performance.now() - asked;
       windowBytes += chunk.length;
       if (windowMs >= slowest.ms) {
         if (windowBytes < slowest.bytes) {
-          throw new ServiceError("upload_failed", "The request body came too slowly");
+          throw new ServiceError("upload_failed", "The request body was sent too slowly");
         }
         windowMs = windowBytes = 0;
       }
@@ -113,19 +114,19 @@ async function* chunksOf(
 }
 
 interface ChunkReader {
-  /** `null` at the end. */
+  /** Returns `null` at the end. */
   readonly read: () => Promise<Uint8Array<ArrayBuffer> | null>;
   readonly cancel: () => Promise<void>;
 }
 
-/** Reads into a buffer that is used over and over, so that a long body leaves no garbage of its own length. */
+/** Reads into one reused buffer, which avoids garbage of the body's size. */
 function readerOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): ChunkReader {
   let buffer = new ArrayBuffer(opsLimits.receivedChunkBytes);
   let reader: ReadableStreamBYOBReader;
   try {
     reader = body.getReader({ mode: "byob" });
   } catch (error) {
-    // Short bodies lie in memory already, as streams of another kind.
+    // Short bodies are in memory already and do not support BYOB readers.
     if (!(error instanceof TypeError) || body.locked) throw error;
     const reader = body.getReader();
     return { read: async () => (await reader.read()).value ?? null, cancel: () => reader.cancel() };

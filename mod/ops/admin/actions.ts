@@ -1,4 +1,4 @@
-/** What administrators call and main does, by function path. */
+/** Admin actions that run in the main process, by function path. */
 import { z } from "zod";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
 import { whereArgs } from "./where_args.ts";
@@ -10,15 +10,15 @@ import type { AdminWork } from "./work.ts";
 export interface AdminActionsOptions extends RunFunctionOptions {
   /** `null` for a server without settings. */
   readonly settings: Settings | null;
-  /** Throws why it could not be sent, or cannot be made. */
+  /** Throws if the mail cannot be rendered or sent. */
   readonly sendTestMail: (to: string, mail?: MailChoice) => Promise<void>;
-  /** A mail with made-up values. Throws why it cannot be made. */
+  /** Renders a mail with sample values. Throws if it cannot be rendered. */
   readonly previewMail: (mail: MailChoice) => Promise<unknown>;
   readonly work: AdminWork;
   readonly sizes: TableSizes;
 }
 
-/** A kind of mail as it is, or as a text would make it. */
+/** A kind of mail, optionally with a template to try. */
 const mailChoice = z.strictObject({
   kind: z.enum(["verify", "reset", "magic", "change"]),
   text: z.string().max(SETTING_CHARS_MAX).optional(),

@@ -1,53 +1,53 @@
-/** The door of `/api/admin`: nothing behind it answers anybody but an administrator (AD1). */
+/** Authentication of `/api/admin`: only administrators pass (AD1). */
 import type { Context, MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
 
-/** Who a request behind the door comes from. */
+/** The authenticated caller of a request. */
 export interface AdminEnv {
   Variables: {
-    /** Id of the administrator; of the key, for requests with a deploy key. */
+    /** ID of the administrator, or of the deploy key. */
     readonly adminId: string;
     /** Empty for requests with a deploy key. */
     readonly sessionId: string;
-    /** Who it is, for people. */
+    /** Display name of the caller. */
     readonly calledBy: string;
-    /** Name of the deploy key that the request came with. */
+    /** Name of the request's deploy key. */
     readonly deployKey?: string;
-    /** When the time of its token is over, milliseconds since the epoch. */
+    /** Expiry of the token, milliseconds since the epoch. */
     readonly expiresAt: number;
     /**
-     * Throws `invalid_token` if the session has ended or the key was revoked since the request was let in. A request that
-     * takes long calls it right before it takes effect (AD14). The age of the access token does not matter.
+     * Throws `invalid_token` if the session has ended or the key was revoked since authentication. Long requests call it right
+     * before they take effect (AD14). The age of the access token does not matter.
      */
     readonly confirmAccess: () => Promise<void>;
-    /** What the audit log is told of the request beside its path; set by its route. */
+    /** Additional details for the audit log, set by the route. */
     noted?: Readonly<Record<string, unknown>>;
   };
 }
 
-/** Whose access token this is, and until when; `null` when it is not valid, or its session has ended. */
+/** Verifies an access token; `null` if it is invalid or its session has ended. */
 export type VerifyToken = (token: string) => Promise<VerifiedToken | null>;
 
 export interface VerifiedToken {
   readonly identity: Identity;
   readonly expiresAt: number;
-  /** Returns whether the administrator's session is still live, whatever the age of the token. */
+  /** Whether the administrator's session is still active, regardless of the token's age. */
   readonly isLive: () => Promise<boolean>;
 }
 
-/** Keys that open some of the paths. */
+/** Keys that authorize some paths. */
 export interface OtherKeys {
   readonly opens: (path: string) => boolean;
-  /** Whose key it is; `null` when it is none, or was revoked. */
+  /** Verifies a key; `null` if it is unknown or revoked. */
   readonly verify: (token: string) => Promise<{ readonly keyId: string; readonly name: string } | null>;
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /**
- * Lets requests with the access token of an administrator's live session through, and those with another key where that
- * opens. All others get 401 `invalid_token`, with one text whatever is wrong with them. No answer may be kept by a cache.
+ * Passes requests with the access token of an administrator's active session, and requests with another key where it is
+ * accepted. Others get 401 `invalid_token` with one message for all causes. Responses are never cached.
  */
 export function adminGuard(verify: VerifyToken, keys: OtherKeys | null = null): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {

@@ -1,4 +1,4 @@
-/** The audit log as main writes it (`isolate_functions/audit.ts` holds the rows), and how it is kept from growing for ever. */
+/** Writes the audit log (rows: `isolate_functions/audit.ts`) and deletes old entries. */
 import { z } from "zod";
 import type { FunctionCall } from "../../functions/host_port.ts";
 import { internalMainAction, type MainAction } from "../../functions/main_actions.ts";
@@ -8,22 +8,22 @@ import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
-/** A setting that was changed. Secrets are told as set or not set. */
+/** A changed setting. Secrets are recorded as set or not set only. */
 export interface SettingChange {
   readonly setting: string;
   readonly before: unknown;
   readonly after: unknown;
 }
 
-/** What an administrator did. */
+/** An administrator's action. */
 export interface AuditEntry {
   readonly admin: string;
   readonly session: string | null;
   readonly action: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** `ok`, or the code of the error. */
+  /** `ok`, or the error code. */
   readonly outcome: string;
-  /** Where the request came from; otherwise what the session says. */
+  /** Client address of the request; by default the session's. */
   readonly address?: string;
   readonly changes?: readonly SettingChange[];
 }
@@ -47,7 +47,7 @@ export class AuditLog {
     this.#now = now;
   }
 
-  /** Never rejects: what was done is done, and the server's log says what could not be noted. */
+  /** Never rejects: the action has already happened, so a failure is logged. */
   async note({ changes, ...entry }: AuditEntry): Promise<void> {
     try {
       await this.#calls.mutate(system.note, {
@@ -56,11 +56,11 @@ export class AuditLog {
       });
     } catch (error) {
       const { admin, action } = entry;
-      this.#log("error", "The audit log could not be written", { admin, action, error });
+      this.#log("error", "Cannot write to the audit log", { admin, action, error });
     }
   }
 
-  /** Notes an action that main ran for an administrator. Never rejects. */
+  /** Records an action run by the main process. Never rejects. */
   async noteAction({ udfPath, args, identity }: FunctionCall, outcome: Outcome): Promise<void> {
     await this.note({
       admin: identity.adminId ?? "",
@@ -71,7 +71,7 @@ export class AuditLog {
     });
   }
 
-  /** What deletes old rows, by path: each step is a mutation of its own. */
+  /** Actions that delete old rows, by path. Each batch is a separate mutation. */
   get actions(): ReadonlyMap<string, MainAction> {
     return new Map([[
       AUDIT_CLEAN_PATH,

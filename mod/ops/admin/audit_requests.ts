@@ -1,18 +1,18 @@
-/** Notes requests below `/api/admin` that change something, or take data away, in the audit log. */
+/** Records requests below `/api/admin` that change or export data in the audit log. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { AdminEnv } from "./admin_guard.ts";
 import type { AuditLog } from "./audit_log.ts";
 
 export interface AuditRequests {
   readonly log: Pick<AuditLog, "note">;
-  /** Address of the client that sent a request. */
+  /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
 }
 
-/** What is read with GET and is a copy of what the database holds. */
+/** GET requests that copy data out of the database. */
 const TAKES_DATA = /\/(?:backups|scheduled-backups|export)\/[^/]+$/;
 
-/** Behind the guard. A request is noted when it has been answered, failed ones with their code. */
+/** Middleware behind the guard. Requests are recorded when answered, failed ones with their error code. */
 export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {
     const { method } = c.req;
@@ -23,7 +23,7 @@ export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandl
       await next();
       outcome = c.error === undefined ? outcomeOf(c.res.status) : codeOf(c.error);
     } finally {
-      // A request that nobody has a route for has done nothing.
+      // Requests without a route have no effect.
       if (outcome !== "not_found") {
         await log.note({
           admin: c.get("adminId"),

@@ -1,4 +1,4 @@
-/** Whether a document meets what administrators ask of it, beyond what an index finds. */
+/** Evaluates conditions of administrators' queries on documents. */
 import { compareValues, type Doc, type Value } from "../../engine/mod.ts";
 import { type Condition, valueOf } from "./where_args.ts";
 
@@ -36,7 +36,7 @@ function compared(value: Value | undefined, asked: unknown): number {
   return compareValues(value, valueOf(asked));
 }
 
-/** A field, also one inside others, as `address.city`. */
+/** Returns a field, possibly nested, such as `address.city`. */
 function fieldAt(doc: Doc, path: string): Value | undefined {
   if (Object.hasOwn(doc, path)) return doc[path];
   let value: Value | undefined = doc;

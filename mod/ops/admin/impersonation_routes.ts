@@ -1,4 +1,4 @@
-/** `POST /api/admin/impersonate`: a session in which an administrator sees what a user sees. */
+/** `POST /api/admin/impersonate`: creates a session in which an administrator acts as a user. */
 import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
@@ -10,15 +10,15 @@ import type { AdminEnv } from "./admin_guard.ts";
 export interface ImpersonationCall {
   readonly userId: string;
   readonly adminId: string;
-  /** The administrator's own session, with which this one ends. */
+  /** The administrator's own session. The impersonation ends with it. */
   readonly adminSession: string;
-  /** Until the session ends, whatever is refreshed meanwhile. */
+  /** Lifetime of the session, regardless of token refreshes. */
   readonly lifetimeMs: number;
   readonly userAgent: string | null;
 }
 
 export interface ImpersonationRoutesOptions {
-  /** Gives the token response of the contract; `null` when there is no such user. */
+  /** Returns the token response of the contract; `null` if the user does not exist. */
   readonly impersonate: (call: ImpersonationCall) => Promise<object | null>;
   readonly log: Log;
 }
@@ -43,8 +43,8 @@ export function impersonationRoutes({ impersonate, log }: ImpersonationRoutesOpt
       lifetimeMs: ttlSeconds * 1000,
       userAgent,
     });
-    if (tokens === null) throw new ServiceError("not_found", "There is no user with this id");
-    log("info", "An administrator acts as a user", { adminId, userId, ttlSeconds });
+    if (tokens === null) throw new ServiceError("not_found", "User not found");
+    log("info", "Impersonation started", { adminId, userId, ttlSeconds });
     return c.json(tokens);
   });
 }

@@ -1,4 +1,4 @@
-/** What administrators do through system functions: the door of this room. */
+/** Admin functions, settings and audit log. */
 export { adminActions, type AdminActionsOptions } from "./actions.ts";
 export { AUDIT_CLEAN_PATH, type AuditEntry, AuditLog } from "./audit_log.ts";
 export type { AuditRequests } from "./audit_requests.ts";

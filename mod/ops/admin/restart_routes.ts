@@ -1,6 +1,6 @@
 /**
- * `POST /api/admin/restore/restart`: lets the supervisor of the process start it again, so that a staged restore is applied.
- * `GET` says beforehand whether there is one.
+ * `POST /api/admin/restore/restart`: stops the process so that its supervisor restarts it and a staged restore is applied.
+ * `GET` returns whether a restart is available.
  */
 import { Hono } from "hono";
 import { ServiceError } from "../../errors.ts";
@@ -8,7 +8,7 @@ import type { Log } from "../../kit/log.ts";
 import type { AdminEnv } from "./admin_guard.ts";
 
 export interface RestartRoutesOptions {
-  /** Begins an orderly stop; requests under way are answered. `null` when nobody would start the process again. */
+  /** Starts a graceful stop; requests in progress are answered. `null` without a supervisor. */
   readonly restart: (() => void) | null;
   readonly log: Log;
 }
@@ -18,7 +18,7 @@ export function restartRoutes({ restart, log }: RestartRoutesOptions): Hono<Admi
   app.get("/restore/restart", (c) => c.json({ offered: restart !== null }));
   app.post("/restore/restart", (c) => {
     if (restart === null) throw new ServiceError("not_found");
-    log("info", "An administrator asked for a restart", { adminId: c.get("adminId") });
+    log("info", "Restart requested by an administrator", { adminId: c.get("adminId") });
     restart();
     return c.json({});
   });

@@ -1,4 +1,4 @@
-/** Runs a function as an administrator asks for it: any, as anyone, with all that is known of the run. */
+/** Runs any function under any identity for administrators, and reports details of the run. */
 import { z } from "zod";
 import type { ReadSet } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
@@ -11,7 +11,7 @@ import { system } from "./system.ts";
 export const runArgs = z.strictObject({
   path: z.string(),
   args: z.record(z.string(), z.unknown()).default({}),
-  /** In whose name: a user's, an administrator's, or nobody's. */
+  /** Run identity: a user, an administrator, or signed out. */
   as: z.union([
     z.null(),
     z.strictObject({ userId: z.string() }),
@@ -19,18 +19,18 @@ export const runArgs = z.strictObject({
   ]).default(null),
 });
 
-/** What of one table or index a run read. */
+/** Reads of a run from one table or index. */
 export interface ReadOf {
   readonly table: string;
   readonly index: string;
-  /** Single documents or keys that were looked up. */
+  /** Number of single documents or keys read. */
   readonly points: number;
   readonly ranges: number;
-  /** Ids of some of the documents that were looked up. */
+  /** IDs of some of the documents read. */
   readonly ids: readonly string[];
 }
 
-/** A run with all that is known of it. */
+/** A run with its details. */
 export interface FunctionRun {
   readonly kind: "query" | "mutation" | "action";
   readonly result:
@@ -38,9 +38,9 @@ export interface FunctionRun {
     | { readonly ok: false; readonly error: Pick<CallError, "kind" | "message" | "data" | "stack"> };
   readonly logLines: readonly string[];
   readonly ms: number;
-  /** The snapshot of a query, the commit of a mutation; `null` for actions. */
+  /** Snapshot of a query or commit of a mutation; `null` for actions. */
   readonly ts: number | null;
-  /** What a query read; `null` for the others. */
+  /** Reads of a query; `null` for other functions. */
   readonly reads: readonly ReadOf[] | null;
 }
 
@@ -51,14 +51,14 @@ export interface RunFunctionOptions {
 
 const IDS_TOLD = 50;
 
-/** Runs a function of the app, internal ones too, or what clients may call of the service. Throws `unknown_function`. */
+/** Runs a function of the app, or a system function callable by clients. Throws `unknown_function`. */
 export async function runFunction(
   { host, calls }: RunFunctionOptions,
   { path, args, as }: z.output<typeof runArgs>,
 ): Promise<FunctionRun> {
   const info = host.info(path);
   if (info === undefined || info.visibility === "admin") {
-    throw new UserError("unknown_function", `There is no function "${path}" to run`);
+    throw new UserError("unknown_function", `Function "${path}" not found`);
   }
   const identity = await identityOf(calls, as);
   const call: FunctionCall = { udfPath: path, args, identity, origin: "server" };
@@ -90,7 +90,7 @@ async function identityOf(calls: SystemCalls, as: z.output<typeof runArgs>["as"]
   if (!await calls.query(system.accountExists, { kind, id })) {
     throw new UserError(
       kind === "user" ? "user_not_found" : "administrator_not_found",
-      "There is no such account",
+      "Account not found",
     );
   }
   return {
@@ -101,7 +101,7 @@ async function identityOf(calls: SystemCalls, as: z.output<typeof runArgs>["as"]
   };
 }
 
-/** A run of its own, at a snapshot of its own: nothing is shared with others, and what was read is told. */
+/** Runs the query at its own snapshot without sharing, to collect its reads. */
 function runQuery(host: RunFunctionOptions["host"], call: FunctionCall): Promise<QueryAnswer> {
   return new Promise((resolve) => host.startWave([call], (_, answer) => resolve(answer)));
 }

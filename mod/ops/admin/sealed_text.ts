@@ -1,4 +1,4 @@
-/** Secrets as they lie in the database: encrypted and tied to their name, readable with the server's key only. */
+/** Encryption of secrets in the database, bound to their name and readable with the server's key only. */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
@@ -6,7 +6,7 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** A name of a key that tells nothing about it. */
+/** Returns an identifier of a key that reveals nothing about it. */
 export function keyName(key: Uint8Array): string {
   return createHash("sha256").update("syncline settings key name").update(key).digest("base64url").slice(
     0,
@@ -14,7 +14,7 @@ export function keyName(key: Uint8Array): string {
   );
 }
 
-/** Encrypts a text. What is sealed under one name cannot be opened under another. */
+/** Encrypts a string. It can be decrypted under the same name only. */
 export function seal(
   text: string,
   { key, name }: { readonly key: Uint8Array; readonly name: string },
@@ -26,7 +26,7 @@ export function seal(
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Decrypts it; `null` when it was sealed under another key or name, or was changed. */
+/** Decrypts a string; `null` if it was encrypted with another key or name, or modified. */
 export function unseal(
   sealed: string,
   { key, name }: { readonly key: Uint8Array; readonly name: string },
@@ -44,7 +44,7 @@ export function unseal(
   }
 }
 
-/** Seals every `{"secret": "..."}` of a JSON text, however deep; what is sealed already stays as it is. */
+/** Encrypts every `{"secret": "..."}` in a JSON string at any depth. Encrypted ones are kept. */
 export function sealWithin(
   json: string,
   options: { readonly key: Uint8Array; readonly name: string },

@@ -1,6 +1,6 @@
 /**
- * Settings in main: options that administrators have set, checked like flags, secrets sealed. The rows are the truth, and
- * the commit stream says when they change; whoever uses a setting is told then, one change after the other.
+ * Runtime settings in the main process: validated like flags, with encrypted secrets. The rows are authoritative; the commit
+ * stream reports changes, and listeners are called one change at a time.
  */
 import { z } from "zod";
 import type { CommitEntry } from "../../engine/mod.ts";
@@ -12,37 +12,37 @@ import type { SettingRowChange } from "./isolate_functions/settings.ts";
 import { keyName, seal, sealWithin, unseal } from "./sealed_text.ts";
 import { system } from "./system.ts";
 
-/** Longest text of a setting. */
+/** Maximum length of a setting. */
 export const SETTING_CHARS_MAX = 10_000;
 
-/** Settings by name: a text as the flag takes it, `null` to forget it. */
+/** Settings by name, as strings in the format of the flag; `null` deletes one. */
 export const setArgs = z.strictObject({
   changes: z.record(z.string(), z.string().max(SETTING_CHARS_MAX).nullable()),
 });
 
-/** What is to be known of a setting here. */
+/** Definition of a setting. */
 export interface SettingFacts {
   readonly name: string;
   readonly secret: boolean;
-  /** Whether it is JSON in which secrets are sealed one by one. */
+  /** Whether it is JSON whose secrets are encrypted individually. */
   readonly encryptsSecrets: boolean;
-  /** Set when a flag or a variable says it, which counts more. */
+  /** Value of the flag or environment variable that takes precedence, if set. */
   readonly given: unknown;
 }
 
 export interface SettingsOptions {
   readonly calls: SystemCalls;
-  /** Seals secrets. */
+  /** Encrypts secrets. */
   readonly key: Uint8Array;
   readonly specs: readonly SettingFacts[];
-  /** Throws an error that says what is wrong with the text of one setting. */
+  /** Throws if the value of one setting is invalid. */
   readonly checkOne: (name: string, text: string) => void;
-  /** Rejects with what does not fit together, or cannot be used. */
+  /** Rejects if the settings are inconsistent or cannot be used. */
   readonly checkAll: (settings: ReadonlyMap<string, string>) => Promise<void>;
   readonly log: Log;
 }
 
-/** Told of the settings that are set, whenever they have changed. What it throws is logged. */
+/** Called with all set settings after a change. Exceptions are logged. */
 export type SettingsListener = (settings: ReadonlyMap<string, string>) => Promise<void> | void;
 
 interface SettingRow {
@@ -57,11 +57,11 @@ export class Settings {
   readonly #options: SettingsOptions;
   readonly #specs: ReadonlyMap<string, SettingFacts>;
   readonly #listeners: SettingsListener[] = [];
-  /** Readable ones, by name; follows the rows. */
+  /** Readable settings by name, in sync with the rows. */
   readonly #texts = new Map<string, string>();
-  /** The name of each row's setting, by id: the deletion of a row tells no more than that. */
+  /** Names by row ID, because a deletion in the commit stream contains the ID only. */
   readonly #rowNames = new Map<string, string>();
-  /** Listeners are told in turn. */
+  /** Serializes listener calls. */
   #telling: Promise<void> = Promise.resolve();
 
   constructor(options: SettingsOptions) {
@@ -69,17 +69,17 @@ export class Settings {
     this.#specs = new Map(options.specs.map((spec) => [spec.name, spec]));
   }
 
-  /** Which key secrets are sealed under. */
+  /** Identifier of the encryption key. */
   get keyName(): string {
     return keyName(this.#options.key);
   }
 
-  /** Calls the listener with the settings at each change; in the order in which listeners were added. */
+  /** Adds a listener, called after each change. Listeners are called in the order in which they were added. */
   onChange(listener: SettingsListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Reads what is set. To be called at the start and when commits may have been missed. */
+  /** Loads the settings. Call at startup and if commits may have been missed. */
   async load(): Promise<void> {
     const rows = await this.#options.calls.query(system.settingRows, {});
     this.#texts.clear();
@@ -89,7 +89,7 @@ export class Settings {
     await this.#telling;
   }
 
-  /** Takes note of commits: to be called with each group, in order. */
+  /** Call with each group of commits, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     let changed = false;
     for (const { changes } of entries) {
@@ -108,8 +108,8 @@ export class Settings {
   }
 
   /**
-   * Changes settings, all or none; resolves when they count. Throws `unknown_setting` and `invalid_setting`. The answer
-   * names those that a flag or a variable overrides.
+   * Changes settings atomically; resolves when they are applied. Throws `unknown_setting` and `invalid_setting`. Returns the
+   * names of settings overridden by a flag or environment variable.
    */
   async set(
     changes: Readonly<Record<string, string | null>>,
@@ -135,7 +135,7 @@ export class Settings {
 
   #checked(name: string, text: string | null): SettingRowChange {
     const spec = this.#specs.get(name);
-    if (spec === undefined) throw new UserError("unknown_setting", `There is no setting "${name}"`, { name });
+    if (spec === undefined) throw new UserError("unknown_setting", `Unknown setting "${name}"`, { name });
     if (text === null) return { name, value: null };
     try {
       this.#options.checkOne(name, text);
@@ -159,9 +159,13 @@ export class Settings {
     const foreign = sealed === undefined && row.key !== undefined && row.key !== this.keyName;
     const text = foreign ? null : sealed === undefined ? row.text : unseal(sealed, { key, name });
     if (text === null) {
-      log("warn", "A secret in the settings was sealed under another auth_secret.key: enter it again", {
-        name,
-      });
+      log(
+        "warn",
+        "Cannot decrypt a secret setting, because it was encrypted with another auth_secret.key. Enter it again",
+        {
+          name,
+        },
+      );
     }
     if (text === null || text === undefined) this.#texts.delete(name);
     else this.#texts.set(name, text);
@@ -174,7 +178,7 @@ export class Settings {
         try {
           await listener(settings);
         } catch (error) {
-          this.#options.log("error", "Settings could not be put to use", { error });
+          this.#options.log("error", "Cannot apply settings", { error });
         }
       }
     });

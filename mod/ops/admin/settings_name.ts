@@ -1,2 +1,2 @@
-/** Name of what isolates are told of settings: main knows it without the functions that read them. */
+/** Key of the settings passed to isolates, in a file without further imports. */
 export const settingsFeature = "settings";

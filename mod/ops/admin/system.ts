@@ -1,4 +1,4 @@
-/** References to the system functions of what administrators do. */
+/** References to the administrators' system functions. */
 import { createApi } from "../../protocol/api_reference.ts";
 import type { adminSystemFunctions } from "../isolate_functions/mod.ts";
 

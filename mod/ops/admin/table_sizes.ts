@@ -1,10 +1,10 @@
-/** Sizes and exact counts of all tables. Looking them up reads every page of the database, so they are known for a while. */
+/** Sizes and exact counts of all tables, cached for a while because they read every page of the database. */
 import type { TableSize } from "../../engine/mod.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { opsLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
-/** The sizes as they were at a moment, milliseconds since the epoch. */
+/** Sizes at a time, in milliseconds since the epoch. */
 export interface KnownSizes {
   readonly at: number;
   readonly tables: readonly TableSize[];

@@ -1,4 +1,4 @@
-/** The tables of what administrators do: long work, settings, the audit log. */
+/** Tables of background tasks, settings and the audit log. */
 import { z } from "zod";
 import {
   createSystemFunctions,
@@ -11,15 +11,14 @@ import {
 } from "../../functions/api/service.ts";
 import { importModes } from "../tables/import/modes.ts";
 
-/** Instants are milliseconds since the epoch. */
 const instant = z.number();
 
-/** What a value in the audit log may be: nothing that a document or a secret could hide in. */
+/** Values in the audit log: scalars only, so that they cannot contain documents or secrets. */
 const noted = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
 export const tables = {
   /**
-   * Work that takes long, so that it can be watched and left. Its life:
+   * Background tasks. States:
    *
    *     running --the last step--> done | failed
    *     running --cancel--> canceled
@@ -27,45 +26,45 @@ export const tables = {
    */
   _admin_work: defineTable({
     kind: z.enum(["deleteDocuments", "importRows"]),
-    /** What it works on. */
+    /** Table that the task works on. */
     table: z.string(),
-    /** Of an import. */
+    /** Import mode. */
     mode: z.enum(importModes).optional(),
     startedBy: z.string(),
     state: z.enum(["running", "done", "failed", "canceled", "interrupted"]),
-    /** Documents changed so far; of an import, the rows of the file that are stored, which are its first ones. */
+    /** Number of changed documents. For imports, the number of stored rows, which are the first ones of the file. */
     changed: z.int(),
-    /** Documents that an import has deleted before. */
+    /** Number of documents deleted by an import before inserting. */
     emptied: z.int().optional(),
     error: z.string().optional(),
     endedAt: instant.optional(),
   }).index("by_state", ["state"]),
 
-  /** Options that administrators have set. */
+  /** Options set by administrators. */
   _settings: defineTable({
-    /** Of the option; unique. */
+    /** Name of the option; unique. */
     name: z.string(),
-    /** As a flag would take it; missing for secrets. */
+    /** In the format of the flag; missing for secrets. */
     text: z.string().optional(),
-    /** A secret, sealed under the server's key, and which key that was. */
+    /** Encrypted secret, and identifier of the key. */
     sealed: z.string().optional(),
     key: z.string().optional(),
   }).index("by_name", ["name"]),
 
-  /** What administrators did. */
+  /** Audit log. */
   _audit: defineTable({
-    /** The administrator; their address as it was then. */
+    /** The administrator, and their email address at that time. */
     admin: z.string(),
     email: z.string(),
-    /** Where they were: address and program of the client, as far as known. */
+    /** Client address and user agent, if known. */
     address: z.string().optional(),
     userAgent: z.string().optional(),
-    /** Path of the function, or method and path of the request. */
+    /** Function path, or method and path of the request. */
     action: z.string(),
     args: z.record(z.string(), noted),
-    /** `ok`, or the code of the error. */
+    /** `ok`, or the error code. */
     outcome: z.string(),
-    /** Settings that were changed; secrets are never told. */
+    /** Changed settings, without secrets. */
     changes: z.array(z.strictObject({ setting: z.string(), before: z.unknown(), after: z.unknown() }))
       .optional(),
   }).index("by_admin", ["admin"]).index("by_action", ["action"]),
@@ -76,7 +75,7 @@ export type AdminDoc<Table extends keyof AdminModel & string> = DocumentOf<Admin
 export type AdminQueryCtx = SystemQueryCtx<AdminModel>;
 export type AdminMutationCtx = SystemMutationCtx<AdminModel>;
 
-/** The function builders whose `ctx.db` knows these tables. */
+/** Function builders typed with these tables. */
 export const { adminQuery, adminMutation, systemQuery, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

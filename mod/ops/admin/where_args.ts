@@ -1,9 +1,9 @@
-/** What administrators say of the documents they mean: the arguments, without what reads by them. */
+/** Arguments that select documents in administrators' functions. */
 import { z } from "zod";
 import type { Value } from "../../engine/types.ts";
 import { opsLimits } from "../limits.ts";
 
-/** A value of a field; `{ "$missing": true }` stands for a field that is not there. */
+/** A field value; `{ "$missing": true }` matches missing fields. */
 const comparable = z.unknown();
 
 const searchSchema = z.strictObject({
@@ -14,7 +14,7 @@ const searchSchema = z.strictObject({
 });
 
 const rangeSchema = z.strictObject({
-  /** Fixed values for the first fields of the index. */
+  /** Equal values for the first fields of the index. */
   eq: z.array(comparable).max(16).default([]),
   gt: comparable.optional(),
   gte: comparable.optional(),
@@ -22,22 +22,22 @@ const rangeSchema = z.strictObject({
   lte: comparable.optional(),
 });
 
-/** Conditions are checked on each document that is read: an index is faster. */
+/** Checked on each document read, so an index is faster. */
 const conditionSchema = z.discriminatedUnion("op", [
   z.strictObject({
     field: z.string(),
     op: z.enum(["eq", "neq", "gt", "gte", "lt", "lte"]),
     value: comparable,
   }),
-  /** Part of a text, whatever its case. */
+  /** Substring, ignoring case. */
   z.strictObject({ field: z.string(), op: z.literal("contains"), value: z.string() }),
   z.strictObject({ field: z.string(), op: z.enum(["missing", "present"]) }),
 ]);
 
-/** The arguments that say which documents are meant. */
+/** Arguments that select documents. */
 export const whereArgs = {
   table: z.string(),
-  /** `by_creation_time` unless told. */
+  /** Default: `by_creation_time`. */
   index: z.string().optional(),
   range: rangeSchema.optional(),
   search: searchSchema.optional(),
@@ -51,7 +51,7 @@ export type Range = z.output<typeof rangeSchema>;
 export type Search = z.output<typeof searchSchema>;
 export type Condition = z.output<typeof conditionSchema>;
 
-/** What a value of the arguments stands for. */
+/** Converts an argument to the value it represents. */
 export function valueOf(value: unknown): Value | undefined {
   const missing = typeof value === "object" && value !== null && "$missing" in value &&
     value.$missing === true && Object.keys(value).length === 1;

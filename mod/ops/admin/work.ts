@@ -1,4 +1,4 @@
-/** Does the long work of administrators step by step, each step a transaction that notes how far it came. */
+/** Runs administrators' background tasks in steps, each a transaction that records its progress. */
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { yieldToEventLoop } from "../../kit/event_loop.ts";
@@ -12,15 +12,15 @@ export interface AdminWorkOptions {
   readonly log: Log;
 }
 
-/** An import whose rows are there and not yet checked. */
+/** A received import whose rows are not checked yet. */
 export interface ImportBegun {
   readonly table: string;
   readonly mode: ImportMode;
-  /** Id of an administrator. */
+  /** ID of an administrator. */
   readonly startedBy: string;
 }
 
-/** Disposing of it ends works after their step; the next start tells that they were interrupted. */
+/** Disposing of it stops tasks after their current step; the next start marks them as interrupted. */
 export class AdminWork implements AsyncDisposable {
   readonly #options: AdminWorkOptions;
   readonly #running = new Set<Promise<void>>();
@@ -30,17 +30,17 @@ export class AdminWork implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** To be called once before the first work: what the server's last life left running does not run any more. */
+  /** Call once before the first task. Marks tasks left running by the previous process as interrupted. */
   async start(): Promise<void> {
     const { calls, log } = this.#options;
     try {
       await calls.mutate(system.interruptWork, {});
     } catch (error) {
-      log("warn", "Interrupted work of administrators could not be marked", { error });
+      log("warn", "Cannot mark interrupted background tasks", { error });
     }
   }
 
-  /** Begins to delete the documents meant, as far as they are there now. Resolves to the work's id at once. */
+  /** Starts deleting the documents selected at this time. Resolves immediately with the task's ID. */
   async deleteDocuments(where: Where, startedBy: string): Promise<string> {
     const { calls, now } = this.#options;
     const workId = await calls.mutate(system.beginDelete, { table: where.table, startedBy });
@@ -53,22 +53,22 @@ export class AdminWork implements AsyncDisposable {
     return workId;
   }
 
-  /** Writes down that an import begins, which others do. Resolves to the work's id. */
+  /** Records the start of an import, which the importer runs. Resolves with the task's ID. */
   async beginImport(about: ImportBegun): Promise<string> {
     return await this.#options.calls.mutate(system.beginImport, about);
   }
 
-  /** Writes down how an import has ended; `error`: why it failed. Never rejects. */
+  /** Records the end of an import; `error` is the reason of a failure. Never rejects. */
   async endImport(workId: string, error: string | null): Promise<void> {
     const { calls, log } = this.#options;
     try {
       await calls.mutate(system.endImport, { workId: workId as never, error });
     } catch (fault) {
-      log("warn", "The end of an import could not be written down", { workId, error: fault });
+      log("warn", "Cannot record the end of an import", { workId, error: fault });
     }
   }
 
-  /** Resolves when no work is under way. */
+  /** Resolves when no task is running. */
   async settled(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
@@ -83,15 +83,15 @@ export class AdminWork implements AsyncDisposable {
     try {
       let cursor = await step(null);
       while (cursor !== null && !this.#closed) {
-        // Others come in between: the writer has one queue.
+        // Other calls run in between, because the writer has one queue.
         await yieldToEventLoop();
         cursor = await step(cursor);
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "A work of an administrator failed", { workId, reason });
+      log("warn", "Background task failed", { workId, reason });
       await calls.mutate(system.failWork, { workId: workId as never, error: reason }).catch((fault) =>
-        log("error", "The end of a work could not be written down", { workId, error: fault })
+        log("error", "Cannot record the end of a background task", { workId, error: fault })
       );
     }
   }

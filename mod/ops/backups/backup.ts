@@ -1,4 +1,4 @@
-/** Backups: an archive of one state of a data folder, made while a server uses it or not. */
+/** Creates backups: an archive of one consistent state of a data folder, with or without a running server. */
 import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
 import {
@@ -19,50 +19,50 @@ import { WorkFolder } from "./snapshot/work_folder.ts";
 
 export interface BackupOptions {
   dataDir: string;
-  /** Path of the archive; there must be none. */
+  /** Path of the archive, which must not exist. */
   out: string;
-  /** Whether the execution log goes in too, if there is one. */
+  /** Whether to include the execution log, if there is one. */
   withAux: boolean;
-  /** Whether the files of the data folder go in too. Those in a bucket stay there. */
+  /** Whether to include files of the data folder. Files in a bucket are not included. */
   withFiles: boolean;
-  /** Whether the secret key goes in too. Whoever has it can sign in as anybody. */
+  /** Whether to include the secret key, with which anyone can sign in as any user. */
   includeSecret: boolean;
 }
 
 export interface BackupSummary {
   /** Absolute path of the archive. */
   path: string;
-  /** Its size. */
+  /** Size of the archive. */
   bytes: number;
-  /** The newest commit in it. */
+  /** Timestamp of the newest commit. */
   ts: number;
   /** ISO 8601, in UTC. */
   createdAt: string;
   parts: ArchiveManifest["parts"];
   /**
-   * Files that documents name and that are not in the data folder, counted up to a bound: those in a bucket, or lost ones.
+   * Number of files, up to a limit, that documents reference but the data folder lacks, because they are in a bucket or lost.
    * 0 without `withFiles`.
    */
   missingFiles: number;
-  /** Where the history of the database's journal stands in it; `null` without one. */
+  /** Position in the journal's history; `null` without a journal. */
   history: JournalHead | null;
 }
 
-/** What a backup has to do with whoever makes it. */
+/** Cancellation, progress and locking of a backup. */
 export interface BackupControl {
-  /** Ends it. */
+  /** Aborts the backup. */
   readonly signal?: AbortSignal;
-  /** Called when another backup of the data folder has to be waited for. */
+  /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
   /**
-   * Takes the data folder, so that no restore begins while its parts are being opened; it is given up when they are, and
-   * before anything is copied. `null` while a server has it, beside which no restore is applied.
+   * Locks the data folder, so that no restore starts while its parts are opened. Released before anything is copied. `null` if
+   * a server holds the folder, in which case no restore can be applied.
    */
   readonly takeData?: () => Promise<Disposable | null>;
   readonly onProgress?: OnProgress;
 }
 
-/** What an archive is made of. */
+/** The parts of an archive. */
 interface Snapshot {
   readonly createdAt: Date;
   readonly ts: number;
@@ -72,11 +72,10 @@ interface Snapshot {
 }
 
 /**
- * Makes a backup. The database in it is one state; every file that this state names and that the data folder has is in it.
- * Writers do not wait. It needs room for a copy of the databases in the data folder meanwhile. The archive (mode 0600)
- * appears under its name when it is whole and on disk. Holds up the thread while databases are copied and bytes are packed.
- * Throws a `BackupError` or an `UnusableDatabaseError` with the reason, or what `signal` was aborted with; nothing stays
- * behind then.
+ * Creates a backup of one consistent database state and the files it references in the data folder. Writers are not blocked.
+ * Needs temporary disk space for a copy of the databases. The archive (mode 0600) appears under its name when complete and
+ * synced. Blocks the thread while copying databases and compressing. Throws a `BackupError`, an `UnusableDatabaseError` or the
+ * reason of `signal`, leaving nothing behind.
  */
 export async function createBackup(
   options: BackupOptions,
@@ -122,7 +121,7 @@ export async function createBackup(
   }
 }
 
-/** What a copy of a database in the data folder takes at most. */
+/** Maximum size of a copy of a database in the data folder. */
 async function databaseBytes(dataDir: string, name: string): Promise<number> {
   const files = ["", "-wal"].map((end) => statIfThere(join(dataDir, `${name}${end}`)));
   return (await Promise.all(files)).reduce((bytes, info) => bytes + (info?.size ?? 0), 0);
@@ -130,19 +129,19 @@ async function databaseBytes(dataDir: string, name: string): Promise<number> {
 
 async function checkSource({ dataDir, includeSecret }: BackupOptions): Promise<void> {
   if (await statIfThere(dataDir) === null) {
-    throw new BackupError(`There is no data folder "${dataDir}": name the server's with --data`);
+    throw new BackupError(`Data folder "${dataDir}" not found. Pass the server's data folder with --data`);
   }
   if (await statIfThere(join(dataDir, archiveNames.database)) === null) {
     throw new BackupError(
-      `There is no database in "${dataDir}": no server has run with this data folder yet`,
+      `No database in "${dataDir}": no server has run with this data folder yet`,
     );
   }
   if (includeSecret && await statIfThere(join(dataDir, archiveNames.secret)) === null) {
-    throw new BackupError(`There is no ${archiveNames.secret} in "${dataDir}" to put into the backup`);
+    throw new BackupError(`Cannot include ${archiveNames.secret}: not found in "${dataDir}"`);
   }
 }
 
-/** Copies the database, and links the files that it names. */
+/** Copies the database and links the files it references. */
 async function takeSnapshot(
   { dataDir, work, files, whenHeld }: {
     readonly dataDir: string;
@@ -158,7 +157,7 @@ async function takeSnapshot(
     const createdAt = new Date();
     const { ts, history } = await copyHeld(source, { database, files, whenHeld });
     const missing = await files?.select(database) ?? new Set<string>();
-    // Files named still are lost, or in a bucket; the others went while this state was taken.
+    // Files still referenced are lost or in a bucket; others were deleted while the snapshot was taken.
     if (attempt >= opsLimits.snapshotAttemptsMax || !someGone(missing, source)) {
       return { createdAt, ts, database, missingFiles: missing.size, history };
     }
@@ -166,13 +165,13 @@ async function takeSnapshot(
   }
 }
 
-/** Gives back where the copy stands. */
+/** Returns the position of the copy. */
 async function copyHeld(
   source: string,
   { database, files, whenHeld }: {
     readonly database: string;
     readonly files: StoredFiles | null;
-    /** Called when the state is held and its files are linked. */
+    /** Called when the snapshot is open and its files are linked. */
     readonly whenHeld: () => void;
   },
 ): Promise<Pick<DatabaseSnapshot, "ts" | "history">> {
@@ -184,7 +183,7 @@ async function copyHeld(
   return { ts, history };
 }
 
-/** Whether one of the files is not named by the database as it is now. */
+/** Whether the current database no longer references one of the files. */
 function someGone(missing: ReadonlySet<string>, database: string): boolean {
   if (missing.size === 0) return false;
   const gone = new Set(missing);
@@ -195,7 +194,7 @@ function someGone(missing: ReadonlySet<string>, database: string): boolean {
   return true;
 }
 
-/** Copied at once: it belongs to the database that is held next. `null` when it is not asked for. */
+/** Copies the key first, because it belongs to the database opened next. `null` if not requested. */
 async function copySecret(
   { dataDir, includeSecret }: BackupOptions,
   work: WorkFolder,
@@ -217,7 +216,7 @@ async function copyLog(options: BackupOptions, work: WorkFolder): Promise<string
   return target;
 }
 
-/** Counts the bytes that are packed. */
+/** Reports the bytes that are archived. */
 async function packing(
   { paths, files, onProgress }: Pick<BackupControl, "onProgress"> & {
     readonly paths: readonly (string | null)[];
@@ -230,7 +229,7 @@ async function packing(
   if (files !== null) { for await (const { size } of files.selected()) of += size; }
   let done = 0;
   return (count) => {
-    // The manifest and the checksums are packed, too.
+    // Includes manifest and checksums.
     done = Math.min(of, done + count);
     onProgress({ what: "Packing", done, of, unit: "bytes" });
   };
@@ -258,7 +257,7 @@ async function* entries(
   }
 }
 
-/** Most files are small: read whole, they cost a fraction of what a stream does. */
+/** Reads small files in full, which costs a fraction of streaming them. */
 async function openFile(path: string, { size, signal }: {
   readonly size: number;
   readonly signal: AbortSignal;

@@ -1,10 +1,10 @@
-/** Backups of a running server, by how they ended: told by those who make them, read by whoever watches over them. */
+/** Counters of a running server's backups, for metrics. */
 import { ServiceError } from "../../errors.ts";
 
 export interface LastBackup {
-  /** Its state is that of this moment or a later one, milliseconds since the epoch. */
+  /** Time of the state it contains or earlier, milliseconds since the epoch. */
   readonly at: number;
-  /** How long it took until it was where it belongs; `null` for one of an earlier life of the server. */
+  /** Duration including the upload; `null` for backups of an earlier process. */
   readonly ms: number | null;
 }
 
@@ -22,12 +22,12 @@ export class BackupCounts {
     return this.#failed;
   }
 
-  /** The newest one that is known; `null` without. */
+  /** The newest known backup, or `null`. */
   get last(): LastBackup | null {
     return this.#last;
   }
 
-  /** Makes one and counts it. One that the end of the server cut off has not failed. */
+  /** Makes and counts a backup. One aborted by a server stop does not count as failed. */
   async count<Made>(make: () => Promise<Made>): Promise<Made> {
     const at = Date.now();
     const since = performance.now();
@@ -42,7 +42,7 @@ export class BackupCounts {
     }
   }
 
-  /** One was found. As long as none was made since the start, the newest of those is the last one. */
+  /** Records an existing backup. Until one is made, the newest existing one is the last. */
   found(at: number): void {
     if (this.#made === 0 && at > (this.#last?.at ?? -Infinity)) this.#last = { at, ms: null };
   }

@@ -1,17 +1,17 @@
-/** Why a backup cannot be made, for the operator. */
+/** Errors of creating backups, shown to operators. */
 
 export class BackupError extends Error {
   override readonly name: string = "BackupError";
 }
 
-/** There is no room on a disk: that of the archive, or that of the data folder. */
+/** The disk of the archive or of the data folder lacks space. */
 export class NoRoomError extends BackupError {
   constructor(
     { out, dataDir, cause }: { readonly out: string; readonly dataDir: string; readonly cause?: unknown },
   ) {
     super(
-      `There is no room on the disk for the backup "${out}", or for the copy of the database that it needs meanwhile in ` +
-        `"${dataDir}": free some, and try again`,
+      `Not enough disk space for the backup "${out}", or for the temporary copy of the database in ` +
+        `"${dataDir}". Free disk space and try again`,
       { cause },
     );
   }

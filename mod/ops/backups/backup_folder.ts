@@ -1,4 +1,4 @@
-/** The folder of the backups that administrators made: what is in it, and each of them as a file. */
+/** Folder of the backups made by administrators. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
@@ -6,7 +6,7 @@ import { ArchiveError } from "./archive/archive_error.ts";
 import type { ArchiveManifest } from "./archive/mod.ts";
 import { removeAbandonedFiles } from "../new_file.ts";
 
-/** What a backup's manifest says of it. */
+/** A backup, described by its manifest. */
 export interface StoredBackup {
   readonly name: string;
   /** Bytes of the file. */
@@ -18,55 +18,53 @@ export interface StoredBackup {
   readonly parts: ArchiveManifest["parts"];
 }
 
-/** A file that lies there and cannot be read as a backup. */
+/** A file that cannot be read as a backup. */
 export interface DamagedBackup {
   readonly name: string;
   readonly size: number;
-  /** When the file was last written: ISO 8601, in UTC. */
+  /** Modification time of the file: ISO 8601, in UTC. */
   readonly createdAt: string;
   readonly error: string;
 }
 
-/** A file whose beginning was read. */
+/** A cached manifest. */
 interface KnownFile {
-  /** Another one when the file has changed; `null` when it has to be read again in any case. */
+  /** Changes with the file; `null` if the file must be read again. */
   readonly version: string | null;
   readonly backup: StoredBackup | DamagedBackup;
 }
 
-/** Names that stand for nothing but a file of this folder. */
+/** Names that cannot refer to anything outside the folder. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.tar\.zst$/;
 
 export class BackupFolder {
   readonly path: string;
-  /** By name, as long as the file stays the same. Filled by `list`, which also drops what is gone. */
+  /** By name, while the file is unchanged. Maintained by `list`. */
   #known: ReadonlyMap<string, KnownFile> = new Map();
 
   private constructor(path: string) {
     this.path = path;
   }
 
-  /**
-   * The folder, created when it is missing (mode 0700), without what a killed process left unfinished.
-   */
+  /** Opens the folder, creating it if missing (mode 0700), and removes unfinished files of killed processes. */
   static async open(path: string): Promise<BackupFolder> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     await removeAbandonedFiles(path);
     return new BackupFolder(path);
   }
 
-  /** A name for a backup made now. */
+  /** Returns a name for a backup made now. */
   newName(now: Date): string {
     const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, "");
     return `backup-${time}-${randomBytes(4).toString("hex")}.tar.zst`;
   }
 
-  /** Path of a backup that may be there; `null` for names that none can have. */
+  /** Returns the path of a backup; `null` for invalid names. */
   pathOf(name: string): string | null {
     return NAME.test(name) ? join(this.path, name) : null;
   }
 
-  /** All of them, newest first. Of each only the beginning is read, once as long as the file does not change. */
+  /** Lists all backups, newest first. Manifests of unchanged files are cached. */
   async list(): Promise<(StoredBackup | DamagedBackup)[]> {
     const found = new Map<string, KnownFile>();
     for await (const { name, isFile } of Deno.readDir(this.path)) {
@@ -78,13 +76,13 @@ export class BackupFolder {
     return [...found.values()].map(({ backup }) => backup).sort(newestFirst);
   }
 
-  /** One of them; `null` when it is not there. */
+  /** Returns one backup, or `null`. */
   async find(name: string): Promise<StoredBackup | DamagedBackup | null> {
     if (!NAME.test(name)) return null;
     return (await this.#factsOf(name))?.backup ?? null;
   }
 
-  /** Opens one of them for reading; `null` when it is not there. */
+  /** Opens a backup for reading, or returns `null`. */
   async read(name: string): Promise<{ readonly file: Deno.FsFile; readonly size: number } | null> {
     const path = this.pathOf(name);
     const info = path === null ? null : await lstatIfThere(path);
@@ -92,7 +90,7 @@ export class BackupFolder {
     return file === null ? null : { file, size: (await file.stat()).size };
   }
 
-  /** Removes one of them. Returns whether it was there. */
+  /** Removes a backup. Returns whether it existed. */
   async remove(name: string): Promise<boolean> {
     const path = this.pathOf(name);
     const info = path === null ? null : await lstatIfThere(path);
@@ -102,7 +100,7 @@ export class BackupFolder {
     return true;
   }
 
-  /** `null` when the file is gone. */
+  /** `null` if the file is gone. */
   async #factsOf(name: string): Promise<KnownFile | null> {
     const path = join(this.path, name);
     const info = await lstatIfThere(path);
@@ -118,11 +116,11 @@ export class BackupFolder {
       const { createdAt, ts, parts } = await readManifest(file.readable);
       return { version, backup: { ...common, createdAt, ts, parts } };
     } catch (error) {
-      // One bad file is told in its place: the others are there all the same.
+      // A damaged file is listed with its error.
       const createdAt = (info.mtime ?? new Date(0)).toISOString();
       const reason = error instanceof Error ? error.message : String(error);
       return {
-        // What a disk or the rights to a file say now need not be so later, when the file is as it was.
+        // Errors of the disk or of permissions may go away while the file stays the same, so they are not cached.
         version: error instanceof ArchiveError ? version : null,
         backup: { ...common, createdAt, error: reason },
       };

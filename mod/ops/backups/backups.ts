@@ -6,12 +6,12 @@ import type { Log } from "../../kit/log.ts";
 import type { BackupOptions, BackupSummary } from "./backup.ts";
 import type { BackupFolder, StoredBackup } from "./backup_folder.ts";
 
-/** Makes a backup of the data folder into a file. */
+/** Creates a backup of the data folder in a file. */
 export type MakeBackup = (options: Omit<BackupOptions, "dataDir">) => Promise<BackupSummary>;
 
-/** A backup that was just made. */
+/** A new backup. */
 export interface NewBackup extends StoredBackup {
-  /** Files that documents name and that the data folder does not have; 0 when files were not asked for. */
+  /** Number of files that documents reference but the data folder lacks; 0 without files. */
   readonly missingFiles: number;
 }
 
@@ -39,8 +39,8 @@ export class Backups {
   }
 
   /**
-   * Makes one, never with the secret key. Throws `backup_failed` or `disk_full` with the reason, which is for administrators only, and
-   * leaves nothing behind then; `overloaded` when too many are waiting.
+   * Creates a backup, never with the secret key. Throws `backup_failed` or `disk_full` with the reason, which only administrators
+   * see, leaving nothing behind; `overloaded` if too many are queued.
    */
   async create({ includeAux, includeFiles, adminId }: WantedBackup): Promise<NewBackup> {
     const name = this.folder.newName(new Date());
@@ -48,15 +48,15 @@ export class Backups {
     try {
       const options = { out, withAux: includeAux, withFiles: includeFiles, includeSecret: false };
       const { bytes, createdAt, ts, parts, missingFiles } = await this.#make(options);
-      this.#log("info", "An administrator made a backup", { adminId, name, bytes, ts, missingFiles });
+      this.#log("info", "Backup created", { adminId, name, bytes, ts, missingFiles });
       return { name, size: bytes, createdAt, ts, parts, missingFiles };
     } catch (error) {
       await removeIfThere(out);
       if (error instanceof ServiceError) throw error;
-      this.#log("error", "A backup failed", { error });
+      this.#log("error", "Backup failed", { error });
       const reason = error instanceof Error ? error.message : String(error);
       const code = isDiskFull(error) ? "disk_full" : "backup_failed";
-      throw new ServiceError(code, `The backup could not be made: ${reason}`, { cause: error });
+      throw new ServiceError(code, `Cannot create the backup: ${reason}`, { cause: error });
     }
   }
 }

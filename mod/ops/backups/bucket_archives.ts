@@ -1,4 +1,4 @@
-/** Archives in a bucket, for a restore: which there are, and one of them brought here. */
+/** Backup archives in a bucket: listing and downloading. */
 import { dirname } from "node:path";
 import type { Bucket, ListedObject } from "../../kit/locations/bucket.ts";
 import { ObjectLostError, openObject } from "../../kit/locations/bucket_object.ts";
@@ -7,7 +7,7 @@ import { hasRoom } from "../disk_room.ts";
 import { NewFile } from "../new_file.ts";
 import { RestoreError } from "./restore/mod.ts";
 
-/** The newest archives directly below the bucket's prefix, newest first, up to a bound. */
+/** Lists the newest archives directly below the bucket's prefix, newest first, up to a limit. */
 export async function newestArchives(bucket: Bucket): Promise<ListedObject[]> {
   let newest: ListedObject[] = [];
   for await (const object of bucket.list("")) {
@@ -20,16 +20,16 @@ export async function newestArchives(bucket: Bucket): Promise<ListedObject[]> {
 }
 
 export interface DownloadOptions {
-  /** Of the archive. */
+  /** Name of the archive. */
   readonly name: string;
-  /** Path of the file it is written to (mode 0600); there must be none. */
+  /** Destination path (mode 0600), which must not exist. */
   readonly path: string;
   readonly stallMs?: number;
 }
 
 /**
- * Brings an archive into a file, in pieces that are gone on with when the connection breaks. Returns whether there is such
- * an archive. Throws when it does not come, and for one that does not fit on the disk; there is no file then.
+ * Downloads an archive, resuming after lost connections. Returns whether the archive exists. Throws if the download fails or
+ * the disk lacks space, removing the file.
  */
 export async function downloadArchive(
   bucket: Bucket,
@@ -43,11 +43,11 @@ export async function downloadArchive(
   if (object === null) return false;
   const { size, chunks } = object;
   if (!await hasRoom(dirname(path), size)) {
-    throw new RestoreError(`There is no room on the disk for the ${size} bytes of the archive: free some`);
+    throw new RestoreError(`Not enough disk space for the archive (${size} bytes). Free disk space`);
   }
   await using file = await NewFile.create(path);
   const whenFull = () =>
-    new RestoreError("There is no room on the disk for the rest of the archive: free some");
+    new RestoreError("Not enough disk space for the rest of the archive. Free disk space");
   const writer = file.writable({ whenFull }).getWriter();
   try {
     for await (const chunk of chunks) await writer.write(chunk);
@@ -57,8 +57,8 @@ export async function downloadArchive(
     if (!(error instanceof ObjectLostError)) throw error;
     throw new RestoreError(
       error.why === "gone"
-        ? `The archive "${name}" is gone from the bucket`
-        : `The archive "${name}" has changed meanwhile: try again`,
+        ? `The archive "${name}" was deleted from the bucket`
+        : `The archive "${name}" changed during the download. Try again`,
     );
   }
   await file.place();

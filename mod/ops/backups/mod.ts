@@ -1,11 +1,11 @@
-/** Backups: archives of a data folder, made by hand, on a schedule and over HTTP. */
+/** Backups of a data folder: manual, scheduled and over HTTP. */
 export type { BackupSummary } from "./backup.ts";
 export { BackupError } from "./backup_error.ts";
 export { BackupCounts } from "./backup_counts.ts";
 export { BackupFolder } from "./backup_folder.ts";
 export { Backups, type MakeBackup } from "./backups.ts";
 
-/** See `backup.ts`: with the engine and what packs archives it is loaded when it is needed. */
+/** See `backup.ts`, which is loaded on demand. */
 export const createBackup: typeof import("./backup.ts").createBackup = async (...args) => {
   const backup = await import("./backup.ts");
   return await backup.createBackup(...args);

@@ -1,4 +1,4 @@
-/** Backups over HTTP: listed, made, downloaded, deleted. */
+/** HTTP routes of backups: list, create, download, delete. */
 import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
@@ -10,7 +10,7 @@ import type { Backups } from "./backups.ts";
 
 export interface BackupRoutesOptions {
   readonly backups: Backups;
-  /** What the list of backups tells beside them: the staged restore and the replication. */
+  /** Additional fields of the list: the staged restore and replication. */
   readonly state: () => Promise<Readonly<Record<string, unknown>>>;
   readonly log: Log;
 }
@@ -47,12 +47,12 @@ export function backupRoutes({ backups, state, log }: BackupRoutesOptions): Hono
   app.delete("/backups/:name", async (c) => {
     const name = c.req.param("name");
     if (!await folder.remove(name)) throw noSuchBackup();
-    log("info", "An administrator deleted a backup", { adminId: c.get("adminId"), name });
+    log("info", "Backup deleted", { adminId: c.get("adminId"), name });
     return c.json({});
   });
   return app;
 }
 
 export function noSuchBackup(): ServiceError {
-  return new ServiceError("not_found", "There is no backup of this name");
+  return new ServiceError("not_found", "Backup not found");
 }

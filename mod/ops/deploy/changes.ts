@@ -1,4 +1,4 @@
-/** What a deploy changes, beside what is served: for people who decide about it, and for whom it was refused. */
+/** Changes of a deploy compared to the live version, for people who decide about it. */
 import type { SchemaPreview } from "../../engine/mod.ts";
 import type { AppCheck, WireCron } from "../../functions/host/mod.ts";
 import { deployLimits } from "../limits.ts";
@@ -12,21 +12,21 @@ export interface Difference {
 
 export interface DeployChanges {
   readonly functions: Difference;
-  /** Crons of the app by name. Those that are removed do not run any more. */
+  /** Cron jobs of the app by name. Removed ones no longer run. */
   readonly crons: Difference;
-  /** Waiting jobs whose function is not in the version: they are kept, and fail if they are due before it is back. */
+  /** Pending jobs whose function the version lacks. They are kept and fail if they become due before it is back. */
   readonly jobs: LostJobs;
-  /** Files of functions, packages and front end, counted. */
+  /** Numbers of files of functions, packages and front end. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
-  /** Whether there was a front end, and there is none any more. */
+  /** Whether the front end is removed. */
   readonly frontendGoes: boolean;
-  /** Tables, indexes, and documents that do not fit or are out of reach. What is out of reach stays in the database. */
+  /** Tables, indexes, and documents that are invalid or become inaccessible but stay in the database. */
   readonly schema: SchemaPreview;
-  /** Whether all documents fit. */
+  /** Whether all documents match the schema. */
   readonly fits: boolean;
 }
 
-/** Waiting jobs, counted by function. */
+/** Pending jobs, counted by function. */
 export interface WaitingJobs {
   readonly functions: readonly { readonly function: string; readonly jobs: number }[];
   /** Whether all jobs were counted. */
@@ -34,13 +34,13 @@ export interface WaitingJobs {
 }
 
 export interface LostJobs {
-  /** In the order of paths, the first {@linkcode deployLimits.lostFunctionsTold}. */
+  /** Ordered by path; the first {@linkcode deployLimits.lostFunctionsTold}. */
   readonly lost: WaitingJobs["functions"];
-  /** Whether these are all functions, and all their jobs. */
+  /** Whether these are all functions and all their jobs. */
   readonly complete: boolean;
 }
 
-/** What there is of a version. */
+/** Functions and files of a version. */
 export interface Facts {
   readonly crons: readonly WireCron[];
   readonly functions: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ export function deployChanges(
     },
     files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },
     frontendGoes: before.manifest?.static !== undefined && manifest.static === undefined,
-    // Those of the service are there whatever the app says.
+    // System functions exist regardless of the app.
     schema: { ...schema, unreachable: schema.unreachable.filter(({ table }) => !table.startsWith("_")) },
     fits: schema.misfits.length === 0,
   };
@@ -89,14 +89,14 @@ function difference(
   };
 }
 
-/** What does not fit, in one sentence and what to do. */
+/** Describes mismatches in one sentence with advice. */
 export function misfitText({ schema: { misfits } }: DeployChanges): string {
   const tables = misfits.map(({ table, documents, first: [example] }) =>
     `${documents} document${documents === 1 ? "" : "s"} of "${table}"` +
     (example === undefined ? "" : ` (such as ${example.id}: ${example.reason})`)
   );
-  return `The schema does not fit ${
+  return `The schema does not match ${
     tables.join(", ")
   }. Nothing has changed: let the schema take both forms, deploy, ` +
-    "change the documents with syncline migrate, then deploy the strict schema";
+    "migrate the documents with syncline migrate, then deploy the strict schema";
 }

@@ -1,4 +1,4 @@
-/** Deploy keys in main: made once, shown once, looked up by their keyed hash. */
+/** Deploy keys in the main process: created, shown once, verified by their keyed hash. */
 import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
@@ -9,12 +9,12 @@ import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
-/** What keys begin with, so that one that got lost is recognized. */
+/** Prefix by which leaked keys are recognized. */
 const PREFIX = "syncline_deploy_";
 const KEY = /^syncline_deploy_[A-Za-z0-9_-]{43}$/;
 const KEY_BYTES = 32;
 
-/** Whose key a request brings. */
+/** Owner of a deploy key. */
 export interface Deployer {
   readonly keyId: string;
   readonly name: string;
@@ -22,7 +22,7 @@ export interface Deployer {
 
 export interface DeployKeysOptions {
   readonly calls: SystemCalls;
-  /** Keys the hashes. */
+  /** Key of the hashes. */
   readonly key: Uint8Array;
   readonly now: () => number;
   readonly log: Log;
@@ -30,20 +30,20 @@ export interface DeployKeysOptions {
 
 export class DeployKeys {
   readonly #options: DeployKeysOptions;
-  /** When the use of each key was noted last. */
+  /** Time of the last recorded use by key. */
   readonly #noted = new Map<string, number>();
 
   constructor(options: DeployKeysOptions) {
     this.#options = options;
   }
 
-  /** Makes a key. Nobody can be told it again. Throws `invalid_name` and what the rows refuse. */
+  /** Creates a key, which cannot be retrieved again. Throws `invalid_name` and errors of the rows. */
   async create(name: string, createdBy: string): Promise<{ readonly keyId: string; readonly key: string }> {
     const plain = name.trim();
     if (!/^[\p{L}\p{N}][\p{L}\p{N} ._@-]*$/u.test(plain) || plain.length > deployLimits.keyNameCharsMax) {
       throw new UserError(
         "invalid_name",
-        `A deploy key is named by letters, digits and . _ @ - or spaces, ${deployLimits.keyNameCharsMax} at most`,
+        `The name of a deploy key may contain letters, digits, spaces and . _ @ -, at most ${deployLimits.keyNameCharsMax} characters`,
       );
     }
     const key = `${PREFIX}${randomBytes(KEY_BYTES).toString("base64url")}`;
@@ -55,7 +55,7 @@ export class DeployKeys {
     return { keyId, key };
   }
 
-  /** Whose live key this is; `null` for any other text. */
+  /** Returns the owner of an active key, or `null`. */
   async verify(token: string): Promise<Deployer | null> {
     if (!KEY.test(token)) return null;
     const found = await this.#options.calls.query(system.findKey, { hash: this.#hash(token) });
@@ -79,14 +79,14 @@ export class DeployKeys {
     return createHmac("sha256", this.#options.key).update("deploy key\0").update(key).digest("base64url");
   }
 
-  /** Not waited for: a key is good for its deploy whether its use can be written down or not. */
+  /** Not awaited: a key is valid whether or not its use can be recorded. */
   #note(keyId: string): void {
     const { calls, now, log } = this.#options;
     if (now() - (this.#noted.get(keyId) ?? -Infinity) < deployLimits.keyUseNotedMs) return;
     if (this.#noted.size >= 2 * deployLimits.keysMax) this.#noted.clear();
     this.#noted.set(keyId, now());
     calls.mutate(system.noteKeyUse, { keyId }).catch((error) =>
-      log("warn", "The use of a deploy key could not be noted", { keyId, error })
+      log("warn", "Cannot record the use of a deploy key", { keyId, error })
     );
   }
 }

@@ -1,11 +1,11 @@
-/** Takes the rest of a body that nobody wants, within bounds, so that its sender comes to read the answer. */
+/** Reads and discards the rest of a request body within limits, so that the client reads the response. */
 
 export interface DrainBounds {
   readonly bytesMax: number;
   readonly ms: number;
 }
 
-/** Never rejects: what is left behind the bounds is cancelled. */
+/** Never rejects. Beyond the limits the body is canceled. */
 export async function drainBody(
   body: ReadableStream<Uint8Array> | null,
   { bytesMax, ms }: DrainBounds,
@@ -20,7 +20,7 @@ export async function drainBody(
       bytes += value.length;
     }
   } catch {
-    // Its sender is gone.
+    // The client has disconnected.
   } finally {
     clearTimeout(timer);
     await reader.cancel().catch(() => {});

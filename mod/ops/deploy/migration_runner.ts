@@ -1,4 +1,4 @@
-/** Runs migrations on the server, step by step: whoever began one may leave, and a start goes on with what was under way. */
+/** Runs migrations on the server in steps, independent of the client that started them, and resumes them at startup. */
 import { setTimeout as wait } from "node:timers/promises";
 import { SystemCallError, type SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
@@ -13,12 +13,12 @@ export interface MigrationRunnerOptions {
   readonly log: Log;
 }
 
-/** Disposing of it ends each migration behind the step under way; the next start goes on from there. */
+/** Disposing of it stops migrations after their current step; the next start resumes them. */
 export class MigrationRunner implements AsyncDisposable {
   readonly #options: MigrationRunnerOptions;
-  /** By id. */
+  /** By ID. */
   readonly #running = new Map<string, Promise<void>>();
-  /** Of those, the ones that were to be run meanwhile: their last step may have been taken before they were marked anew. */
+  /** Running migrations requested again: their last step may have preceded the restart. */
   readonly #again = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
@@ -27,17 +27,17 @@ export class MigrationRunner implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Goes on with what the server's last life had under way. Where that cannot be read yet, it is looked for later. */
+  /** Resumes migrations left running by the previous process, retrying if they cannot be read yet. */
   async start(): Promise<void> {
     try {
       await this.#goOn();
     } catch (error) {
-      this.#options.log("error", "Migrations that were under way are gone on with later", { error });
+      this.#options.log("error", "Cannot resume migrations yet", { error });
       this.#looking = this.#lookAgain();
     }
   }
 
-  /** Begins to run one that is marked so; one that runs already goes on as it does. */
+  /** Runs a migration, unless it is running. */
   run(migrationId: string): void {
     if (this.#closing.signal.aborted) return;
     if (this.#running.has(migrationId)) {
@@ -67,7 +67,7 @@ export class MigrationRunner implements AsyncDisposable {
       try {
         return await this.#goOn();
       } catch (error) {
-        this.#options.log("debug", "Migrations that were under way cannot be read yet", { error });
+        this.#options.log("debug", "Cannot read running migrations yet", { error });
       }
     }
   }
@@ -81,23 +81,21 @@ export class MigrationRunner implements AsyncDisposable {
         const step = await this.#step(migrationId, rows);
         if (step === null || step.done || step.halted) return;
         rows = step.rows;
-        // Others come in between: the writer has one queue.
+        // Other calls run in between, because the writer has one queue.
         await yieldToEventLoop();
       }
     } catch (error) {
-      // What ended with the server is no failure of the migration.
+      // A server stop is not a failure of the migration.
       if (signal.aborted) return;
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "A migration has stopped", { migrationId, reason });
-      // Where even that cannot be written down, the next start tries the same step again.
+      log("warn", "Migration stopped", { migrationId, reason });
+      // If this fails too, the next start repeats the step.
       await calls.mutate(system.stopMigration, { migrationId: migrationId as never, error: reason })
-        .catch((fault) =>
-          log("error", "That a migration has stopped could not be written down", { error: fault })
-        );
+        .catch((fault) => log("error", "Cannot record that a migration has stopped", { error: fault }));
     }
   }
 
-  /** A step that came at a bad moment is taken again, less and less often; `null` when the server ends meanwhile. */
+  /** Takes a step, retrying temporary failures with growing delays; `null` if the server stops. */
   async #step(migrationId: string, rows: number | undefined): Promise<TakenStep | null> {
     for (let waitMs: number = deployLimits.migrationRetryMs;; waitMs *= 2) {
       try {
@@ -109,7 +107,7 @@ export class MigrationRunner implements AsyncDisposable {
     }
   }
 
-  /** Whether the server is still there after a bounded wait. */
+  /** Waits; returns whether the server is still running. */
   async #waited(ms: number): Promise<boolean> {
     const { signal } = this.#closing;
     await wait(Math.min(ms, deployLimits.migrationRetryMsMax), undefined, { signal }).catch(() => {});

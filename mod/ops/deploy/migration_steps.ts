@@ -1,25 +1,25 @@
-/** Steps of migrations, each one transaction that takes as many documents as go through in a short time. */
+/** Migration steps: transactions whose batch size adapts to a target duration. */
 import { UserError } from "../../errors.ts";
 import { SystemCallError, type SystemCalls } from "../../functions/system_calls.ts";
 import { deployLimits } from "../limits.ts";
 import type { Step } from "./isolate_functions/migrations.ts";
 import { system } from "./system.ts";
 
-/** Steps grow and shrink with how long the last one took. */
+/** Initial batch size. */
 const FIRST_ROWS = 16;
 
-/** What is refused whatever the number of documents. */
+/** Errors that do not depend on the batch size. */
 const NEVER_GOES = new Set(["migration_not_found", "unknown_function", "unknown_table"]);
 
 export interface StepCall {
   readonly migrationId: string;
-  /** Documents to take at most. */
+  /** Maximum number of documents. */
   readonly rows?: number | undefined;
-  /** Whether the server takes it by itself: then nothing is done once that was stopped. */
+  /** Whether the server takes the step on its own, which has no effect after a stop. */
   readonly onServer?: boolean;
 }
 
-/** `rows`: what the next step should take. */
+/** `rows`: batch size for the next step. */
 export type TakenStep = Step & { readonly rows: number };
 
 export class MigrationSteps {
@@ -31,7 +31,7 @@ export class MigrationSteps {
     this.#now = now;
   }
 
-  /** A step that fails is tried with half of its documents, so that the one at fault is met alone. */
+  /** Halves a failing batch, so that a failing document is isolated. */
   async take({ migrationId, rows: wanted = FIRST_ROWS, onServer = false }: StepCall): Promise<TakenStep> {
     for (let rows = wanted;; rows = Math.floor(rows / 2)) {
       const since = this.#now();
@@ -43,7 +43,7 @@ export class MigrationSteps {
         });
         return { ...step, rows: nextRows(rows, this.#now() - since) };
       } catch (error) {
-        // By itself the server waits for a better moment.
+        // Running on its own, the server waits for a better moment.
         const later = onServer && error instanceof SystemCallError && error.retryable;
         if (rows === 1 || later || !mayBeTooMuch(error)) throw error;
       }
@@ -51,12 +51,12 @@ export class MigrationSteps {
   }
 }
 
-/** Whether fewer documents may go through: a step has the limits of one mutation. */
+/** Whether a smaller batch may succeed, since a step has the limits of one mutation. */
 function mayBeTooMuch(error: unknown): boolean {
   return !(error instanceof UserError) || !NEVER_GOES.has(error.code);
 }
 
-/** How many documents the next step takes. */
+/** Batch size of the next step. */
 function nextRows(rows: number, ms: number): number {
   const aimed = Math.floor(rows * deployLimits.migrationStepMsAimed / Math.max(1, ms));
   return Math.max(1, Math.min(aimed, 2 * rows, deployLimits.migrationStepRowsMax));

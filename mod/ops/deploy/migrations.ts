@@ -1,4 +1,4 @@
-/** Migrations as administrators and the command line drive them: the server runs one to its end, or one step a call. */
+/** Actions of migrations, for administrators and the CLI: run on the server, or take one step per call. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
@@ -18,7 +18,7 @@ export interface MigrationActionsOptions {
   readonly runner: MigrationRunner;
 }
 
-/** The actions of migrations, by path. */
+/** The actions by path. */
 export function migrationActions(
   { calls, steps, runner }: MigrationActionsOptions,
 ): ReadonlyMap<string, MainAction> {

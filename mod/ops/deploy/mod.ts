@@ -1,4 +1,4 @@
-/** Deploying functions to a running server, its keys, variables of `ctx.env`, migrations: what the server and the commands use. */
+/** Deploys, deploy keys, environment variables and data migrations, for the server and the CLI. */
 export type { Bundle } from "./bundle/pack.ts";
 export { takeBundle } from "./bundle/take.ts";
 export { BundleError } from "./bundle/bundle_error.ts";
@@ -11,13 +11,13 @@ export { MigrationSteps } from "./migration_steps.ts";
 export { deployRoutes } from "./routes.ts";
 export { Variables } from "./variables.ts";
 
-/** See `bundle/pack.ts`: loaded when it is needed: of servers only the leader of a cluster packs. */
+/** See `bundle/pack.ts`, loaded on demand: of servers, only a cluster's leader packs. */
 export const readBundle: typeof import("./bundle/pack.ts").readBundle = async (...args) => {
   const pack = await import("./bundle/pack.ts");
   return await pack.readBundle(...args);
 };
 
-/** Likewise. */
+/** Loaded on demand as well. */
 export const packVersion = async (
   ...args: Parameters<typeof import("./bundle/pack.ts").packVersion>
 ): Promise<ReadableStream<Uint8Array>> => {

@@ -1,4 +1,4 @@
-/** References to the system functions of deploying. */
+/** References to the system functions of deploys. */
 import { createApi } from "../../protocol/api_reference.ts";
 import type { deploySystemFunctions } from "./isolate_functions/mod.ts";
 

@@ -1,4 +1,4 @@
-/** The tables of deploying: deploy keys, variables of `ctx.env`, migrations under way. */
+/** Tables of deploy keys, environment variables and migrations. */
 import { z } from "zod";
 import {
   createSystemFunctions,
@@ -10,51 +10,50 @@ import {
   type SystemQueryCtx,
 } from "../../functions/api/service.ts";
 
-/** Instants are milliseconds since the epoch. */
 const instant = z.number();
 
 export const tables = {
-  /** Keys that may deploy and nothing else. */
+  /** Deploy keys. */
   _deploy_keys: defineTable({
     name: z.string(),
-    /** Keyed hash of the key, which is shown once and kept nowhere. */
+    /** Keyed hash of the key, which is shown once and not stored. */
     hash: z.string(),
     createdBy: z.string(),
     lastUsedAt: instant.optional(),
     revokedAt: instant.optional(),
   }).index("by_hash", ["hash"]),
 
-  /** Variables that actions see as `ctx.env`. */
+  /** Environment variables of actions (`ctx.env`). */
   _env: defineTable({
     /** Unique. */
     name: z.string(),
-    /** The value, sealed under the server's key, and which key that was. */
+    /** Encrypted value, and identifier of the encryption key. */
     sealed: z.string(),
     key: z.string(),
   }).index("by_name", ["name"]),
 
   /**
-   * Migrations of tables, document by document. Its life:
+   * Data migrations of tables. States:
    *
    *     running --the last step--> done
-   *     running --begun anew--> (deleted)
+   *     running --restarted--> (deleted)
    *
-   * While it runs, whoever steps it drives it; with `onServer` the server does, also after a restart.
+   * Clients drive it in steps; with `onServer` the server does, also after a restart.
    */
   _migrations: defineTable({
-    /** The internal mutation that is run for each document. */
+    /** Internal mutation that runs for each document. */
     path: z.string(),
     table: z.string(),
-    /** Documents that were there when it began: later ones are written by the new code. */
+    /** Creation time up to which documents are migrated: newer ones are written by the new code. */
     until: instant,
-    /** Key of the document done last; missing before the first step. */
+    /** Key of the last migrated document; missing before the first step. */
     cursor: z.string().optional(),
     documents: z.int(),
     state: z.enum(["running", "done"]),
     endedAt: instant.optional(),
-    /** Missing unless the server goes on with it by itself. */
+    /** Set if the server runs it. */
     onServer: z.boolean().optional(),
-    /** Why the server stopped; missing where it did not. */
+    /** Why the server stopped it. */
     error: z.string().optional(),
   }).index("by_path", ["path", "table"]).index("by_on_server", ["onServer"]),
 };
@@ -64,7 +63,7 @@ export type DeployDoc<Table extends keyof DeployModel & string> = DocumentOf<Dep
 export type DeployQueryCtx = SystemQueryCtx<DeployModel>;
 export type DeployMutationCtx = SystemMutationCtx<DeployModel>;
 
-/** The function builders whose `ctx.db` knows these tables. */
+/** Function builders typed with these tables. */
 export const { adminQuery, adminMutation, systemQuery, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

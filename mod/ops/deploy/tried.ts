@@ -1,2 +1,2 @@
-/** What a dry run of a migration found, as the error that takes its writes back: its code. */
+/** Code of the error that a successful dry run throws to roll back its writes. */
 export const TRIED = "migration_tried";

@@ -1,6 +1,6 @@
 /**
- * Variables of `ctx.env` that the server keeps, sealed like secrets of settings. The rows are the truth, the commit stream
- * says when they change; actions that begin later see the change. What `--env-file` says counts more.
+ * Environment variables stored by the server, encrypted like secret settings. The rows are authoritative and the commit stream
+ * reports changes, which apply to actions started later. `--env-file` takes precedence.
  */
 import { z } from "zod";
 import type { CommitEntry } from "../../engine/mod.ts";
@@ -14,9 +14,9 @@ import { system } from "./system.ts";
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/;
 
-/** Variables by name; `null` forgets one. */
+/** Variables by name; `null` deletes one. */
 export const variableChanges = z.record(
-  z.string().regex(NAME, "is no name of a variable"),
+  z.string().regex(NAME, "is not a valid variable name"),
   z.string().max(deployLimits.variableCharsMax).nullable(),
 );
 
@@ -25,19 +25,19 @@ export type VariableChanges = z.output<typeof variableChanges>;
 /** A variable as administrators see it. */
 export interface VariableInfo {
   readonly name: string;
-  /** `null` when it was sealed under another key: it has to be entered again. */
+  /** `null` if it was encrypted with another key and must be entered again. */
   readonly value: string | null;
-  /** Whether `--env-file` says another value, which counts more. */
+  /** Whether `--env-file` sets another value, which takes precedence. */
   readonly overridden: boolean;
 }
 
 export interface VariablesOptions {
   readonly calls: SystemCalls;
-  /** Seals values. */
+  /** Encryption key. */
   readonly key: Uint8Array;
-  /** What `--env-file` says. */
+  /** Variables of `--env-file`. */
   readonly given: Readonly<Record<string, string>>;
-  /** From now on actions see these. */
+  /** Passes variables to actions started from now on. */
   readonly use: (env: Readonly<Record<string, string>>) => void;
   readonly log: Log;
 }
@@ -45,23 +45,23 @@ export interface VariablesOptions {
 export class Variables {
   readonly #options: VariablesOptions;
   #stored: ReadonlyMap<string, string | null> = new Map();
-  /** Reads follow one another. */
+  /** Serializes reads. */
   #reading: Promise<void> = Promise.resolve();
 
   constructor(options: VariablesOptions) {
     this.#options = options;
   }
 
-  /** Reads what is stored and puts it to use. */
+  /** Reads and applies the stored variables. */
   load(): Promise<void> {
     return this.#reading = this.#reading.catch(() => {}).then(() => this.#read());
   }
 
-  /** Takes note of commits. */
+  /** Call with each group of commits, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     if (!entries.some(({ changes }) => changes.some(({ table }) => table === "_env"))) return;
     this.load().catch((error) =>
-      this.#options.log("error", "The variables of ctx.env could not be read", { error })
+      this.#options.log("error", "Cannot read the environment variables", { error })
     );
   }
 
@@ -71,7 +71,7 @@ export class Variables {
       .toSorted((a, b) => a.name < b.name ? -1 : 1);
   }
 
-  /** Changes several, all or none; resolves when they count. The answer names those that `--env-file` overrides. */
+  /** Changes variables atomically; resolves when they are applied. Returns those overridden by `--env-file`. */
   async set(changes: VariableChanges): Promise<{ readonly overridden: string[] }> {
     const { calls, key, given } = this.#options;
     const rows = Object.entries(changes).map(([name, value]) => ({
@@ -81,7 +81,7 @@ export class Variables {
         : { sealed: seal(value, { key, name: sealName(name) }), key: keyName(key) },
     }));
     if (rows.length > deployLimits.variablesMax) {
-      throw new UserError("too_many_variables", `At most ${deployLimits.variablesMax} variables are kept`);
+      throw new UserError("too_many_variables", `The limit is ${deployLimits.variablesMax} variables`);
     }
     await calls.mutate(system.changeVariables, { changes: rows });
     await this.load();
@@ -106,9 +106,13 @@ export class Variables {
     for (const { name, sealed } of rows) {
       const value = unseal(sealed, { key, name: sealName(name) });
       if (value === null) {
-        log("warn", "A variable of ctx.env was sealed under another auth_secret.key: enter it again", {
-          name,
-        });
+        log(
+          "warn",
+          "Cannot decrypt an environment variable, because it was encrypted with another auth_secret.key. Enter it again",
+          {
+            name,
+          },
+        );
       }
       stored.set(name, value);
     }

@@ -1,16 +1,16 @@
-/** Whether the machine's clock can be right, as far as the documents tell: none is made in the future. */
+/** Checks the machine's clock against the documents, none of which should be from the future. */
 import { doctorLimits } from "../limits.ts";
 import type { Finding } from "./finding.ts";
 
-/** `newest`: the creation time of the newest document; `null` when that is not known. */
+/** `newest`: creation time of the newest document, or `null`. */
 export function checkClock(now: number, newest: number | null): Finding {
   const time = new Date(now).toISOString();
   if (newest === null) {
-    return { check: "clock", status: "ok", message: `${time}, with no document to compare it with` };
+    return { check: "clock", status: "ok", message: `${time}, no document to compare with` };
   }
   const behindMs = newest - now;
   if (behindMs <= doctorLimits.clockWarnMs) {
-    return { check: "clock", status: "ok", message: `${time}, behind no document` };
+    return { check: "clock", status: "ok", message: `${time}, not behind any document` };
   }
   return {
     check: "clock",

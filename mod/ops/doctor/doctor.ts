@@ -1,4 +1,4 @@
-/** Looks at a data folder, one check after the other, and writes nothing to it. */
+/** Runs read-only checks on a data folder. */
 import { join } from "node:path";
 import { checkSqliteFile, EngineError, openSnapshotCheck } from "../../engine/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
@@ -12,11 +12,11 @@ import type { Finding } from "./finding.ts";
 import { checkSpace } from "./space_check.ts";
 
 export interface DoctorOptions extends Omit<FilesCheckOptions, "database"> {
-  /** Whether files lie elsewhere: they are not looked at then. */
+  /** Whether files are in a bucket, in which case they are not checked. */
   readonly filesElsewhere: boolean;
 }
 
-/** What each check found, as soon as it is known. */
+/** Yields the findings as they become known. */
 export async function* diagnose(options: DoctorOptions): AsyncGenerator<Finding> {
   const database = join(options.dataDir, archiveNames.database);
   const found = checkDatabase(database, options.onProgress);
@@ -31,7 +31,7 @@ export async function* diagnose(options: DoctorOptions): AsyncGenerator<Finding>
 
 interface CheckedData {
   readonly findings: readonly Finding[];
-  /** `null` when the file is not sound. */
+  /** `null` if the database is damaged. */
   readonly lastCreationTime: number | null;
 }
 
@@ -40,17 +40,17 @@ function checkDatabase(path: string, onProgress: OnProgress = () => {}): Checked
   const whole = () => ({
     check: "integrity",
     status: "ok",
-    message: `the database of ts ${sound?.ts} is whole`,
+    message: `the database is intact at ts ${sound?.ts}`,
   } as const);
   try {
     using checkup = openSnapshotCheck(path);
-    // SQLite does not say how far it is with that.
+    // SQLite does not report progress here.
     onProgress({ what: "Checking the database file", done: 0, of: null, unit: "bytes" });
     sound = checkup.file();
     const { tables, documents } = checkup.indexes((done, of) =>
       onProgress({ what: "Checking documents and indexes", done, of, unit: "documents" })
     );
-    const message = `${tables} tables, ${documents} documents: every index holds them as they are`;
+    const message = `${tables} tables, ${documents} documents: all indexes are consistent`;
     return {
       findings: [whole(), { check: "indexes", status: "ok", message }],
       lastCreationTime: sound.lastCreationTime,
@@ -63,7 +63,7 @@ function checkDatabase(path: string, onProgress: OnProgress = () => {}): Checked
         findings: [{ check: "integrity", status: "fail", message }, {
           check: "indexes",
           status: "warn",
-          message: "not looked at: the database cannot be read",
+          message: "not checked: the database cannot be read",
         }],
         lastCreationTime: null,
       };
@@ -80,10 +80,10 @@ async function files(
   { filesElsewhere, isReadable, ...options }: DoctorOptions & { readonly isReadable: boolean },
 ): Promise<Finding> {
   if (filesElsewhere) {
-    return { check: "files", status: "ok", message: "they lie in a bucket, and were not looked at" };
+    return { check: "files", status: "ok", message: "not checked: files are in a bucket" };
   }
   if (!isReadable) {
-    return { check: "files", status: "warn", message: "not looked at: the database cannot be read" };
+    return { check: "files", status: "warn", message: "not checked: the database cannot be read" };
   }
   try {
     return await checkFiles({ ...options, database });
@@ -94,17 +94,17 @@ async function files(
 }
 
 async function log(path: string): Promise<Finding> {
-  if (await statIfThere(path) === null) return { check: "log", status: "ok", message: "no log is kept" };
+  if (await statIfThere(path) === null) return { check: "log", status: "ok", message: "no execution log" };
   const format = otherLogFormat(path);
   if (format !== null) {
-    const message = `another version of the server wrote it (format ${format}); a server begins a new one`;
+    const message = `written by another version of the server (format ${format}); a server starts a new one`;
     return { check: "log", status: "warn", message };
   }
   try {
     checkSqliteFile(path, logSchemaSql);
-    return { check: "log", status: "ok", message: "the execution log is whole" };
+    return { check: "log", status: "ok", message: "the execution log is intact" };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    return { check: "log", status: "warn", message: `${error.message} (a server begins a new one)` };
+    return { check: "log", status: "warn", message: `${error.message} (a server starts a new one)` };
   }
 }

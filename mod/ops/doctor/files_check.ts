@@ -1,6 +1,6 @@
 /**
- * Whether every stored file has its contents, and which contents no file has. A server may store and delete meanwhile:
- * contents are there before their document and go after it, and what seems wrong is looked at in a newer state again.
+ * Checks for files without contents and contents without a file. A server may store and delete files in the meantime: contents
+ * exist before their document and are removed after it, and apparent problems are rechecked against a newer state.
  */
 import { join } from "node:path";
 import { statIfThere } from "../../kit/durable_files.ts";
@@ -10,7 +10,7 @@ import { doctorLimits } from "../limits.ts";
 import type { OnProgress } from "../progress.ts";
 import type { Finding } from "./finding.ts";
 
-/** Contents of deleted files that still have to go. */
+/** Contents of deleted files that are not removed yet. */
 const DELETED = "_deleted_blobs";
 const BLOB = /^[0-9a-f]{32}$/;
 const SHARDS = 256;
@@ -19,9 +19,9 @@ export interface FilesCheckOptions {
   readonly dataDir: string;
   /** Path of the database. */
   readonly database: string;
-  /** Contents without a file are told of once they are so old: before that an upload may be under way. */
+  /** Minimum age of contents without a file to be reported; newer ones may belong to uploads in progress. */
   readonly orphanAgeMs: number;
-  /** When an earlier state of the database was put aside that still names what was there; `null` when none was. */
+  /** Time of an earlier stored database state that may reference them, or `null`. */
   readonly asideSince: number | null;
   readonly now: () => number;
   readonly onProgress?: OnProgress;
@@ -29,18 +29,18 @@ export interface FilesCheckOptions {
 
 interface Tally {
   named: number;
-  /** Contents that were looked at. */
+  /** Number of contents checked. */
   seen: number;
   missing: number;
   orphans: number;
-  /** The first that is missing. */
+  /** The first missing one. */
   example: string | null;
 }
 
 export async function checkFiles(options: FilesCheckOptions): Promise<Finding> {
   const tally: Tally = { named: 0, seen: 0, missing: 0, orphans: 0, example: null };
   for (const _ of blobsIn(options.database)) tally.named++;
-  // Names are held for a part of the folders at a time, so that millions of files do not fill the memory.
+  // Names are processed by groups of folders, so that millions of files do not fill the memory.
   const parts = Math.min(SHARDS, Math.max(1, Math.ceil(tally.named / doctorLimits.namesAtOnceAimed)));
   for (let part = 0; part < parts; part++) {
     const from = Math.floor(part * SHARDS / parts);
@@ -59,13 +59,13 @@ async function checkPart(
     const shard = parseInt(blob.slice(0, 2), 16);
     return shard >= from && shard < to;
   };
-  // In this order: a file that is deleted in between is in both.
+  // In this order, because a file deleted in between is in both.
   const named = new Set(blobsIn(database).filter(isOfPart));
   const deleted = new Set(blobsIn(database, DELETED).filter(isOfPart));
   const orphans = new Set<string>();
   for (let shard = from; shard < to; shard++) {
     const folder = join(filesFolder(dataDir), shard.toString(16).padStart(2, "0"));
-    onProgress?.({ what: "Looking for contents of files", done: tally.seen, of: tally.named, unit: "files" });
+    onProgress?.({ what: "Checking file contents", done: tally.seen, of: tally.named, unit: "files" });
     if (await statIfThere(folder) === null) continue;
     for await (const { name } of Deno.readDir(folder)) {
       tally.seen++;
@@ -85,7 +85,7 @@ async function checkPart(
   tally.orphans += orphans.size;
 }
 
-/** Whether the sweep of a server would take it for an orphan. */
+/** Whether the server's orphan sweep would remove it. */
 async function isOld(
   path: string,
   { orphanAgeMs, asideSince, now }: FilesCheckOptions,
@@ -97,11 +97,11 @@ async function isOld(
 function findingOf({ named, missing, orphans, example }: Tally): Finding {
   const left = orphans === 0
     ? ""
-    : `${orphans} contents that no file has, which the server's next sweep removes`;
+    : `${orphans} orphaned file contents, which the server's next cleanup removes`;
   if (missing > 0) {
-    const message = `the contents of ${missing} of ${named} files are missing, "${example}" among them`;
+    const message = `the contents of ${missing} of ${named} files are missing, such as "${example}"`;
     return { check: "files", status: "fail", message: left === "" ? message : `${message}; ${left}` };
   }
   if (left !== "") return { check: "files", status: "warn", message: left };
-  return { check: "files", status: "ok", message: `${named} files: all have their contents` };
+  return { check: "files", status: "ok", message: `${named} files, all with contents` };
 }

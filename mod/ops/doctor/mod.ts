@@ -1,3 +1,3 @@
-/** The doctor: whether a data folder is sound, while a server uses it or not. */
+/** The doctor: checks a data folder, with or without a running server. */
 export { diagnose, type DoctorOptions } from "./doctor.ts";
 export { type Finding, overall } from "./finding.ts";

@@ -1,4 +1,4 @@
-/** Whether the disk of a data folder has room for what comes. */
+/** Checks the free disk space of a data folder. */
 import { statfs } from "node:fs/promises";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../limits.ts";
@@ -11,12 +11,16 @@ export async function checkSpace(dataDir: string, database: string): Promise<Fin
   return judgeSpace(bavail * bsize, bytes);
 }
 
-/** What so many free bytes mean beside a database of so many. */
+/** Judges free bytes relative to the size of the database. */
 export function judgeSpace(free: number, databaseBytes: number): Finding {
-  const facts = `${sizeText(free)} are free, the database has ${sizeText(databaseBytes)}`;
+  const facts = `${sizeText(free)} free, database size ${sizeText(databaseBytes)}`;
   if (free < opsLimits.diskReserveBytes) return { check: "space", status: "fail", message: facts };
   if (free < databaseBytes + opsLimits.diskReserveBytes) {
-    return { check: "space", status: "warn", message: `${facts}: no room for the copy that a backup makes` };
+    return {
+      check: "space",
+      status: "warn",
+      message: `${facts}: not enough for the copy that a backup makes`,
+    };
   }
   return { check: "space", status: "ok", message: facts };
 }

@@ -1,11 +1,11 @@
-/** The beat by which `/api/health/ready` sees that commits and reads work. */
+/** The heartbeat by which `/api/health/ready` checks that commits and reads work. */
 import { z } from "zod";
 import { createSystemFunctions, defineTable, type Schema } from "../../functions/api/service.ts";
 
 export const tables = {
-  /** One document. */
+  /** Contains one document. */
   _health: defineTable({
-    /** Rises with each beat. */
+    /** Incremented by each heartbeat. */
     beat: z.number(),
   }),
 };
@@ -22,7 +22,7 @@ export const beat = systemMutation({
   },
 });
 
-/** What the last one left. */
+/** Reads the last heartbeat. */
 export const last = systemQuery({
   args: {},
   handler: async (ctx): Promise<number | null> => (await ctx.db.query("_health").first())?.beat ?? null,

@@ -1,3 +1,3 @@
-/** Whether the server does its work. */
+/** Readiness of the server. */
 export { Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
 export { healthRoutes } from "./routes.ts";

@@ -1,6 +1,6 @@
 /**
- * Whether the server does its work: commits, and what has to follow them. Who asks has the server make a commit of its own and
- * look at it; what was seen within the last seconds is believed.
+ * Readiness: whether commits and their effects work. A check makes the server commit and read a heartbeat; results of the last
+ * seconds are reused.
  */
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { createApi } from "../../protocol/api_reference.ts";
@@ -13,25 +13,25 @@ export type Part = "ok" | "failing";
 
 export interface ReadinessReport {
   readonly status: "ready" | "unready";
-  /** A commit was made within the last seconds. */
+  /** Whether a commit succeeded recently. */
   readonly commits: Part;
-  /** What it changed was read after it. */
+  /** Whether its change was read. */
   readonly reads: Part;
-  /** The results that sockets are shown were brought up to it. */
+  /** Whether subscriptions were updated to it. */
   readonly pushes: Part;
-  /** `closed`: the port of this process takes no connections. */
+  /** `closed`: this process accepts no connections. */
   readonly listener: "open" | "closed";
-  /** `low`: there is no room for what the server needs. */
+  /** `low`: less free space than the server needs. */
   readonly disk: "ok" | "low" | "unknown";
-  /** `null`: this server does not replicate. */
+  /** `null` without replication. */
   readonly replication: { readonly lagMs: number } | null;
-  /** Only of a server that follows another: how far it is behind, as far as is known. */
+  /** Followers only: how far it lags, as far as known. */
   readonly follower?: FollowerLag;
-  /** Only of a server of a cluster. */
+  /** Cluster members only. */
   readonly cluster?: ClusterPart;
 }
 
-/** What a server is in its cluster, and whether it reaches the cluster's database. */
+/** Role of a cluster member, and whether it reaches the cluster's database. */
 export interface ClusterPart {
   readonly role: "leader" | "follower";
   readonly database: "ok" | "away";
@@ -39,35 +39,35 @@ export interface ClusterPart {
   readonly link?: "ok" | "lost";
 }
 
-/** How far a server is behind the one it follows. */
+/** Replication lag of a follower. */
 export interface FollowerLag {
   readonly ts: number;
   readonly lagCommits: number;
-  /** Since when something may be there that is not shown; `null` before the first look. */
+  /** Time since the oldest change that may not be visible yet; `null` before the first check. */
   readonly lagMs: number | null;
 }
 
 export interface ReadinessOptions {
   readonly calls: Pick<SystemCalls, "mutate" | "query">;
-  /** Room on the disk of the data folder in bytes; `null` where that cannot be asked. */
+  /** Free bytes on the data folder's disk; `null` if unavailable. */
   readonly freeBytes: () => Promise<number | null>;
-  /** Whether the port takes connections. */
+  /** Whether the port accepts connections. */
   readonly listening: () => boolean;
-  /** How far the replica is behind; `null` without one. */
+  /** Replication lag; `null` without replication. */
   readonly replicationLagMs: () => number | null;
-  /** On a server that makes no commits itself, because it follows another. */
+  /** Set on followers, which make no commits. */
   readonly follower?: (() => FollowerLag) | null;
-  /** On a server of a cluster. */
+  /** Set on cluster members. */
   readonly cluster?: () => ClusterPart;
   readonly now: () => number;
 }
 
 export class Readiness {
   readonly #options: ReadinessOptions;
-  /** When a commit was last seen, and a result that showed one. */
+  /** Times of the last successful commit, and of a result that included it. */
   #committedAt = -Infinity;
   #pushedAt = -Infinity;
-  /** A look under way; others wait for it. */
+  /** The check in progress, shared by concurrent requests. */
   #looking: Promise<void> | null = null;
 
   constructor(options: ReadinessOptions) {
@@ -86,7 +86,7 @@ export class Readiness {
     const disk = free === null ? "unknown" : free > opsLimits.diskReserveBytes ? "ok" : "low";
     const lagMs = replicationLagMs();
     const cluster = this.#options.cluster?.();
-    // It reads, which is all that it does: without the cluster's database no other server could do more.
+    // Reads work, which is all this server can do: without the cluster's database no other one could do more.
     const readsOn = cluster?.role === "follower" && cluster.database === "away";
     const listener = listening() ? "open" : "closed";
     const writes = readsOn || (commits === "ok" && cluster?.link !== "lost");
@@ -94,7 +94,7 @@ export class Readiness {
     return {
       status: ready ? "ready" : "unready",
       commits,
-      // Both are seen by the same result: one that was read after a commit and shows it.
+      // One result shows both: it was read after a commit and includes it.
       reads: pushes,
       pushes,
       listener,
@@ -105,7 +105,7 @@ export class Readiness {
     };
   }
 
-  /** Makes a commit and has the shared queries show it, as they show it to sockets. Takes a bounded time. */
+  /** Commits a heartbeat and waits until a shared query shows it. Bounded by a timeout. */
   async #look(): Promise<void> {
     const { calls, now, follower = null } = this.#options;
     const beat = now();
@@ -116,12 +116,12 @@ export class Readiness {
     })();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, statsLimits.readyMs));
-    // What failed has not been seen; the reason stands in the log of whoever it failed for.
+    // A failure counts as not seen; its reason is logged where it occurred.
     await Promise.race([done.catch(() => {}), late]);
     clearTimeout(timer);
   }
 
-  /** Its commits work while it has seen lately all there is, or is on its way to it. */
+  /** A follower's commits work while it is up to date or catching up. */
   async #lookAtFollower(follower: () => FollowerLag): Promise<void> {
     const { calls, now } = this.#options;
     await calls.query(system.last, {});

@@ -1,4 +1,4 @@
-/** `GET /api/health/ready`: for load balancers and supervisors, who have no token. */
+/** `GET /api/health/ready`, for load balancers and supervisors; requires no token. */
 import { Hono } from "hono";
 import type { Readiness } from "./readiness.ts";
 

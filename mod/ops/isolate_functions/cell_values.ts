@@ -1,34 +1,34 @@
 /**
- * Makes documents of the cells of a CSV file: what a cell means depends on the table's schema.
+ * Converts the cells of a CSV file to documents according to the table's schema.
  *
- * A cell that is not empty is read as each of these that its field may hold, in this order, and the first reading that the
- * field's schema accepts is taken:
- * 1. a number: where the field may also be a text, only one written as numbers are exported (`42`, not `042` or `4.20`);
+ * A non-empty cell is interpreted as each type that its field allows, in this order, and the first interpretation accepted by
+ * the field's schema is used:
+ * 1. a number; if the field may also be a string, only in the format of exports (`42`, not `042` or `4.20`);
  * 2. `true` or `false`;
- * 3. an array or an object, as JSON; where the field may be anything (`z.any()`, `z.unknown()`), any JSON;
- * 4. the text as it is.
+ * 3. an array or an object as JSON; any JSON if the field may be anything (`z.any()`, `z.unknown()`);
+ * 4. the string itself.
  *
- * An empty cell is, in this order: `null`, left out where the field is optional or has a default, the empty text; else it
- * is left out, and the table says that something is missing. When no reading is accepted the table is given the first one,
- * or the text, and says what is wrong with it.
+ * An empty cell is, in this order: `null`, omitted if the field is optional or has a default, the empty string; otherwise it is
+ * omitted, and validation reports a missing field. If no interpretation is accepted, validation reports the first one, or the
+ * string.
  *
- * In a table that is a union of objects, each of them is tried in turn with the whole row.
+ * If the table is a union of objects, each is tried with the whole row.
  */
 import { z } from "zod";
 
-/** What a schema may accept, as far as it decides how a cell is read. */
+/** Value types of a schema that determine how a cell is interpreted. */
 type Kind = "missing" | "null" | "number" | "boolean" | "json" | "text" | "any";
 
-/** Schemas looked at for one field; what is more entangled may be anything. */
+/** Maximum number of schemas visited per field; more complex ones count as "any". */
 const SCHEMAS_MAX = 1_000;
 
-/** Columns of the service, in every table. */
+/** System columns of every table. */
 const systemColumns: ReadonlySet<string> = new Set(["_id", "_creationTime"]);
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 type Schema = z.core.$ZodType;
-/** A definition of any type, with what those read here may have. */
+/** A Zod definition of any type with the properties used here. */
 type Definition = z.core.$ZodTypeDef & {
   readonly options?: readonly Schema[];
   readonly innerType?: Schema;
@@ -40,25 +40,25 @@ type Definition = z.core.$ZodTypeDef & {
   readonly entries?: Readonly<Record<string, unknown>>;
 };
 
-/** One column of one kind of object in the table. */
+/** A column of one of the table's object types. */
 interface Column {
   readonly name: string;
-  /** `null` for a column that objects of this kind do not have. */
+  /** `null` if this object type has no such field. */
   readonly field: Schema | null;
   readonly kinds: ReadonlySet<Kind>;
 }
 
-/** A file's columns do not fit the table. */
+/** The file's columns do not match the table. */
 export class ColumnsError extends Error {
   override readonly name = "ColumnsError";
 }
 
-/** Makes documents of rows of cells. */
+/** Converts rows of cells to documents. */
 export class CellReader {
   readonly #members: readonly { readonly schema: z.ZodObject; readonly columns: readonly Column[] }[];
   readonly #columns: readonly string[];
 
-  /** Throws a {@linkcode ColumnsError} for columns that the table does not have, or that stand there twice. */
+  /** Throws a {@linkcode ColumnsError} for unknown or duplicate columns. */
   constructor(table: string, schema: z.ZodType, columns: readonly string[]) {
     const members = membersOf(schema);
     const known = new Set(members.flatMap(({ shape }) => Object.keys(shape)));
@@ -71,7 +71,7 @@ export class CellReader {
       );
     }
     const twice = columns.filter((name, index) => columns.indexOf(name) !== index);
-    if (twice.length > 0) throw new ColumnsError(`The header names ${quoted(twice)} twice`);
+    if (twice.length > 0) throw new ColumnsError(`Duplicate columns in the header: ${quoted(twice)}`);
     this.#columns = columns;
     this.#members = members.map((member) => ({
       schema: member,
@@ -79,17 +79,17 @@ export class CellReader {
     }));
   }
 
-  /** The document of a row. Throws a `TypeError` for a row with more or fewer cells than there are columns. */
+  /** Converts a row. Throws a `TypeError` if the number of cells differs from the number of columns. */
   document(cells: readonly string[]): Record<string, unknown> {
     if (cells.length !== this.#columns.length) {
-      throw new TypeError(`The row has ${cells.length} cells and the header ${this.#columns.length}`);
+      throw new TypeError(`The row has ${cells.length} cells, but the header has ${this.#columns.length}`);
     }
     let first: Record<string, unknown> | null = null;
     for (const { schema, columns } of this.#members) {
       const document: Record<string, unknown> = {};
       columns.forEach((column, index) => {
         const value = cellValue(column, cells[index] ?? "");
-        // Set like this, `__proto__` is a name like any other.
+        // Defined this way, `__proto__` is an ordinary property.
         if (value !== undefined) {
           Object.defineProperty(document, column.name, {
             value,
@@ -118,14 +118,14 @@ function columnOf(member: z.ZodObject, name: string): Column {
   return { name, field, kinds };
 }
 
-/** The kinds of objects in a table. */
+/** Object types of a table. */
 function membersOf(schema: Schema): z.ZodObject[] {
   if (schema instanceof z.ZodObject) return [schema];
   const { options = [] } = schema._zod.def as Definition;
   return options.flatMap(membersOf);
 }
 
-/** `undefined` leaves the field out. */
+/** `undefined` omits the field. */
 function cellValue({ field, kinds }: Column, cell: string): unknown {
   const readings = cell === "" ? emptyReadings(kinds) : fullReadings(kinds, cell);
   const accepted = readings.length > 1 && field !== null
@@ -166,7 +166,7 @@ function fullReadings(kinds: ReadonlySet<Kind>, cell: string): unknown[] {
   return readings;
 }
 
-/** `undefined` for what is no JSON. */
+/** `undefined` if it is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -175,7 +175,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Adds the kinds of values that a schema accepts to `kinds`. `left`: how many more schemas may be looked at. */
+/** Adds the value types accepted by a schema to `kinds`. `left`: number of schemas that may still be visited. */
 function collectKinds(schema: Schema, kinds: Set<Kind>, budget: { left: number }): void {
   const def = schema._zod.def as Definition;
   const within = (inner: Schema | undefined) => {

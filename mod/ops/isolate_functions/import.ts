@@ -1,6 +1,6 @@
 /**
- * Imports as the writer sees them: a batch of rows of one table is checked, or checked and written, in one mutation. Rows
- * come as they stand in the file, so that reading them costs main nothing. Tables of the service are not there.
+ * Import functions: one mutation checks, or checks and writes, a batch of rows. Rows arrive unparsed, so that parsing does not
+ * cost time in the main process. System tables cannot be imported.
  */
 import { z } from "zod";
 import { EngineError } from "../../engine/mod.ts";
@@ -12,11 +12,11 @@ import { type AdminMutationCtx, systemMutation } from "../admin/tables.ts";
 import { opsLimits } from "../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
 
-/** Rows of a file. */
+/** Unparsed rows. */
 const rowBatch = z.discriminatedUnion("format", [
-  /** `lines`: each the JSON text of one document. */
+  /** `lines`: one JSON document per line. */
   z.strictObject({ format: z.literal("jsonl"), lines: z.array(z.string()) }),
-  /** `columns`: what the header names; `rows`: the cells of each row. */
+  /** `columns`: the header; `rows`: the cells of each row. */
   z.strictObject({
     format: z.literal("csv"),
     columns: z.array(z.string()),
@@ -24,31 +24,31 @@ const rowBatch = z.discriminatedUnion("format", [
   }),
 ]);
 
-/** Rows of a file, as they are handed to the writer. */
+/** A batch of unparsed rows. */
 export type RowBatch = z.output<typeof rowBatch>;
 
-/** What is wrong with a row; `row` counts from 0 within the batch. */
+/** An invalid row; `row` is its index in the batch. */
 export interface RowFault {
   readonly row: number;
   readonly message: string;
 }
 
-/** What a check found. */
+/** Result of a check. */
 export interface BatchCheck {
-  /** Up to `importFaultsMax`. */
+  /** At most `importFaultsMax`. */
   readonly faults: readonly RowFault[];
-  /** The id that each row comes with; `null` for rows that get one. */
+  /** The `_id` of each row; `null` if it gets a new one. */
   readonly ids: readonly (string | null)[];
 }
 
-/** The document that tells of the import; there is none without a server. */
+/** Document that tracks the import; absent without a server. */
 const workId = id("_admin_work").optional();
 
 const batchArgs = { table: z.string(), mode: z.enum(["insert", "upsert"]), batch: rowBatch };
 
 /**
- * Checks rows as if they were written; nothing is. Throws `UserError`s with the codes `unknown_table` and
- * `unknown_columns`; what is wrong with rows is in the answer.
+ * Validates rows without writing them. Throws `UserError`s with the codes `unknown_table` and `unknown_columns`; invalid rows
+ * are returned.
  */
 export const check = systemMutation({
   args: batchArgs,
@@ -75,7 +75,7 @@ export const check = systemMutation({
 });
 
 /**
- * Writes rows, all or none. Throws what {@linkcode check} does, `bad_row` with a {@linkcode RowFault} as its data, and
+ * Writes rows atomically. Throws the errors of {@linkcode check}, `bad_row` with a {@linkcode RowFault} as data, and
  * `import_ended`.
  */
 export const write = systemMutation({
@@ -96,8 +96,8 @@ export const write = systemMutation({
 });
 
 /**
- * Deletes some documents of a table, of those that were there when the first call was made: it has `until: null`, each
- * further one the `rest` of the one before. Throws `unknown_table` and `import_ended`.
+ * Deletes a batch of a table's documents that existed at the first call, which passes `until: null`; further calls pass the
+ * `rest` of the previous one. Throws `unknown_table` and `import_ended`.
  */
 export const empty = systemMutation({
   args: { table: z.string(), until: z.string().nullable(), workId },
@@ -122,7 +122,7 @@ async function noteIn(
   if (workId !== undefined) await noteImported(ctx, workId, done);
 }
 
-/** Functions of the service have one, which the type of `ctx` that authors know does not say. */
+/** System functions have an import API that the public `ctx` type does not declare. */
 function importerOf(ctx: object): ImportApi {
   return (ctx as { readonly importer: ImportApi }).importer;
 }
@@ -131,7 +131,7 @@ function tableSchema(importer: ImportApi, table: string): z.ZodType {
   if (table.startsWith("_")) {
     throw new UserError(
       "unknown_table",
-      `Table "${table}" belongs to the service: nothing can be imported into it`,
+      `Cannot import into table "${table}": it is a system table`,
     );
   }
   try {
@@ -142,7 +142,7 @@ function tableSchema(importer: ImportApi, table: string): z.ZodType {
   }
 }
 
-/** A function for each row that makes its document, or throws with what is wrong with it. */
+/** Returns a function per row that parses it or throws its error. */
 function documentsOf(
   importer: ImportApi,
   { table, batch }: { readonly table: string; readonly batch: RowBatch },
@@ -167,7 +167,7 @@ function jsonDocument(line: string): Record<string, unknown> {
   throw new TypeError(`Expected a JSON object with the fields of a document, received ${what}`);
 }
 
-/** What is wrong with a row. Rethrows errors that are not the row's. */
+/** Error message of a row. Rethrows other errors. */
 function faultText(error: unknown): string {
   if (error instanceof EngineError && (error.code === "failed_group" || error.code === "ended")) throw error;
   const text = error instanceof SyntaxError

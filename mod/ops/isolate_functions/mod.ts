@@ -1,4 +1,4 @@
-/** The system functions of operations: what runs in the isolates, by the paths under which it is called. */
+/** System functions of operations, by the paths under which they are called. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { clean, list as listAudit, note, noteMutation } from "../admin/isolate_functions/audit.ts";
 import * as data from "../admin/isolate_functions/data.ts";
@@ -37,7 +37,7 @@ export const adminSystemFunctions = {
   spaces,
 };
 
-/** What administrators call, at `_admin/data:<name>`. */
+/** Called by administrators, at `_admin/data:<name>`. */
 export const dataFunctions = {
   count: data.count,
   documents: data.documents,
@@ -51,7 +51,7 @@ export const dataFunctions = {
   tables: data.tables,
 };
 
-/** What administrators call, at `_admin/work:<name>`. */
+/** Called by administrators, at `_admin/work:<name>`. */
 export const workFunctions = {
   cancel: work.cancel,
   forget: work.forget,
@@ -59,7 +59,7 @@ export const workFunctions = {
   list: work.list,
 };
 
-/** What operations bring into the isolates. */
+/** Modules of operations that isolates load. */
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
   { path: "_system/health", tables: healthTables, functions: healthFunctions },

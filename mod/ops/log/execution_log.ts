@@ -1,6 +1,6 @@
 /**
- * The execution log of a running server: takes note of each run of a function, and lets administrators read them. What is
- * done here for a run is little; the rest is for the log process, on which nobody waits.
+ * The execution log in the main process: records each function run and serves queries of administrators. Recording is cheap;
+ * all other work is done by the log process, which nothing waits for.
  */
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
@@ -14,40 +14,40 @@ import { keptLines, keptPath, levelOf, runError } from "./run_text.ts";
 import type { Retention, SavedFigures } from "./store/log_store.ts";
 
 export interface ExecutionLogOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly dataDir: string;
-  /** Of the log's database, in the data folder. */
+  /** Path of the log's database in the data folder. */
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache of the database. */
+  /** Page cache size of the database. */
   readonly cacheBytes: number;
-  /** Has the log process wait for {@linkcode ExecutionLog.begin}; runs wait for it. */
+  /** Delays the log process until {@linkcode ExecutionLog.begin}; runs are queued. */
   readonly waits?: boolean;
   readonly log: Log;
 }
 
-/** Runs that a tail is told of. */
+/** Runs reported to a tail. */
 export interface Tailed {
-  /** Events of the stream; the same bytes for all who get them. */
+  /** Encoded stream events, shared by all readers. */
   readonly events: readonly Uint8Array<ArrayBuffer>[];
-  /** So many more passed, and were left out. */
+  /** Number of further matching runs that were skipped. */
   readonly missed: number;
-  /** Id of the newest run that was looked at. */
+  /** ID of the newest run considered. */
   readonly lastId: number;
 }
 
-/** How the log is. */
+/** State of the log. */
 export interface LogFacts extends LogState {
-  /** Runs that wait to be written. */
+  /** Runs waiting to be written. */
   readonly queued: number;
-  /** Runs that were left out because too many came at once, since the server was started. */
+  /** Runs dropped since the server started because the queue was full. */
   readonly dropped: number;
 }
 
 const encoder = new TextEncoder();
 const nothing = new Uint8Array();
 
-/** About what a run without lines and error takes. */
+/** Approximate size of a run without log lines and error. */
 const RUN_CHARS = 256;
 
 export class ExecutionLog implements AsyncDisposable {
@@ -73,12 +73,12 @@ export class ExecutionLog implements AsyncDisposable {
     });
   }
 
-  /** Starts the log process, unless it was. */
+  /** Starts the log process, unless it is running. */
   begin(): void {
     this.#process.begin();
   }
 
-  /** Takes note of a run. Called often: must be quick and must not throw. */
+  /** Records a run. Called often, so it must be fast and must not throw. */
   runEnded(kind: RunKind, { call, outcome, ts, durationMs, queuedMs, use, request }: RunEnd): void {
     const { lines, chars } = keptLines(outcome.logLines);
     const error = outcome.ok ? null : runError(outcome.error);
@@ -109,19 +109,19 @@ export class ExecutionLog implements AsyncDisposable {
       rows: state?.rows ?? 0,
       bytes: state?.bytes ?? 0,
       lost: state?.lost ?? 0,
-      trouble: state?.trouble ?? (this.#process.alive ? null : "The log process is being started"),
+      trouble: state?.trouble ?? (this.#process.alive ? null : "The log process is starting"),
       queued: this.#queue.size,
       dropped: this.#queue.dropped,
     };
   }
 
-  /** Runs that ended before this was called are among those that are searched. Throws `unavailable` and `overloaded`. */
+  /** Searches runs, including all that ended before the call. Throws `unavailable` and `overloaded`. */
   async page(question: PageQuestion): Promise<PageAnswer> {
     await this.#queue.flush();
     return await this.#process.ask("page", question);
   }
 
-  /** Tells of runs that pass, from the next one on. Returns how to end that. */
+  /** Reports matching runs from now on. Returns a function that stops it. */
   tail(filter: RunFilter, onRuns: (tailed: Tailed) => void): () => void {
     const tail = ++this.#tailCount;
     this.#tails.set(tail, { filter, onRuns });
@@ -132,7 +132,7 @@ export class ExecutionLog implements AsyncDisposable {
     };
   }
 
-  /** Runs after one that was seen, as events. What a tail of the same filter tells after this belongs behind them. */
+  /** Returns matching runs after a given one, as events. Later runs are reported by a tail with the same filter. */
   async backlog(filter: RunFilter, after: number | null): Promise<BacklogAnswer> {
     await this.#queue.flush();
     return await this.#process.ask("backlog", { filter, after });
@@ -162,7 +162,7 @@ export class ExecutionLog implements AsyncDisposable {
     return await this.#process.ask("figures", { now: Date.now() });
   }
 
-  /** Hands over what is known and ends the log process. */
+  /** Flushes queued runs and stops the log process. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#queue.close();
     await this.#process[Symbol.asyncDispose]();

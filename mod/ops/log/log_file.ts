@@ -1,4 +1,4 @@
-/** The log's file for who only reads it, beside a server or without one. */
+/** Read-only access to the log file, with or without a running server. */
 import { logLimits } from "../limits.ts";
 import { parseStreamQuery } from "./log_query.ts";
 import type { RunFilter } from "./run_filter.ts";
@@ -11,7 +11,7 @@ export { UnusableLogError } from "./store/log_database.ts";
 export class LogFile implements Disposable {
   readonly #store: LogStore;
   readonly #filter: RunFilter;
-  /** The newest run there was at the last look. */
+  /** ID of the newest run seen. */
   #seen: number;
 
   private constructor(store: LogStore, filter: RunFilter) {
@@ -20,13 +20,13 @@ export class LogFile implements Disposable {
     this.#seen = store.lastId;
   }
 
-  /** Throws an `UnusableLogError` for a file that is no log, and `bad_request` for a filter that is not understood. */
+  /** Throws an `UnusableLogError` for a file that is not a log, and `bad_request` for an invalid filter. */
   static open(path: string, parameters: URLSearchParams): LogFile {
     const { filter } = parseStreamQuery(parameters, null);
     return new LogFile(LogStore.openReader(path), filter);
   }
 
-  /** The newest runs that pass, oldest first. */
+  /** Returns the newest matching runs, oldest first. */
   newest(count: number): LoggedRun[] {
     return this.#store.reading(() => {
       this.#seen = this.#store.lastId;
@@ -35,7 +35,7 @@ export class LogFile implements Disposable {
     });
   }
 
-  /** What came since the last look; `missed` when there was more than is shown at once. */
+  /** Returns runs added since the last call; `missed` if there were too many to return. */
   more(): { readonly runs: LoggedRun[]; readonly missed: boolean } {
     return this.#store.reading(() => {
       const after = this.#seen;

@@ -1,4 +1,4 @@
-/** What a request for the log asks for, from the parameters of its URL. Whatever is not understood is refused, with its name. */
+/** Parses the URL parameters of log requests. Unknown or invalid parameters are rejected by name. */
 import { ServiceError } from "../../errors.ts";
 import { logLimits } from "../limits.ts";
 import type { PageQuestion } from "./process/messages.ts";
@@ -7,7 +7,7 @@ import { lineLevels, parseRequestId, runKinds, runOutcomes } from "./run_record.
 
 type Setters<Target> = Readonly<Record<string, (text: string) => Partial<Target>>>;
 
-/** The parameters of a filter. */
+/** Parameters of a filter. */
 const filterParameters: Setters<RunFilter> = {
   function: (text) => ({ functions: names(text) }),
   kind: (text) => ({ kinds: positions("kind", text, runKinds) }),
@@ -33,7 +33,7 @@ const pageParameters: Setters<PageParameters> = {
   histogram: (text) => ({ bars: count("histogram", text, logLimits.histogramBarsMax) }),
 };
 
-/** Window of a histogram when the request names no beginning. */
+/** Window of a histogram without a start. */
 const WINDOW_MS = 3_600_000;
 
 export function parseLogQuery(parameters: URLSearchParams, now: number): PageQuestion {
@@ -52,7 +52,7 @@ export function parseLogQuery(parameters: URLSearchParams, now: number): PageQue
   };
 }
 
-/** The filter of a stream, and the run it goes on behind. */
+/** Parses the filter of a stream, and the run it resumes after. */
 export function parseStreamQuery(
   parameters: URLSearchParams,
   lastEventId: string | null,
@@ -100,7 +100,7 @@ function bounded(name: string, text: string, charsMax: number): string {
 
 function instant(name: string, text: string): number {
   const at = /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text);
-  if (!Number.isFinite(at)) throw bad(name, "must be an ISO 8601 time, or milliseconds since the epoch");
+  if (!Number.isFinite(at)) throw bad(name, "must be an ISO 8601 time or milliseconds since the epoch");
   return at;
 }
 
@@ -113,7 +113,7 @@ function principal(text: string): string {
 
 function request(text: string): number {
   const number = parseRequestId(text);
-  if (number === null) throw bad("request", "is not the id of a request");
+  if (number === null) throw bad("request", "is not a request ID");
   return number;
 }
 
@@ -124,7 +124,7 @@ function yesOrNo(name: string, text: string): boolean {
 
 function runId(name: string, text: string): number {
   const id = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
-  if (!Number.isSafeInteger(id)) throw bad(name, "is not one that this server gave");
+  if (!Number.isSafeInteger(id)) throw bad(name, "is not an ID from this server");
   return id;
 }
 

@@ -1,4 +1,4 @@
-/** The execution log: what ran, who called it, what it said; read in pages, as a histogram and as a stream. */
+/** The execution log of function runs, read in pages, as a histogram and as a stream. */
 export { ExecutionLog, type ExecutionLogOptions, type LogFacts } from "./execution_log.ts";
 export { logRoutes, type LogRoutesOptions, noLogRoutes } from "./routes.ts";
 export { isServicePath } from "./run_filter.ts";

@@ -42,17 +42,17 @@ export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEn
     });
     return c.body(stream, 200, {
       "Content-Type": "text/event-stream; charset=utf-8",
-      // Proxies that collect an answer before they pass it on would hold the events back.
+      // Prevents proxies from buffering the events.
       "X-Accel-Buffering": "no",
     });
   });
   return app;
 }
 
-/** What is answered where the server keeps no log. */
+/** Routes of a server without an execution log. */
 export function noLogRoutes(): Hono<AdminEnv> {
   const refuse = () => {
-    throw new ServiceError("not_found", "This server keeps no execution log (--log-keep off)");
+    throw new ServiceError("not_found", "The execution log is disabled (--log-keep off)");
   };
   return new Hono<AdminEnv>().get("/logs", refuse).get("/logs/stream", refuse);
 }

@@ -1,32 +1,32 @@
-/** Which runs somebody wants to see. The same filter searches what is kept and picks from what comes. */
+/** Filter of runs, used by searches and live tails. */
 
-/** All parts have to hold; what is absent does not matter. Kinds and outcomes are positions in their lists. */
+/** All present conditions must hold. Kinds and outcomes are indexes of their lists. */
 export interface RunFilter {
-  /** Function paths; one that ends in `*` stands for all that begin with what is before it. */
+  /** Function paths; a trailing `*` matches any suffix. */
   readonly functions?: readonly string[];
   readonly kinds?: readonly number[];
   readonly outcomes?: readonly number[];
-  /** The lowest level that at least one line has. */
+  /** Minimum level of the run's highest log line. */
   readonly level?: number;
-  /** In the error or a line, whatever the case. */
+  /** Substring of the error or a log line, ignoring case. */
   readonly text?: string;
-  /** Runs that ended at or after this. */
+  /** Runs that ended at or after this time. */
   readonly from?: number;
-  /** Runs that ended before this. */
+  /** Runs that ended before this time. */
   readonly to?: number;
   /** A principal; `null` for anonymous callers. */
   readonly caller?: string | null;
   readonly request?: number;
-  /** Whether functions of the service itself are meant, or those of the app. */
+  /** `true` selects system functions, `false` the app's. */
   readonly system?: boolean;
 }
 
-/** Functions of the service have modules whose names begin so. */
+/** System functions are in modules whose names start with an underscore. */
 export function isServicePath(udfPath: string): boolean {
   return udfPath.startsWith("_");
 }
 
-/** Whether a filter lets functions through by their path and kind. */
+/** Whether a filter matches a function by path and kind. */
 export function admitsFunction(
   { functions, kinds, system }: RunFilter,
   { path, kind }: { readonly path: string; readonly kind: number },

@@ -1,29 +1,29 @@
-/** Runs on their way to the log process: bounded, in order, and counted where they had to be left out. */
+/** Bounded queue of runs for the log process; counts dropped ones. */
 import { logLimits } from "../limits.ts";
 import { type RunPack, RunPacker } from "./packs/run_pack.ts";
 import type { RunRecord } from "./run_record.ts";
 
 export interface RunQueueOptions {
-  /** Hands over runs; resolves when they are taken, to `false` when they were lost. */
+  /** Sends runs; resolves with `false` if they were lost. */
   readonly send: (runs: RunPack) => Promise<boolean>;
-  /** Whether there is somebody to take them. */
+  /** Whether a process is running. */
   readonly open: () => boolean;
 }
 
 export class RunQueue {
   readonly #options: RunQueueOptions;
   readonly #packer = new RunPacker();
-  /** Characters of what is being packed. */
+  /** Characters in the current batch. */
   #packing = 0;
-  /** Oldest first, each with the characters in it. */
+  /** Oldest first, each with its number of characters. */
   readonly #packs: { readonly pack: RunPack; readonly chars: number }[] = [];
-  /** Of all runs that wait. */
+  /** Totals of all queued runs. */
   #size = 0;
   #chars = 0;
   #dropped = 0;
-  /** Exists while runs wait for the next turn. */
+  /** Set while runs wait for the next send. */
   #timer: ReturnType<typeof setTimeout> | null = null;
-  /** Set while runs are being handed over. */
+  /** Set while runs are being sent. */
   #sending: Promise<void> | null = null;
   #closed = false;
 
@@ -31,7 +31,7 @@ export class RunQueue {
     this.#options = options;
   }
 
-  /** Runs that were left out because there was no room for them, or lost on their way. */
+  /** Runs dropped because the queue was full or the process was lost. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -54,13 +54,13 @@ export class RunQueue {
     if (this.#timer === null) this.#later();
   }
 
-  /** Hands over all that is there now; resolves when it is taken, or cannot be. */
+  /** Sends all queued runs; resolves when they are sent or cannot be. */
   async flush(): Promise<void> {
     await this.#sending;
     await this.#begin();
   }
 
-  /** Hands over what is there, and takes nothing more. */
+  /** Sends all queued runs and accepts no more. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);

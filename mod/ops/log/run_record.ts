@@ -1,4 +1,4 @@
-/** One run of a function as the execution log keeps it, and as administrators read it. */
+/** One function run, in its stored form and as administrators read it. */
 import { type RunEnding, runEndings } from "../../functions/run_endings.ts";
 import { requestIdText } from "../../functions/outcome.ts";
 
@@ -8,36 +8,36 @@ export type LoggedKind = (typeof runKinds)[number];
 export const runOutcomes: readonly RunEnding[] = runEndings;
 export type RunOutcome = RunEnding;
 
-/** Levels of log lines, by their position plus one; 0 is a run without lines. */
+/** Levels of log lines. A run stores the index plus one; 0 means no lines. */
 export const lineLevels = ["DEBUG", "INFO", "WARN", "ERROR"] as const;
 export type LineLevel = (typeof lineLevels)[number];
 
-/** What a run failed with. */
+/** Error of a failed run. */
 export interface RunError {
   readonly kind: "user" | "args" | "unknown_function" | "internal";
   readonly message: string;
   /** Code of a user error. */
   readonly code?: string;
-  /** Names the author's files. */
+  /** Stack trace in the author's files. */
   readonly stack?: string;
 }
 
-/** A run on its way to the log process: a list, because thousands a second are written and read. */
+/** A run on its way to the log process. A tuple, because thousands are written and read per second. */
 export type RunRecord = readonly [
-  /** When it ended, milliseconds since the epoch. */
+  /** End time, milliseconds since the epoch. */
   at: number,
   udfPath: string,
-  /** Position in {@linkcode runKinds}. */
+  /** Index of {@linkcode runKinds}. */
   kind: number,
-  /** The caller's principal; `null` for anonymous callers and the service itself. */
+  /** The caller's principal; `null` for anonymous callers and the server. */
   caller: string | null,
-  /** Position in {@linkcode runOutcomes}. */
+  /** Index of {@linkcode runOutcomes}. */
   outcome: number,
-  /** Highest level among its lines. */
+  /** Highest level of its lines. */
   level: number,
-  /** What is shown as the request id, as a number. */
+  /** The request ID as a number. */
   request: number,
-  /** Of a mutation its commit's, of a query its snapshot's. */
+  /** Commit of a mutation, snapshot of a query. */
   ts: number | null,
   durationMs: number,
   queuedMs: number,
@@ -51,7 +51,7 @@ export type RunRecord = readonly [
 
 /** A run as administrators read it. */
 export interface LoggedRun {
-  /** Newer runs have larger ones. */
+  /** Increases with each run. */
   readonly id: number;
   readonly at: number;
   readonly function: string;
@@ -71,7 +71,7 @@ export interface LoggedRun {
   readonly logLines: readonly string[];
 }
 
-/** The number of a request id; `null` for a text that is none. */
+/** Parses a request ID; `null` if it is invalid. */
 export function parseRequestId(text: string): number | null {
   if (!/^[0-9a-z]{1,11}$/.test(text)) return null;
   const request = parseInt(text, 36);
@@ -102,7 +102,7 @@ export function loggedRun(id: number, record: RunRecord): LoggedRun {
   };
 }
 
-/** What a text filter looks into: the error and the lines. Empty when there is neither. */
+/** Text that filters search: the error and the lines, or empty. */
 export function searchedText(error: RunError | null, logLines: readonly string[]): string {
   if (error === null) return logLines.join("\n");
   const { message, code = "", stack = "" } = error;

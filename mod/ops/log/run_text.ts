@@ -1,4 +1,4 @@
-/** What of a run's lines and error goes into the log: all of it within bounds, and a mark where something was cut. */
+/** Truncates a run's lines and error for the log, marking truncated parts. */
 import type { CallError } from "../../functions/outcome.ts";
 import { functionLimits } from "../../limits.ts";
 import { logLimits } from "../limits.ts";
@@ -6,7 +6,7 @@ import { lineLevels, type RunError } from "./run_record.ts";
 
 const noLines: readonly string[] = Object.freeze([]);
 
-/** The lines within bounds, and their characters. */
+/** Returns the lines within the limit, and their number of characters. */
 export function keptLines(
   lines: readonly string[],
 ): { readonly lines: readonly string[]; readonly chars: number } {
@@ -18,14 +18,14 @@ export function keptLines(
     const kept = lines.slice(0, position);
     const left = lines.length - position;
     kept.push(
-      `[WARN] ${left} more log lines were cut: the log keeps ${logLimits.linesCharsMax} characters of a run`,
+      `[WARN] ${left} more log lines were truncated (limit: ${logLimits.linesCharsMax} characters per run)`,
     );
     return { lines: kept, chars };
   }
   return { lines, chars };
 }
 
-/** The highest level among lines: a position in `lineLevels` plus one, 0 without lines. */
+/** Returns the highest level: index of `lineLevels` plus one, or 0 without lines. */
 export function levelOf(lines: readonly string[]): number {
   let level = 0;
   for (const line of lines) {
@@ -44,7 +44,7 @@ export function runError({ kind, message, data, stack }: CallError): RunError {
   };
 }
 
-/** A function's path, which a client may have made up. */
+/** Truncates a function path, which may be made up by a client. */
 export function keptPath(udfPath: string): string {
   return cut(udfPath, logLimits.pathCharsMax);
 }

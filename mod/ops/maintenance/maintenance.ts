@@ -1,7 +1,6 @@
 /**
- * Has heavy work done in a process of its own, so that neither a large database nor a hostile archive costs the server more
- * than that process. It is started with the first job and ends when it has had nothing to do for a while. One job at a time;
- * the rest wait, up to a bound.
+ * Runs heavy jobs in a child process, so that a large database or a hostile archive cannot harm the server. The process is
+ * started on demand and exits when idle. One job runs at a time; others are queued up to a limit.
  */
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
@@ -19,10 +18,10 @@ import { MaintenanceProcess, ProcessEndedError } from "./maintenance_process.ts"
 import type { Answer, Job, Kind, Work } from "./messages.ts";
 
 export interface MaintenanceOptions {
-  /** Absolute. Jobs may use no file outside of it. */
+  /** Absolute path. Jobs have no access outside of it. */
   readonly dataDir: string;
   readonly log: Log;
-  /** After how long without a job the process ends. */
+  /** Idle time after which the process exits. */
   readonly idleMs?: number;
 }
 
@@ -32,9 +31,9 @@ export class Maintenance implements AsyncDisposable {
   readonly #idleMs: number;
   #process: MaintenanceProcess | null = null;
   #idleTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Jobs under way or waiting. */
+  /** Running and queued jobs. */
   #jobs = 0;
-  /** Ends when everything asked for so far is done; never rejects. Set by each job, and when the process is let go. */
+  /** Resolves when all jobs so far are done. Never rejects. */
   #last: Promise<unknown>;
   #closed = false;
 
@@ -46,16 +45,16 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /**
-   * Makes a backup, to a path in the data folder. Throws a `BackupError` with the reason, `overloaded` when too many jobs
-   * wait, `unavailable` when the server stops, and an `Error` for a bug or trouble with the machine.
+   * Creates a backup inside the data folder. Throws a `BackupError` with the reason, `overloaded` if too many jobs are queued,
+   * `unavailable` if the server is stopping, and an `Error` for bugs and system failures.
    */
   async backup(options: Omit<BackupOptions, "dataDir">): Promise<BackupSummary> {
     return await this.#run("backup", { ...options, dataDir: this.#dataDir });
   }
 
   /**
-   * Checks an archive in the data folder completely and stages it, without its secret key; `checkOnly` stages nothing. Throws a `RestoreError` with the
-   * reason and whose trouble it is, and all else as `backup` does.
+   * Verifies an archive in the data folder completely and stages it without its secret key; `checkOnly` verifies only. Throws a
+   * `RestoreError` with the reason and cause, and otherwise like `backup`.
    */
   async stage(
     options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
@@ -63,7 +62,7 @@ export class Maintenance implements AsyncDisposable {
     return await this.#run("stage", { ...options, dataDir: this.#dataDir });
   }
 
-  /** Ends a job under way; nothing half is left of it. */
+  /** Aborts a running job and removes its partial results. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#idleTimer);
@@ -96,11 +95,11 @@ export class Maintenance implements AsyncDisposable {
       await this.#tidy();
       if (this.#closed) throw new ServiceError("unavailable", undefined, { cause: error });
       if (!(error instanceof ProcessEndedError)) throw error;
-      const message = `The process that did the work ended before it was done. ${error.message}`;
+      const message = `The maintenance process exited before it had finished. ${error.message}`;
       throw failureOf(job.kind, { fault: "server", message });
     }
     if (answer.ok) return answer.result;
-    // Not for the archive or the operator to blame: who asked tells it as trouble of the server's own.
+    // Neither the archive's nor the operator's fault: reported as an internal failure.
     const { fault, message } = answer;
     throw fault === null ? new Error(message) : failureOf(job.kind, { fault, message });
   }
@@ -115,13 +114,13 @@ export class Maintenance implements AsyncDisposable {
     }, this.#idleMs);
   }
 
-  /** Removes what a job left behind that was killed. */
+  /** Removes leftovers of a killed job. */
   async #tidy(): Promise<void> {
     for (const remove of [WorkFolder.removeAbandoned, removeAbandonedStaging]) {
       try {
         await remove(this.#dataDir);
       } catch (error) {
-        this.#log("warn", "What an unfinished backup or restore left behind could not be removed", { error });
+        this.#log("warn", "Cannot remove leftovers of an unfinished backup or restore", { error });
       }
     }
   }

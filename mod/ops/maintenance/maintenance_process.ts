@@ -1,14 +1,14 @@
-/** The maintenance process, as main sees it. */
+/** Handle of the maintenance process in the main process. */
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 import { opsLimits } from "../limits.ts";
 import { type Answer, type Job, readMessages } from "./messages.ts";
 
-/** Queries and mutations go first. */
+/** Queries and mutations take precedence. */
 const NICENESS = 19;
 
-/** The process ended over a job. */
+/** The process exited during a job. */
 export class ProcessEndedError extends Error {
   override readonly name = "ProcessEndedError";
 }
@@ -29,30 +29,30 @@ export class MaintenanceProcess {
     this.#answers = readMessages<Answer>(this.#child.output);
   }
 
-  /** Starts one that may use a data folder, under the name given and under its own. */
+  /** Starts a process with access to a data folder, by its given and its real path. */
   static async start(dataDir: string): Promise<MaintenanceProcess> {
     return new MaintenanceProcess([...new Set([dataDir, await Deno.realPath(dataDir)])]);
   }
 
-  /** Has a job done. Throws a `ProcessEndedError` when the process ends over it; it is of no more use then. */
+  /** Runs a job. Throws a `ProcessEndedError` if the process exits, after which it is unusable. */
   async run(job: Job): Promise<Answer> {
     try {
       await this.#child.input.write(encodeJsonLine(job));
       const { value, done } = await this.#answers.next();
       if (done !== true) return value;
     } catch {
-      // A pipe that broke, or a text that is no answer: it is no good.
+      // A broken pipe or invalid output: the process is unusable.
     }
     this.kill();
     const { signal, code } = await this.#child.status;
-    throw new ProcessEndedError(signal === null ? `It ended with code ${code}` : `It was ended by ${signal}`);
+    throw new ProcessEndedError(signal === null ? `Exit code: ${code}` : `Killed by ${signal}`);
   }
 
-  /** Lets it end, when it has nothing to do. */
+  /** Lets an idle process exit. */
   async close(): Promise<void> {
     await this.#child.input.close().catch(() => {});
     await this.#answers.return(undefined).catch(() => {});
-    // One that never had a job was never read from.
+    // The output of a process that never had a job was never read.
     await this.#child.output.cancel().catch(() => {});
     await this.#child.status;
   }

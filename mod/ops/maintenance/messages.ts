@@ -1,10 +1,10 @@
-/** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
+/** Messages between the main process and the maintenance process: lines of JSON, one job and one answer at a time. */
 import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { opsLimits } from "../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";
 
-/** Each kind of work: what it is given, and what comes of it. */
+/** Options and result of each kind of job. */
 export interface Work {
   readonly backup: { readonly options: BackupOptions; readonly result: BackupSummary };
   readonly stage: {
@@ -24,10 +24,10 @@ export type Job = { readonly [K in Kind]: { readonly kind: K; readonly options: 
 
 export type Answer =
   | { readonly ok: true; readonly result: Work[Kind]["result"] }
-  /** With a `fault` the message is for whoever asked; anything else is a bug, or trouble with the machine. */
+  /** With a `fault` the message is meant for users; otherwise it is a bug or a system failure. */
   | { readonly ok: false; readonly fault: RestoreFault | null; readonly message: string };
 
-/** The messages of a stream until it ends. Throws for what is no message. */
+/** Reads messages until the stream ends. Throws for invalid ones. */
 export async function* readMessages<Message extends Job | Answer>(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Message> {

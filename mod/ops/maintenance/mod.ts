@@ -1,2 +1,2 @@
-/** The server's heavy work, in a process of its own: backups, and checking archives that are to be restored. */
+/** Heavy jobs in a child process: backups, and verifying archives to be restored. */
 export { Maintenance, type MaintenanceOptions } from "./maintenance.ts";

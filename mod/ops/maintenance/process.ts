@@ -1,6 +1,6 @@
 /**
- * The maintenance process: jobs come on its standard input, answers leave on its standard output. It may read and write the
- * data folder and ask how much room the disk has, and ends when its input does.
+ * Entry point of the maintenance process: reads jobs from standard input and writes answers to standard output. It may access
+ * the data folder and query free disk space, and exits when its input ends.
  */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
@@ -11,7 +11,7 @@ import { BackupError } from "../backups/backup_error.ts";
 import { RestoreError, type RestoreFault, stageRestore } from "../backups/restore/mod.ts";
 import { type Answer, type Job, readMessages, type Work } from "./messages.ts";
 
-/** Errors of backups whose messages are written for people. */
+/** Errors of backups whose messages are meant for users. */
 const TOLD = [BackupError, ArchiveError, UnusableDatabaseError];
 
 function faultOf(error: unknown): RestoreFault | null {
@@ -19,7 +19,7 @@ function faultOf(error: unknown): RestoreFault | null {
   return TOLD.some((kind) => error instanceof kind) ? "server" : null;
 }
 
-/** Aborted when there is nobody any more who wants the answer. */
+/** Aborted when the main process has gone. */
 const stopping = new AbortController();
 
 async function answer(job: Job): Promise<Answer> {
@@ -36,23 +36,23 @@ async function work(job: Job): Promise<Work[Job["kind"]]["result"]> {
     case "backup":
       return await createBackup(job.options, stopping);
     case "stage":
-      // Never the secret key: only an offline restore brings that back.
+      // Never the secret key, which only an offline restore replaces.
       return await stageRestore({ ...job.options, withSecret: false }, stopping);
     default:
       return job satisfies never;
   }
 }
 
-/** Answers until standard input ends. A job that is under way then is given up, and what it made so far is removed. */
+/** Answers until standard input ends, then aborts a running job and removes its partial results. */
 async function serveJobs(): Promise<void> {
   let underWay: Promise<void> | undefined;
   for await (const job of readMessages<Job>(Deno.stdin.readable)) {
-    // One at a time: main sends the next when it has the answer.
+    // One at a time: the next job is sent after the answer.
     underWay = answer(job).then((said) => writeAll(Deno.stdout, encodeJsonLine(said))).catch(() =>
       Deno.exit(1)
     );
   }
-  stopping.abort(new Error("The server that wanted this has ended"));
+  stopping.abort(new Error("The server has stopped"));
   await underWay;
 }
 

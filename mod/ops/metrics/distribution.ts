@@ -1,8 +1,8 @@
-/** How many values fell below which bounds: what a Prometheus histogram is made of, at the cost of two additions a value. */
+/** Counts values by upper bound, for Prometheus histograms, at the cost of two additions per value. */
 export class Distribution {
   /** Ascending. */
   readonly bounds: readonly number[];
-  /** One for each bound: values up to it and above the one before; the last is of values above all bounds. */
+  /** One count per bound, for values above the previous bound; the last one counts values above all bounds. */
   readonly #counts: number[];
   #sum = 0;
 
@@ -27,7 +27,7 @@ export class Distribution {
     return this.#counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** For each bound the number of values up to it. */
+  /** Number of values up to each bound. */
   get cumulative(): number[] {
     let below = 0;
     return this.bounds.map((_, slot) => below += this.#counts[slot] ?? 0);

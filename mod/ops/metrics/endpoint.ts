@@ -1,4 +1,4 @@
-/** `GET /metrics` (ME1 to ME4): who may read, and the answer. */
+/** `GET /metrics` (ME1 to ME4). */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
@@ -6,7 +6,7 @@ import type { Exposition } from "./exposition.ts";
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** `token`: what readers have to show; `null`: everybody may read. */
+/** `token`: required bearer token; `null` allows everyone. */
 export function metricsEndpoint(
   exposition: Exposition,
   token: string | null,
@@ -15,7 +15,10 @@ export function metricsEndpoint(
   return async (request) => {
     const given = BEARER.exec(request.headers.get("authorization") ?? "")?.[1];
     if (expected !== null && (given === undefined || !timingSafeEqual(digest(given), expected))) {
-      const refusal = new ServiceError("invalid_token", "The metrics need the token of --metrics-token");
+      const refusal = new ServiceError(
+        "invalid_token",
+        "The metrics require the token set with --metrics-token",
+      );
       return errorResponse(refusal, { "WWW-Authenticate": "Bearer" });
     }
     if (request.method !== "GET" && request.method !== "HEAD") {
@@ -30,7 +33,7 @@ export function metricsEndpoint(
   };
 }
 
-/** Of one length whatever the text's, so that comparing tells nothing of that either. */
+/** Fixed length, so that comparing does not leak the token's length. */
 function digest(text: string): Uint8Array {
   return createHash("sha256").update(text).digest();
 }

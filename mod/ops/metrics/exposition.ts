@@ -1,27 +1,27 @@
-/** The metrics as Prometheus reads them. What is behind each is asked for when somebody reads, and only then. */
+/** Prometheus text format. Values are read only when scraped. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { Distribution } from "./distribution.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** One series of a metric at the moment it is read. */
+/** One series of a metric. */
 export interface Sample {
   readonly labels?: Labels;
   readonly value: number;
 }
 
-/** `null` and an empty list: there is nothing to tell now. */
+/** `null` and empty lists mean no value. */
 export type Reading = number | null | Iterable<Sample>;
 
 export interface MetricSpec {
-  /** With its unit at the end; counters end in `_total`. */
+  /** Ends with the unit; counters end with `_total`. */
   readonly name: string;
   readonly help: string;
-  /** Names of its labels; none when absent. */
+  /** Label names, if any. */
   readonly labels?: readonly string[];
 }
 
-/** A metric whose value is read. Rejections make the whole text fail. */
+/** A metric read on demand. A rejection fails the whole response. */
 export interface ReadSpec extends MetricSpec {
   readonly read: () => Reading | Promise<Reading>;
 }
@@ -33,7 +33,7 @@ export interface HistogramSpec extends MetricSpec {
 export class Exposition {
   readonly #registry = new Registry();
 
-  /** What only grows. */
+  /** Adds a counter. */
   counter({ name, help, labels = [], read }: ReadSpec): void {
     const counter = new Counter({
       name,
@@ -49,7 +49,7 @@ export class Exposition {
     this.#registry.registerMetric(counter);
   }
 
-  /** What goes up and down. */
+  /** Adds a gauge. */
   gauge({ name, help, labels = [], read }: ReadSpec): void {
     const gauge = new Gauge({
       name,
@@ -70,7 +70,7 @@ export class Exposition {
     this.#registry.registerMetric(new ReadHistogram(spec));
   }
 
-  /** The value of the header `Content-Type` for {@linkcode text}. */
+  /** `Content-Type` of {@linkcode text}. */
   get contentType(): string {
     return this.#registry.contentType;
   }
@@ -80,7 +80,7 @@ export class Exposition {
   }
 }
 
-/** A histogram of the library counts by itself, at half a microsecond a value; this one is counted elsewhere. */
+/** The library's histogram would count each value itself, at half a microsecond; this one exposes existing counts. */
 class ReadHistogram extends Histogram {
   readonly #spec: HistogramSpec;
 
@@ -90,7 +90,7 @@ class ReadHistogram extends Histogram {
     this.#spec = spec;
   }
 
-  /** What the registry makes its text of; not among the types of the library. */
+  /** Called by the registry; missing in the library's types. */
   getForPromString(): Promise<unknown> {
     const { name, help, read } = this.#spec;
     const values = [];

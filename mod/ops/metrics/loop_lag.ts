@@ -1,10 +1,10 @@
-/** How late main's event loop comes to what is due: the time for which it was busy with something else. */
+/** Event loop lag of the main process: the delay of timers. */
 import { opsLimits } from "../limits.ts";
 import { Distribution } from "./distribution.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
-/** Measures from its making to its disposal. */
+/** Measures until disposed. */
 export class LoopLag implements Disposable {
   readonly seconds = new Distribution(SECONDS);
   #timer: ReturnType<typeof setTimeout>;

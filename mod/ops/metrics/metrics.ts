@@ -1,4 +1,4 @@
-/** The metrics of one server: what is counted as it happens, and what is read of its parts when somebody asks. */
+/** Metrics of a server: counters updated as events happen, and values read on demand. */
 import { metricsEndpoint } from "./endpoint.ts";
 import { Exposition } from "./exposition.ts";
 import { LoopLag } from "./loop_lag.ts";
@@ -8,22 +8,22 @@ import { defineMetrics, type ServerFigures } from "./server_metrics.ts";
 import { Tally } from "./tally.ts";
 
 export interface MetricsOptions {
-  /** What readers have to show; `null`: everybody may read. */
+  /** Required bearer token; `null` allows everyone. */
   readonly token: string | null;
-  /** Requests to the accounts that are told apart. */
+  /** Account operations that are counted separately. */
   readonly authOperations: readonly string[];
 }
 
-/** How a request to the accounts ended: `refused` is the fault of who asked, `limited` came too often. */
+/** Outcome of an account request: `refused` is a client error, `limited` a rate limit. */
 const AUTH_ENDINGS = ["success", "refused", "limited", "error"] as const;
 
-/** Disposing of it ends the measuring. */
+/** Disposing of it stops the measurements. */
 export class Metrics implements Disposable {
-  /** To be told of each run of a function. */
+  /** Observer of function runs. */
   readonly runs = new RunFigures();
-  /** To be told of each request. */
+  /** Observer of HTTP requests. */
   readonly requests = new RequestFigures();
-  /** Answers `GET /metrics`, its errors included. Rejects when a figure cannot be read. */
+  /** Answers `GET /metrics`, including its errors. Rejects if a value cannot be read. */
   readonly respond: (request: Request) => Promise<Response>;
   readonly #exposition = new Exposition();
   readonly #auth: Tally<string, (typeof AUTH_ENDINGS)[number]>;
@@ -34,7 +34,7 @@ export class Metrics implements Disposable {
     this.respond = metricsEndpoint(this.#exposition, token);
   }
 
-  /** Names what the rest is read from. To be called once, before anybody reads. */
+  /** Sets the sources of values read on demand. Call once, before the first scrape. */
   define(figures: ServerFigures): void {
     defineMetrics(this.#exposition, {
       figures,
@@ -45,7 +45,7 @@ export class Metrics implements Disposable {
     });
   }
 
-  /** Counts an answered request to the accounts; `operation` is one of those named at the beginning. */
+  /** Counts an account request; `operation` is one of `authOperations`. */
   countAuth(operation: string, status: number): void {
     const ending = status < 400 ? "success" : status === 429 ? "limited" : status < 500 ? "refused" : "error";
     this.#auth.add(operation, ending);

@@ -1,3 +1,3 @@
-/** Prometheus metrics of a running server: loaded only with `--metrics`. */
+/** Prometheus metrics, loaded only with `--metrics`. */
 export { Metrics, type MetricsOptions } from "./metrics.ts";
 export type { ServerFigures } from "./server_metrics.ts";

@@ -1,4 +1,4 @@
-/** Requests by the part of the server that answers them and by the class of the answer's status. */
+/** HTTP requests by route class and status class. */
 import { Tally } from "./tally.ts";
 
 const ROUTES = [
@@ -21,7 +21,7 @@ type StatusClass = (typeof STATUSES)[number];
 export class RequestFigures {
   readonly answers = new Tally(ROUTES, STATUSES);
 
-  /** Counts a request once it has its answer, which is given back as it is. `null`: it was refused before it had a path. */
+  /** Counts a response and returns it. `null`: the request was rejected before it had a path. */
   count<Answer extends Response | Promise<Response>>(path: string | null, answer: Answer): Answer {
     const route = path === null ? "unknown" : routeClass(path);
     if (answer instanceof Response) this.answers.add(route, statusClass(answer.status));
@@ -34,7 +34,7 @@ export class RequestFigures {
     return answer;
   }
 
-  /** Requests that another process has answered; `path` as of one of them, as far as it tells the part. */
+  /** Counts requests answered by another process; `path` identifies the route class. */
   answeredElsewhere(
     path: string,
     { status, count }: { readonly status: number; readonly count: number },
@@ -43,7 +43,7 @@ export class RequestFigures {
   }
 }
 
-/** The part that answers requests to a path in normal form. */
+/** Returns the route class of a normalized path. */
 export function routeClass(path: string): RouteClass {
   const [, first, second] = path.split("/", 4);
   if (first === "metrics" && second === undefined) return "metrics";

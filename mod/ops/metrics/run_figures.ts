@@ -1,4 +1,4 @@
-/** How runs of functions end and how long they take, by kind. Paths are no labels: there may be thousands of functions. */
+/** Outcomes and durations of function runs by kind. Paths are not labels, because there may be thousands. */
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import { runEndings } from "../../functions/run_endings.ts";
 import { Distribution } from "./distribution.ts";
@@ -6,9 +6,9 @@ import { Tally } from "./tally.ts";
 
 const KINDS = ["query", "mutation", "action", "route"] as const satisfies readonly RunKind[];
 
-/** Seconds: from a query answered from memory to an action that runs for minutes. */
+/** Seconds: from cached queries to actions that run for minutes. */
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-/** Calls: up to the largest batch. */
+/** Calls per commit, up to the largest batch. */
 const GROUP_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export class RunFigures implements RunObserver {

@@ -1,6 +1,6 @@
 /**
- * Every metric of the server: name, meaning, and where its value comes from. Names and labels are kept from version to
- * version, because dashboards and alerts stand on them.
+ * All metrics of the server with name, help and source. Names and labels are stable across versions, because dashboards and
+ * alerts depend on them.
  */
 import type { IsolateRole } from "../../functions/host/mod.ts";
 import type { Distribution } from "./distribution.ts";
@@ -8,7 +8,7 @@ import type { Exposition, Sample } from "./exposition.ts";
 import type { RunFigures } from "./run_figures.ts";
 import type { Tally } from "./tally.ts";
 
-/** What the parts of the server tell when they are asked. Counts are since its start. */
+/** Sources of the values. Counters start at zero with the process. */
 export interface ServerFigures {
   readonly version: string;
   readonly runtime: string;
@@ -22,28 +22,28 @@ export interface ServerFigures {
   subscriptions(): number;
   sharedQueries(): number;
   transitions(): number;
-  /** By role; of each how many run, were started, and ended without being told to. */
+  /** By role: running, started, and unexpectedly exited processes. */
   isolates(): Readonly<Record<IsolateRole, IsolateFigures>>;
   files(): FileFigures;
   backups(): Promise<BackupFigures>;
-  /** Absent on a server that does not replicate. */
+  /** Absent without replication. */
   readonly replication?: () => ReplicationFigures;
-  /** Only of a server that follows another. */
+  /** Followers only. */
   readonly follower?: () => { readonly lagCommits: number; readonly lagMs: number | null };
-  /** Only of a server of a cluster. */
+  /** Cluster members only. */
   readonly cluster?: () => ClusterFigures;
-  /** Sizes of the database's files in bytes; 0 for one that is not there. */
+  /** Sizes of the database files in bytes; 0 if missing. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
-  /** Resident memory in bytes; `null` for isolates where it cannot be had. */
+  /** Resident memory in bytes; `null` for isolates if unavailable. */
   memory(): Promise<MemoryFigures>;
 }
 
-/** What a server is in its cluster. */
+/** Status of a cluster member. */
 export interface ClusterFigures {
   readonly role: "leader" | "follower";
   /** `null` on followers. */
   readonly epoch: number | null;
-  /** Since when the cluster's database has not answered; `null`: it does. */
+  /** Time since the cluster's database has become unreachable; `null` while it is reachable. */
   readonly awayMs: number | null;
 }
 
@@ -63,22 +63,22 @@ export interface FileFigures {
 export interface BackupFigures {
   readonly made: number;
   readonly failed: number;
-  /** Milliseconds since the epoch; `null` when no backup is known. */
+  /** Milliseconds since the epoch; `null` if no backup is known. */
   readonly lastAt: number | null;
-  /** Of the last one made since the start; `null` without. */
+  /** Duration of the last backup since the start, or `null`. */
   readonly lastMs: number | null;
 }
 
-/** `null` while it is not known, as before the target has answered. */
+/** Values are `null` while unknown, such as before the target has responded. */
 export interface ReplicationFigures {
   readonly lagCommits: number | null;
   readonly lagMs: number | null;
   readonly journalBytes: number | null;
-  /** Since the process that ships was started. */
+  /** Since the replication process started. */
   readonly segments: number | null;
   readonly failures: number | null;
   readonly overflows: number | null;
-  /** Whether another server has taken the target. */
+  /** Whether another server has taken over the target. */
   readonly taken: boolean;
 }
 
@@ -112,18 +112,18 @@ function defineProcess(to: Exposition, { figures, requests, auth, lag }: Counted
   const { version, runtime } = figures;
   to.gauge({
     name: "syncline_build_info",
-    help: "Always 1; the labels tell the version of Syncline and of Deno",
+    help: "Always 1; the labels contain the versions of Syncline and Deno",
     labels: ["version", "deno"],
     read: () => [{ labels: { version, deno: runtime }, value: 1 }],
   });
   to.gauge({
     name: "syncline_start_time_seconds",
-    help: "When the server was started, seconds since the epoch; the time since then is its uptime",
+    help: "Start time of the server in seconds since the epoch",
     read: () => figures.startedAt / 1000,
   });
   to.gauge({
     name: "syncline_memory_resident_bytes",
-    help: "Resident memory of main and, by role, of the isolates together",
+    help: "Resident memory of the main process and, by role, of all isolates",
     labels: ["process"],
     read: async () => {
       const { main, isolates } = await figures.memory();
@@ -135,18 +135,18 @@ function defineProcess(to: Exposition, { figures, requests, auth, lag }: Counted
   });
   to.histogram({
     name: "syncline_event_loop_lag_seconds",
-    help: "How late main's event loop came to a timer, measured five times a second",
+    help: "Event loop lag of the main process, measured five times a second",
     read: () => [{ values: lag }],
   });
   to.counter({
     name: "syncline_http_requests_total",
-    help: "Answered HTTP requests, by the part of the server they were for and the class of the status",
+    help: "HTTP responses by route class and status class",
     labels: ["route", "status"],
     read: () => samples(requests, ["route", "status"]),
   });
   to.counter({
     name: "syncline_auth_requests_total",
-    help: "Sign-ins, refreshes and the like, by how they ended",
+    help: "Account requests such as sign-ins and token refreshes, by outcome",
     labels: ["operation", "outcome"],
     read: () => samples(auth, ["operation", "outcome"]),
   });
@@ -155,17 +155,17 @@ function defineProcess(to: Exposition, { figures, requests, auth, lag }: Counted
 function defineData(to: Exposition, { figures }: CountedFigures): void {
   to.gauge({
     name: "syncline_commit_ts",
-    help: "Timestamp of the newest commit, as clients see it",
+    help: "Timestamp of the newest commit",
     read: () => figures.ts(),
   });
   to.counter({
     name: "syncline_commits_total",
-    help: "Commits that changed something",
+    help: "Commits with changes",
     read: () => figures.commits(),
   });
   to.gauge({
     name: "syncline_database_bytes",
-    help: "Size of the database and of its write-ahead log on disk",
+    help: "Size of the database and its write-ahead log on disk",
     labels: ["file"],
     read: async () => {
       const { data, wal } = await figures.databaseBytes();
@@ -177,27 +177,26 @@ function defineData(to: Exposition, { figures }: CountedFigures): void {
 function defineCalls(to: Exposition, { figures, runs }: CountedFigures): void {
   to.counter({
     name: "syncline_function_runs_total",
-    help:
-      "Runs of functions by kind and outcome, those of the service included; answers from the query cache are none",
+    help: "Function runs by kind and outcome, including system functions; cached query results are not runs",
     labels: ["kind", "outcome"],
     read: () => samples(runs.ends, ["kind", "outcome"]),
   });
   to.histogram({
     name: "syncline_function_run_duration_seconds",
     help:
-      "How long they took: a query its run, a mutation until it was committed, an action until it ended, " +
-      "a route until its response had ended",
+      "Duration of runs: queries without queueing, mutations until committed, actions until they ended, " +
+      "routes until the response ended",
     labels: ["kind"],
     read: () => Object.entries(runs.seconds).map(([kind, values]) => ({ labels: { kind }, values })),
   });
   to.gauge({
     name: "syncline_mutations_waiting",
-    help: "Mutations that the writer has not taken yet",
+    help: "Mutations queued for the writer",
     read: () => figures.mutationsWaiting(),
   });
   to.histogram({
     name: "syncline_commit_group_mutations",
-    help: "Mutations that the writer committed together",
+    help: "Mutations per commit",
     read: () => [{ values: runs.groupCalls }],
   });
 }
@@ -210,12 +209,12 @@ function defineSync(to: Exposition, { figures }: CountedFigures): void {
   });
   to.gauge({
     name: "syncline_subscriptions",
-    help: "Queries that sockets are subscribed to, counted for each socket",
+    help: "Query subscriptions of all sockets",
     read: () => figures.subscriptions(),
   });
   to.gauge({
     name: "syncline_shared_queries",
-    help: "Distinct queries that are subscribed to or kept in the cache",
+    help: "Distinct queries that are subscribed to or cached",
     read: () => figures.sharedQueries(),
   });
   to.counter({
@@ -233,19 +232,19 @@ function defineIsolates(to: Exposition, { figures }: CountedFigures): void {
     }));
   to.gauge({
     name: "syncline_isolates",
-    help: "Processes that run the app's functions",
+    help: "Running isolate processes",
     labels: ["role"],
     read: byRole(({ running }) => running),
   });
   to.counter({
     name: "syncline_isolate_starts_total",
-    help: "Times such a process was started",
+    help: "Started isolate processes",
     labels: ["role"],
     read: byRole(({ starts }) => starts),
   });
   to.counter({
     name: "syncline_isolate_losses_total",
-    help: "Times one crashed or was killed from outside; another one takes its place",
+    help: "Isolate processes that exited unexpectedly and were replaced",
     labels: ["role"],
     read: byRole(({ lost }) => lost),
   });
@@ -254,22 +253,22 @@ function defineIsolates(to: Exposition, { figures }: CountedFigures): void {
 function defineFiles(to: Exposition, { figures }: CountedFigures): void {
   to.counter({
     name: "syncline_file_uploads_total",
-    help: "Files that were stored",
+    help: "Stored files",
     read: () => figures.files().uploads,
   });
   to.counter({
     name: "syncline_file_upload_bytes_total",
-    help: "Bytes of these files",
+    help: "Bytes of stored files",
     read: () => figures.files().uploadedBytes,
   });
   to.counter({
     name: "syncline_file_reads_total",
-    help: "Reads of files and thumbnails that were answered with contents",
+    help: "Responses with contents of files or thumbnails",
     read: () => figures.files().reads,
   });
   to.counter({
     name: "syncline_file_read_bytes_total",
-    help: "Bytes of these answers; of one that broke off all of it counts",
+    help: "Bytes of these responses; aborted ones count in full",
     read: () => figures.files().readBytes,
   });
 }
@@ -277,7 +276,7 @@ function defineFiles(to: Exposition, { figures }: CountedFigures): void {
 function defineBackups(to: Exposition, { figures }: CountedFigures): void {
   to.counter({
     name: "syncline_backups_total",
-    help: "Backups that the running server made, by how they ended; a scheduled one when it is in its place",
+    help: "Backups by outcome since the server started; scheduled ones count once they are in the target",
     labels: ["outcome"],
     read: async () => {
       const { made, failed } = await figures.backups();
@@ -289,12 +288,12 @@ function defineBackups(to: Exposition, { figures }: CountedFigures): void {
   });
   to.gauge({
     name: "syncline_backup_last_success_timestamp_seconds",
-    help: "When the newest known backup was made, seconds since the epoch; absent when there is none",
+    help: "Time of the newest known backup in seconds since the epoch; absent without backups",
     read: async () => seconds((await figures.backups()).lastAt),
   });
   to.gauge({
     name: "syncline_backup_last_duration_seconds",
-    help: "How long the last successful backup since the start took; absent when there is none",
+    help: "Duration of the last successful backup since the server started; absent without one",
     read: async () => seconds((await figures.backups()).lastMs),
   });
 }
@@ -303,38 +302,37 @@ function defineReplication(to: Exposition, { figures: { replication } }: Counted
   if (replication === undefined) return;
   to.gauge({
     name: "syncline_replication_lag_commits",
-    help: "Commits that are not at the replica yet; absent while it is not known what is",
+    help: "Commits not replicated yet; absent while unknown",
     read: () => replication().lagCommits,
   });
   to.gauge({
     name: "syncline_replication_lag_seconds",
-    help:
-      "Age of the oldest commit that is not at the replica yet, 0 when all are; absent while it is not known what is",
+    help: "Age of the oldest commit not replicated yet, 0 if there is none; absent while unknown",
     read: () => seconds(replication().lagMs),
   });
   to.gauge({
     name: "syncline_replication_journal_bytes",
-    help: "Journal that waits to be shipped",
+    help: "Size of the journal waiting for replication",
     read: () => replication().journalBytes,
   });
   to.gauge({
     name: "syncline_replication_taken",
-    help: "1 when another server has taken the replica's place and nothing is shipped any more",
+    help: "1 if another server has taken over the target, which stops replication",
     read: () => replication().taken ? 1 : 0,
   });
   to.counter({
     name: "syncline_replication_segments_total",
-    help: "Segments that were shipped and confirmed",
+    help: "Replicated segments",
     read: () => replication().segments,
   });
   to.counter({
     name: "syncline_replication_failures_total",
-    help: "Tries to ship that failed",
+    help: "Failed replication attempts",
     read: () => replication().failures,
   });
   to.counter({
     name: "syncline_replication_overflows_total",
-    help: "Journals that were dropped because they had grown too large; each begins a new generation",
+    help: "Journals dropped because of their size, each of which starts a new generation",
     read: () => replication().overflows,
   });
 }
@@ -343,12 +341,12 @@ function defineFollower(to: Exposition, { figures: { follower } }: CountedFigure
   if (follower === undefined) return;
   to.gauge({
     name: "syncline_follower_lag_commits",
-    help: "Commits that are at the replica and are not shown yet",
+    help: "Commits in the replica that are not applied yet",
     read: () => follower().lagCommits,
   });
   to.gauge({
     name: "syncline_follower_lag_seconds",
-    help: "Time since all that was at the replica was shown; absent before that was so for the first time",
+    help: "Time since the follower was last up to date; absent before the first time",
     read: () => seconds(follower().lagMs),
   });
 }
@@ -357,17 +355,17 @@ function defineCluster(to: Exposition, { figures: { cluster } }: CountedFigures)
   if (cluster === undefined) return;
   to.gauge({
     name: "syncline_cluster_leader",
-    help: "1 on the server of a cluster that makes the commits",
+    help: "1 on the cluster's leader",
     read: () => cluster().role === "leader" ? 1 : 0,
   });
   to.gauge({
     name: "syncline_cluster_epoch",
-    help: "Number of the lease under which this server makes commits; absent on followers",
+    help: "Epoch of the leader's lease; absent on followers",
     read: () => cluster().epoch,
   });
   to.gauge({
     name: "syncline_cluster_database_away_seconds",
-    help: "Time since the database of the cluster has answered last; 0 while it does",
+    help: "Time since the cluster's database has become unreachable; 0 while it is reachable",
     read: () => (cluster().awayMs ?? 0) / 1000,
   });
 }

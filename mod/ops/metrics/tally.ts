@@ -1,4 +1,4 @@
-/** Counts by two labels whose values are all known beforehand: no caller can make more of them. */
+/** Counters by two labels with fixed values, so that callers cannot create new series. */
 export class Tally<Row extends string, Column extends string> {
   readonly #counts: Readonly<Record<Row, Record<Column, number>>>;
 
@@ -14,7 +14,7 @@ export class Tally<Row extends string, Column extends string> {
     this.#counts[row][column] += by;
   }
 
-  /** All of them, those that are 0 included. */
+  /** All counters, including zeros. */
   *entries(): Generator<{ readonly row: Row; readonly column: Column; readonly count: number }> {
     for (const [row, columns] of Object.entries(this.#counts) as [Row, Record<Column, number>][]) {
       for (const [column, count] of Object.entries(columns) as [Column, number][]) {

@@ -1,30 +1,30 @@
-/** How much there was of what grows and shrinks, looked at once a minute, for the last hour. */
+/** Gauges of the last hour, sampled once a minute. */
 import { statsLimits } from "../limits.ts";
 
 const MINUTE_MS = 60_000;
 
-/** What is looked at. Sizes are bytes; `null` where they could not be found out. */
+/** One sample. Sizes are in bytes; `null` if unavailable. */
 export interface Gauges {
   readonly sockets: number;
   readonly subscriptions: number;
-  /** Of main and all isolates together. */
+  /** Of the main process and all isolates. */
   readonly memory: number;
-  /** Of the database and the log. */
+  /** Of the database and the execution log. */
   readonly stored: number;
   readonly diskFree: number | null;
 }
 
 export interface GaugesAt extends Gauges {
-  /** Milliseconds since the epoch: the minute that was looked at. */
+  /** Milliseconds since the epoch, rounded down to the minute. */
   readonly at: number;
 }
 
 export class GaugeHistory {
-  /** Oldest first; at most `gaugesKept`. Ends with the process. */
+  /** Oldest first; at most `gaugesKept`. Not persisted. */
   readonly #looks: GaugesAt[] = [];
   readonly #look: () => Promise<Gauges>;
   readonly #now: () => number;
-  /** The minute that was looked at last; at first that of the start, which is not looked at. */
+  /** Minute of the last sample, initially that of the start. */
   #minute: number;
 
   constructor({ look, now }: { readonly look: () => Promise<Gauges>; readonly now: () => number }) {
@@ -38,7 +38,7 @@ export class GaugeHistory {
     return this.#looks;
   }
 
-  /** Looks, once a minute. To be called often enough; a look that fails leaves a gap. */
+  /** Takes the sample of a new minute. Call often enough; a failed sample leaves a gap. */
   async turn(): Promise<void> {
     const at = minuteOf(this.#now());
     if (at <= this.#minute) return;
@@ -47,7 +47,7 @@ export class GaugeHistory {
       this.#looks.push({ at, ...await this.#look() });
       if (this.#looks.length > statsLimits.gaugesKept) this.#looks.shift();
     } catch {
-      // Who asks for the same figures at once is told what is wrong.
+      // Failures are reported to direct requests for the same values.
     }
   }
 }

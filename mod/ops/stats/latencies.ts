@@ -1,16 +1,16 @@
-/** How long things took: counts by buckets that grow by a quarter, from which percentiles are told to about a tenth. */
+/** Latency histogram with exponential buckets; percentiles are accurate to about a tenth. */
 
-/** The first bucket ends here; each next one is larger by the ratio. */
+/** Upper bound of the first bucket, and the ratio between buckets. */
 const FIRST_MS = 0.01;
 const RATIO = 1.25;
 const LOG_RATIO = Math.log(RATIO);
-/** The last one begins at about ten minutes. */
+/** The last one starts at about ten minutes. */
 const BUCKETS = 82;
 
-/** Pairs of a bucket and its count. */
+/** Pairs of bucket index and count. */
 export type PackedLatencies = readonly number[];
 
-/** In ms; `null` when nothing was counted. */
+/** In ms; `null` without values. */
 export interface Percentiles {
   readonly p50: number | null;
   readonly p95: number | null;
@@ -37,12 +37,11 @@ export class Latencies {
     return all;
   }
 
-  /** Below which this share of them stayed, in ms; `null` when there are none. */
+  /** Returns a quantile in ms; `null` without values. */
   quantile(share: number): number | null {
     return this.#quantileOf(this.count, share);
   }
 
-  /** What half of them stayed below, nearly all and all but few. */
   get percentiles(): Percentiles {
     const count = this.count;
     const of = (share: number) => this.#quantileOf(count, share);

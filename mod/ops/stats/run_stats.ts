@@ -1,6 +1,6 @@
 /**
- * Counts runs as they end, for the last minute, hour and day. What is done for a run is a few additions; spans are added up
- * when they are over, and when somebody asks.
+ * Counts runs of the last minute, hour and day. A run costs a few additions; spans are summed when they end and when statistics
+ * are requested.
  */
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import type { SavedFigures } from "../log/mod.ts";
@@ -14,10 +14,10 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** What is told of a window. */
+/** Statistics of a window. */
 export interface FunctionStats {
   readonly calls: number;
-  /** Runs that failed through no fault of the caller, and their share of all. */
+  /** Runs that failed for other reasons than the caller's, and their share. */
   readonly errors: number;
   readonly errorRate: number;
   readonly cacheHits: number;
@@ -33,7 +33,7 @@ export interface FunctionStats {
 export const windows = ["minute", "hour", "day"] as const;
 export type Window = (typeof windows)[number];
 
-/** What is told of a function: its windows, `null` where it did not run. */
+/** Statistics of a function by window; `null` if it did not run. */
 export interface StatsOfFunction extends Readonly<Record<Window, FunctionStats | null>> {
   readonly function: string;
   readonly kind: RunKind;
@@ -46,7 +46,7 @@ export interface MinuteStats {
   readonly errors: number;
   readonly cacheHits: number;
   readonly mutations: number;
-  /** How long runs took, the time they waited included, in ms. */
+  /** Duration of runs including queueing, in ms. */
   readonly runMs: CommitStats;
   /** From the acceptance of mutations to their commit, in ms. */
   readonly commitMs: CommitStats;
@@ -61,9 +61,9 @@ export class RunStats implements RunObserver {
   readonly #hours: SpanRing<SpanFigures>;
   readonly #hour: WindowSum;
   readonly #day: WindowSum;
-  /** What is told of minutes that are over. */
+  /** Cached statistics of past minutes. */
   readonly #toldMinutes = new WeakMap<SpanFigures, MinuteStats>();
-  /** The slot that counts now. */
+  /** The current slot. */
   #slot: Span<SpanFigures>;
 
   constructor({ now }: { readonly now: () => number }) {
@@ -77,11 +77,11 @@ export class RunStats implements RunObserver {
     this.#slot = this.#slots.at(now());
   }
 
-  /** Called often: must be quick and must not throw. */
+  /** Called often, so it must be fast and must not throw. */
   runEnded(kind: RunKind, { call: { udfPath }, outcome, durationMs, queuedMs, ms, use }: RunEnd): void {
     const { content } = this.#slot;
     const unknown = !outcome.ok && outcome.error.kind === "unknown_function";
-    // Paths that a client made up would push those of the app out.
+    // Paths made up by clients must not displace the app's.
     const figures = content.of(kind, unknown ? "(unknown)" : udfPath);
     figures.calls++;
     if (!outcome.ok && endingOf(outcome) !== "user_error") figures.errors++;
@@ -99,7 +99,7 @@ export class RunStats implements RunObserver {
     this.#slot.content.of("query", udfPath).hits++;
   }
 
-  /** Goes on to the next span when one is over. To be called often enough; returns what is to be saved, if anything. */
+  /** Starts the next span when one has ended. Call often enough; returns figures to be saved, if any. */
   turn(): SavedFigures[] {
     const now = this.#now();
     const before = this.#slot;
@@ -109,19 +109,19 @@ export class RunStats implements RunObserver {
     return this.#close(before);
   }
 
-  /** What has been counted and not been saved; the span goes on. To be called at the end. */
+  /** Returns unsaved figures without ending the span. Call at shutdown. */
   flush(): SavedFigures[] {
     return this.#close(this.#slot);
   }
 
-  /** What an earlier life of the server saved. */
+  /** Restores figures saved by an earlier process. */
   restore(saved: readonly SavedFigures[]): void {
     const spans = (span: SavedFigures["span"]): Span<SpanFigures>[] =>
       saved.filter((figures) => figures.span === span).flatMap(({ at, text }) => {
         try {
           return [{ at, content: SpanFigures.unpack(JSON.parse(text) as PackedSpan) }];
         } catch {
-          // A row that cannot be read is one that is missing.
+          // Unreadable rows are skipped.
           return [];
         }
       });
@@ -129,7 +129,7 @@ export class RunStats implements RunObserver {
     this.#restore(this.#hours, spans("hour"));
   }
 
-  /** Each function that ran within a day. */
+  /** Returns each function that ran within a day. */
   functions(): StatsOfFunction[] {
     const sums = this.#sums();
     const rows = new Map<string, StatsOfFunction>();
@@ -161,7 +161,7 @@ export class RunStats implements RunObserver {
     return { minute: commitStats(minute), hour: commitStats(hour), day: commitStats(day) };
   }
 
-  /** The last hour by minute, oldest first; the last one is not over yet. */
+  /** Returns the last hour by minute, oldest first; the last one is still counting. */
   history(): MinuteStats[] {
     const now = this.#now();
     const minutes = new Map<number, SpanFigures>();
@@ -178,12 +178,12 @@ export class RunStats implements RunObserver {
     const known = this.#toldMinutes.get(figures);
     if (known !== undefined) return known;
     const told = minuteStats(at, figures);
-    // Forgotten when a slot is added to it.
+    // Invalidated when a slot is added to it.
     this.#toldMinutes.set(figures, told);
     return told;
   }
 
-  /** Adds a slot that is over to its minute and hour; what these are now is to be saved. */
+  /** Adds an ended slot to its minute and hour, and returns these for saving. */
   #close({ at, content }: Span<SpanFigures>): SavedFigures[] {
     const minute = this.#minutes.at(at);
     const hour = this.#hours.at(at);
@@ -198,7 +198,7 @@ export class RunStats implements RunObserver {
     ];
   }
 
-  /** Earlier spans stand in front; one that began before a restart goes on. */
+  /** Inserts earlier spans; one interrupted by a restart continues. */
   #restore(ring: SpanRing<SpanFigures>, spans: readonly Span<SpanFigures>[]): void {
     for (const { at, content } of spans) {
       const known = ring.spans.find((span) => span.at === at)?.content;
@@ -220,7 +220,7 @@ export class RunStats implements RunObserver {
     };
     const growing = this.#slot.content;
     return {
-      // The slot that counts now is among them.
+      // Includes the current slot.
       minute: sum(this.#slots.since(now, MINUTE_MS + statsLimits.slotMs).map(({ content }) => content)),
       hour: sum([this.#hour.read(now), growing]),
       day: sum([this.#day.read(now), growing]),

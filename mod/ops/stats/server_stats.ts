@@ -1,23 +1,23 @@
-/** Everything `GET /api/admin/stats` tells: counted runs, and how the parts of the server are at the moment. */
+/** Response of `GET /api/admin/stats`: counted runs and the current state of the server's parts. */
 import type { GaugeHistory } from "./gauges.ts";
 import type { RunStats } from "./run_stats.ts";
 
-/** What the parts of the server tell at once. Counts are since the start. */
+/** Values available immediately. Counters start with the process. */
 export interface ServerParts {
   readonly version: string;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   ts(): number;
-  /** Sockets, what they are subscribed to, and the waves in which that is brought up to date. */
+  /** Sockets, subscriptions and refresh batches of shared queries. */
   sync(): object;
-  /** What waits, by queue. */
+  /** Queue lengths by name. */
   queues(): object;
   isolates(): object;
-  /** The execution log; `null` when there is none. */
+  /** The execution log, or `null`. */
   log(): object | null;
 }
 
-/** What takes a look at the machine or the database: told as it was known last. */
+/** Values that require measuring the machine or the database; the last known ones are returned. */
 export interface MeasuredParts {
   /** Sizes of tables and indexes; `null` before they were measured. */
   tables(): object | null;

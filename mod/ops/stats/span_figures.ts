@@ -1,19 +1,19 @@
-/** What ran in one span of time, by function. Spans are added up to longer ones. */
+/** Counts of one time span by function. Spans can be added up. */
 import type { RunKind } from "../../functions/host/mod.ts";
 import { statsLimits } from "../limits.ts";
 import { Latencies, type PackedLatencies } from "./latencies.ts";
 
-/** Functions beyond the bound are counted under this name, which no function has. */
+/** Name under which functions beyond the limit are counted; no function has it. */
 export const OTHER_FUNCTIONS = "(others)";
 
 const COUNTS = ["calls", "errors", "hits", "reads", "indexReads", "writes", "indexWrites"] as const;
 type Count = (typeof COUNTS)[number];
 
-/** Counts of one function. Errors are runs that failed through no fault of the caller. */
+/** Counts of one function. Errors are runs that failed for other reasons than the caller's. */
 export class FunctionFigures {
   calls = 0;
   errors = 0;
-  /** Calls and subscriptions that were answered without a run. */
+  /** Cached results. */
   hits = 0;
   reads = 0;
   indexReads = 0;
@@ -27,7 +27,7 @@ export class FunctionFigures {
   }
 }
 
-/** As it is saved. */
+/** Serialized form. */
 export interface PackedSpan {
   readonly functions: readonly (readonly [
     kind: RunKind,
@@ -44,7 +44,7 @@ export class SpanFigures {
   /** From the acceptance of mutations to their commit. */
   readonly commits = new Latencies();
 
-  /** The counts of a function, those of all others when there are too many. */
+  /** Returns the counts of a function, or the shared ones beyond the limit. */
   of(kind: RunKind, path: string): FunctionFigures {
     let functions = this.#functions.get(kind);
     if (functions === undefined) this.#functions.set(kind, functions = new Map());

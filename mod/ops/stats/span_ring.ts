@@ -1,7 +1,7 @@
-/** Spans of equal length, the newest of which is still growing: what a sliding window is added up from. */
+/** Ring of equal time spans for sliding windows; the newest one is still counting. */
 
 export interface Span<Content> {
-  /** When it began, milliseconds since the epoch: a multiple of the length. */
+  /** Start in milliseconds since the epoch, a multiple of the length. */
   readonly at: number;
   readonly content: Content;
 }
@@ -27,7 +27,7 @@ export class SpanRing<Content> {
     return this.#spans;
   }
 
-  /** The span of a moment, begun if there is none. One before the newest, as after the clock was set back, is the newest. */
+  /** Returns the span of a moment, creating it if needed. Moments before the newest span, after a clock change, map to it. */
   at(now: number): Span<Content> {
     const at = Math.floor(now / this.spanMs) * this.spanMs;
     const newest = this.#spans.at(-1);
@@ -38,12 +38,12 @@ export class SpanRing<Content> {
     return made;
   }
 
-  /** Those that began within so long before now. */
+  /** Returns the spans that started within `ms` before now. */
   since(now: number, ms: number): readonly Span<Content>[] {
     return this.#spans.filter(({ at }) => at > now - ms);
   }
 
-  /** Puts spans of an earlier life in front of those there are. */
+  /** Inserts spans of an earlier process. */
   restore(spans: readonly Span<Content>[]): void {
     const first = this.#spans[0]?.at ?? Infinity;
     const older = spans.filter(({ at }) => at < first).toSorted((a, b) => a.at - b.at);

@@ -1,11 +1,11 @@
-/** The sum of a sliding window, kept as long as the same spans are in it: it is made anew when the oldest leaves. */
+/** Cached sum of a sliding window, recomputed when the oldest span leaves it. */
 import { SpanFigures } from "./span_figures.ts";
 import type { SpanRing } from "./span_ring.ts";
 
 export class WindowSum {
   readonly #ring: SpanRing<SpanFigures>;
   readonly #ms: number;
-  /** With the beginning of the oldest span in it; `null` when nothing is known. */
+  /** With the start of its oldest span; `null` if not computed. */
   #known: { readonly oldestAt: number; readonly sum: SpanFigures } | null = null;
 
   constructor(ring: SpanRing<SpanFigures>, ms: number) {
@@ -13,7 +13,7 @@ export class WindowSum {
     this.#ms = ms;
   }
 
-  /** Not to be changed. */
+  /** Returns the sum, which must not be modified. */
   read(now: number): SpanFigures {
     const spans = this.#ring.since(now, this.#ms);
     const oldestAt = spans[0]?.at ?? -1;
@@ -25,12 +25,12 @@ export class WindowSum {
     return this.#known.sum;
   }
 
-  /** Something was added to the newest span. */
+  /** Call when `content` was added to the newest span. */
   added(content: SpanFigures): void {
     this.#known?.sum.addAll(content);
   }
 
-  /** Something else has changed. */
+  /** Call for other changes. */
   forget(): void {
     this.#known = null;
   }

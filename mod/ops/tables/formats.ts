@@ -1,11 +1,11 @@
-/** The formats that tables are exported to and imported from. */
+/** Formats of exported and imported tables. */
 
-/** `jsonl`: one document in a line, as JSON. `csv`: RFC 4180 with a header row. */
+/** `jsonl`: one JSON document per line. `csv`: RFC 4180 with a header row. */
 export const tableFormats = ["jsonl", "csv"] as const;
 
 export type TableFormat = (typeof tableFormats)[number];
 
-/** What an export with uploaded files has beside its tables: the folder of contents by id, a line about each, and all tables. */
+/** Additional parts of an export with files: the folder of contents by ID, file metadata, and all tables. */
 export const exportedFolder = {
   files: "_storage",
   documents: "_storage.jsonl",

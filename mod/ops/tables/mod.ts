@@ -1,3 +1,3 @@
-/** What exports and imports of tables have in common. */
+/** Formats and modes shared by exports and imports. */
 export { type TableFormat, tableFormats } from "./formats.ts";
 export { importModes } from "./import/modes.ts";

@@ -1,4 +1,4 @@
-/** The audit log: what administrators did. Rows are written where it is done, and read at `_admin/audit:list`. */
+/** The audit log: rows are inserted by the audited transactions and read at `_admin/audit:list`. */
 import { z } from "zod";
 import { paginationOpts, type PaginationResult } from "../../../functions/api/service.ts";
 import { opsLimits } from "../../limits.ts";
@@ -8,12 +8,12 @@ import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation } from
 type AuditRow = AdminDoc<"_audit">;
 type Noted = AuditRow["args"][string];
 
-/** What was done, the newest first. */
+/** Lists entries, newest first. */
 export const list = adminQuery({
   args: {
     paginationOpts,
     adminId: z.string().optional(),
-    /** What the path begins with, such as `_admin/users:`. */
+    /** Prefix of the action, such as `_admin/users:`. */
     action: z.string().optional(),
   },
   handler: async (ctx, { paginationOpts, adminId, action }): Promise<PaginationResult<AuditRow>> => {
@@ -30,7 +30,7 @@ export const list = adminQuery({
   },
 });
 
-/** Notes a mutation that an administrator called, in its own transaction. */
+/** Records an administrator's mutation in its own transaction. */
 export async function noteMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
   const [admin, session] = [ctx.auth.adminId(), ctx.auth.sessionId()];
   await insertAudit(ctx, {
@@ -42,7 +42,7 @@ export async function noteMutation(ctx: AdminMutationCtx, { udfPath, args }: Adm
   });
 }
 
-/** Notes what an administrator did by other means than a mutation: an action that main ran, a request. */
+/** Records an administrator's action or request. */
 export const note = systemMutation({
   args: {
     admin: z.string(),
@@ -50,7 +50,7 @@ export const note = systemMutation({
     action: z.string(),
     args: z.record(z.string(), z.unknown()),
     outcome: z.string(),
-    /** Where the request came from; otherwise what the session says. */
+    /** Client address of the request; by default the session's. */
     address: z.string().optional(),
     changes: z.array(z.strictObject({ setting: z.string(), before: z.unknown(), after: z.unknown() }))
       .optional(),
@@ -61,7 +61,7 @@ export const note = systemMutation({
   },
 });
 
-/** Deletes some of the rows of before a time, which is never less than 90 days ago. Returns whether there may be more. */
+/** Deletes a batch of rows older than a time, at least 90 days ago. Returns whether there may be more. */
 export const clean = systemMutation({
   args: { before: z.number() },
   handler: async (ctx, { before }): Promise<boolean> => {
@@ -74,7 +74,7 @@ export const clean = systemMutation({
   },
 });
 
-/** Nothing and nobody deletes what is younger. */
+/** Minimum age of deletable rows. */
 const AUDIT_KEPT_MS_MIN = 90 * 86_400_000;
 
 interface NewRow extends Pick<AuditRow, "admin" | "action" | "args" | "outcome" | "changes"> {
@@ -82,7 +82,7 @@ interface NewRow extends Pick<AuditRow, "admin" | "action" | "args" | "outcome" 
   readonly address?: string | undefined;
 }
 
-/** Who and where are told by rows of accounts, which are read by id only. */
+/** Adds email, address and user agent from the accounts' tables. */
 export async function insertAudit(
   ctx: AdminMutationCtx,
   { session, address, changes, ...row }: NewRow,
@@ -121,12 +121,12 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Names of arguments whose values nobody may read later. */
+/** Argument names whose values are never recorded. */
 const SECRET = /password|secret|token|key|url$/i;
 
 /**
- * Arguments as they are noted: short ones only, and of documents and lists how many there are. So nothing that was deleted
- * lives on here.
+ * Summarizes arguments: short values are recorded, documents and lists only by size, so that deleted contents do not survive
+ * in the audit log.
  */
 function notedArgs(args: Readonly<Record<string, unknown>>): Record<string, Noted> {
   const noted: Record<string, Noted> = {};
@@ -151,7 +151,7 @@ function notedValue(value: unknown): Noted {
   }
 }
 
-/** Ids are told as long as there are few. */
+/** Records IDs if there are few. */
 function notedList(values: readonly unknown[]): string {
   const few = values.length <= 5 && values.every((value) => typeof value === "string" && value.length <= 40);
   return few ? values.join(", ") : `(${values.length})`;

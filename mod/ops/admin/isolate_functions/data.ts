@@ -1,4 +1,4 @@
-/** What administrators see and change of the app's documents, at `_admin/data:<name>`. */
+/** Administrators' functions on the app's documents, at `_admin/data:<name>`. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import {
@@ -19,14 +19,14 @@ import { type AppCtx, checkReadable, checkWritable, queryOf, scans } from "./whe
 type Fields = Record<string, unknown>;
 const fields: z.ZodRecord<z.ZodString, z.ZodUnknown> = z.record(z.string(), z.unknown());
 
-/** A table with the number of its documents. */
+/** A table with its document count. */
 export interface TableOverview extends TableFacts {
   readonly count: number;
-  /** Whether there are more than `count`: how many says `_admin/data:sizes`. */
+  /** Whether there are more documents than `count`; `_admin/data:sizes` returns the exact number. */
   readonly more: boolean;
 }
 
-/** The tables, those of the app first, with their schemas and indexes; documents are counted up to a bound. */
+/** Lists tables with schemas and indexes, the app's first. Documents are counted up to a limit. */
 export const tables = adminQuery({
   args: {},
   handler: (ctx): TableOverview[] =>
@@ -39,9 +39,9 @@ export const tables = adminQuery({
 });
 
 /**
- * Documents of a table, page by page: a range of an index, or a search, and conditions. The newest first unless an index
- * or an order is given. With conditions a page ends after a bounded number of documents looked at, and may be empty.
- * A page of large documents ends early, also in front of an `endCursor`.
+ * Returns a page of documents selected by an index range or a search, and conditions; newest first by default. With
+ * conditions a page ends after a bounded number of documents read and may be empty. Pages of large documents end early, also
+ * before an `endCursor`.
  */
 export const documents = adminQuery({
   args: { ...whereArgs, paginationOpts },
@@ -58,8 +58,8 @@ export const documents = adminQuery({
 });
 
 /**
- * How many documents are meant, counted up to a bound. Goes along an index: not for searches and conditions. It reads the
- * whole range, so it is asked for once rather than watched.
+ * Counts the selected documents up to a limit. Not available for searches and conditions. It reads the whole range, so call
+ * it once instead of subscribing.
  */
 export const count = adminQuery({
   args: whereArgs,
@@ -72,8 +72,8 @@ export const count = adminQuery({
 });
 
 /**
- * The cursor of `documents` behind so many of those that are meant; `null` where there are fewer. As costly as `count`.
- * With a cursor in `before` it is the one so many rows before that, which costs as much as those rows.
+ * Returns the cursor after `behind` selected documents, or `null` if there are fewer. Costs as much as `count`. With a cursor
+ * in `before`, returns the cursor that many rows before it, which costs as much as reading those rows.
  */
 export const position = adminQuery({
   args: {
@@ -91,7 +91,7 @@ export const position = adminQuery({
     }),
 });
 
-/** One document of any table that may be read; `null` when there is none. */
+/** Returns a document of any readable table, or `null`. */
 export const get = adminQuery({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<{ table: string; document: Unchecked } | null> => {
@@ -106,8 +106,8 @@ export const get = adminQuery({
 });
 
 /**
- * Stores new documents, all or none. Ids and creation times that they bring are kept, so that what was deleted can be put
- * back. Throws `invalid_document` with the issues of the first that does not fit.
+ * Inserts documents atomically. Existing IDs and creation times are kept, so that deleted documents can be restored. Throws
+ * `invalid_document` with the issues of the first invalid one.
  */
 export const insert = adminMutation({
   args: { table: z.string(), documents: z.array(fields).min(1).max(opsLimits.adminDocumentsMax) },
@@ -142,8 +142,8 @@ const patchArgs = {
 const patchSchema = z.strictObject(patchArgs);
 
 /**
- * Changes some fields of a document: those in `set` get new values, those in `unset` go. `seen` holds values that the
- * editor was shown: when one of them is another by now, nothing is changed (`document_changed`, with the document).
+ * Sets the fields in `set` and removes those in `unset`. `seen` contains values the editor was shown; if one has changed,
+ * nothing is written and `document_changed` is thrown with the current document.
  */
 export const patch = adminMutation({
   args: patchArgs,
@@ -153,7 +153,7 @@ export const patch = adminMutation({
   },
 });
 
-/** The same for several documents, all or none. Gives what they were before, in the same order. */
+/** Patches several documents atomically. Returns their previous versions in the same order. */
 export const patchMany = adminMutation({
   args: { changes: z.array(patchSchema).min(1).max(opsLimits.adminDocumentsMax) },
   handler: async (ctx, { changes }): Promise<{ before: Unchecked[] }> => {
@@ -178,7 +178,7 @@ async function patchOne(
   return stored;
 }
 
-/** Replaces all fields of a document; `seen` as for `patch`, and fields that it does not have must not have come since. */
+/** Replaces all fields of a document. With `seen`, also rejects fields that were added since. */
 export const replace = adminMutation({
   args: { id: z.string(), document: fields, seen: fields.optional() },
   handler: async (ctx, { id, document, seen }): Promise<null> => {
@@ -191,7 +191,7 @@ export const replace = adminMutation({
   },
 });
 
-/** Deletes documents of one table, all or none, and gives them back: `insert` puts them where they were. */
+/** Deletes documents of one table atomically and returns them; `insert` restores them. */
 export const remove = adminMutation({
   args: { ids: z.array(z.string()).min(1).max(opsLimits.adminDocumentsMax) },
   handler: async (ctx, { ids }): Promise<{ documents: Unchecked[] }> => {
@@ -205,11 +205,11 @@ export const remove = adminMutation({
   },
 });
 
-/** A query whose documents stand at a place before they are read. */
+/** Returns a query that supports positions. */
 function placedQuery(ctx: unknown, where: Where): ReturnType<typeof queryOf> {
   checkReadable(where.table);
   if (where.search !== undefined || scans(where)) {
-    throw new UserError("bad_request", "Results of a search, and of conditions, have no position");
+    throw new UserError("bad_request", "Searches and conditions do not support positions");
   }
   return queryOf(ctx as AppCtx, where);
 }
@@ -226,7 +226,7 @@ async function writable(ctx: WritingCtx, id: string): Promise<{ stored: Unchecke
   if (table !== undefined) checkWritable(table);
   const stored = table === undefined ? null : await ctx.db.get(id as never);
   if (table === undefined || stored === null) {
-    throw new UserError("document_not_found", "There is no document with this id", { id });
+    throw new UserError("document_not_found", "Document not found", { id });
   }
   return { stored, table };
 }
@@ -237,7 +237,7 @@ async function store(
     readonly id: string;
     readonly table: string;
     readonly own: Fields;
-    /** Which one it is of several. */
+    /** Index of the document in the call. */
     readonly position?: number;
   },
 ): Promise<void> {
@@ -249,36 +249,40 @@ function refuseUnfit(issues: ReturnType<WritingCtx["inspector"]["issues"]>, posi
   const [first] = issues;
   if (first === undefined) return;
   const at = first.path.length === 0 ? "" : `${first.path.join(".")}: `;
-  throw new UserError("invalid_document", `The document does not fit its table: ${at}${first.message}`, {
-    position,
-    issues,
-  });
+  throw new UserError(
+    "invalid_document",
+    `The document does not match its table's schema: ${at}${first.message}`,
+    {
+      position,
+      issues,
+    },
+  );
 }
 
-/** Two who edit one document: the second is told. */
+/** Rejects conflicting edits. */
 function refuseChanged(stored: Fields, seen: Fields | undefined): void {
   for (const [field, value] of Object.entries(seen ?? {})) {
     if (sameJson(stored[field], value)) continue;
-    throw new UserError("document_changed", `Somebody else has changed "${field}" meanwhile`, {
+    throw new UserError("document_changed", `Someone else changed "${field}" while you were editing`, {
       field,
       document: stored,
     });
   }
 }
 
-/** What the editor was not shown must not be lost with what it replaces. */
+/** Rejects a replacement that would drop fields the editor was not shown. */
 function refuseAdded(stored: Fields, seen: Fields | undefined): void {
   if (seen === undefined) return;
   const { _id, _creationTime, ...own } = stored;
   const field = Object.keys(own).find((name) => !Object.hasOwn(seen, name));
   if (field === undefined) return;
-  throw new UserError("document_changed", `Somebody else has added "${field}" meanwhile`, {
+  throw new UserError("document_changed", `Someone else added "${field}" while you were editing`, {
     field,
     document: stored,
   });
 }
 
-/** Objects are equal whatever the order of their fields. */
+/** Compares objects regardless of the order of their fields. */
 function sameJson(a: unknown, b: unknown): boolean {
   if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return a === b;
   const keys = Object.keys(a);

@@ -1,4 +1,4 @@
-/** What administrators see of the app's code, at `_admin/functions:<name>` and `_admin/schema:get`, and what main asks for them. */
+/** Functions about the app's code, at `_admin/functions:<name>` and `_admin/schema:get`, and system functions for admin actions. */
 import { z } from "zod";
 import type { TableSize } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
@@ -13,8 +13,8 @@ import { isCtxPath } from "../../../functions/system_paths.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
 
 /**
- * The functions of the app, and those of the service that clients and administrators call, with the JSON Schemas of their
- * arguments. Actions that main runs are not among them.
+ * Lists the app's functions and the system functions callable by clients and administrators, with the JSON Schemas of their
+ * arguments. Actions of the main process are not included.
  */
 export const list = adminQuery({
   args: {},
@@ -24,32 +24,32 @@ export const list = adminQuery({
     ),
 });
 
-/** The result of a query of the app, internal ones too, as the administrator: subscribed to it is live. */
+/** Runs a query of the app, even an internal one, as the administrator. Subscribe to it for live results. */
 export const watch = adminQuery({
   args: { path: z.string(), args: z.record(z.string(), z.unknown()) },
   handler: async (ctx, { path, args }): Promise<unknown> => {
     const found = ctx.inspector.functions().find((known) => known.path === path);
     if (found === undefined || found.ofService || found.kind !== "query") {
-      throw new UserError("unknown_function", `The app has no query "${path}"`);
+      throw new UserError("unknown_function", `Query "${path}" not found`);
     }
     return await (ctx as unknown as SystemQueryCtx<AnyDataModel>).runQuery(path as never, args as never);
   },
 });
 
-/** The tables with the JSON Schemas of their documents, and their indexes. */
+/** Returns the tables with the JSON Schemas of their documents, and their indexes. */
 export const schema = adminQuery({
   args: {},
   handler: (ctx): TableFacts[] =>
     ctx.inspector.tables().filter(({ name, ofService }) => !ofService || readableSystemTables.has(name)),
 });
 
-/** How large the tables are. */
+/** Returns the sizes of all tables. */
 export const sizes = systemQuery({
   args: {},
   handler: (ctx): TableSize[] => ctx.inspector.sizes(),
 });
 
-/** What the key spaces of a read set are about. */
+/** Maps the key spaces of a read set to tables and indexes. */
 export const spaces = systemQuery({
   args: {},
   handler: (ctx): Record<string, { table: string; index: string }> => ctx.inspector.spaces(),

@@ -1,4 +1,4 @@
-/** Whether there is somebody in whose name a function is to run. */
+/** Checks that the account to run a function as exists. */
 import { z } from "zod";
 import { systemQuery } from "../tables.ts";
 

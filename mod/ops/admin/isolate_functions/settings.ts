@@ -1,4 +1,4 @@
-/** Settings as rows, and as administrators see them at `_admin/settings:list`. Main checks and seals (`settings.ts`). */
+/** Rows of settings, and `_admin/settings:list`. Validation and encryption are in `settings.ts` of the main process. */
 import { z } from "zod";
 import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation, systemQuery } from "../tables.ts";
 import { insertAudit } from "./audit.ts";
@@ -16,7 +16,7 @@ const specSchema = z.object({
   given: z.object({ by: z.enum(["flag", "env"]), text: z.string().nullable() }).nullable(),
 });
 
-/** What an isolate is told when it starts. */
+/** Passed to each isolate when it starts. */
 const configuration = z.object({ specs: z.array(specSchema), key: z.string() });
 let configured: z.output<typeof configuration> = { specs: [], key: "" };
 
@@ -27,17 +27,17 @@ export function configureSettings(settings: unknown): void {
 
 /** A setting as administrators see it. */
 export interface SettingView extends z.output<typeof specSchema> {
-  /** Where the value comes from that counts. */
+  /** Source of the effective value. */
   readonly source: "flag" | "env" | "setting" | "default";
-  /** Whether administrators have set it, whether that counts or not. */
+  /** Whether administrators have set it, even if overridden. */
   readonly set: boolean;
-  /** What they have set; `null` for secrets. */
+  /** The value they have set; `null` for secrets. */
   readonly text: string | null;
-  /** Whether it is a secret of another `auth_secret.key`, which has to be entered again. */
+  /** Whether it was encrypted with another `auth_secret.key` and must be entered again. */
   readonly unreadable: boolean;
 }
 
-/** All settings, in the order of the options, with where each gets its value from. */
+/** Lists all settings in the order of the options, with the source of each value. */
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<SettingView[]> => {
@@ -51,7 +51,7 @@ export const list = adminQuery({
   },
 });
 
-/** The rows, sealed ones as they are. */
+/** Returns the rows, with encrypted values. */
 export const rows = systemQuery({
   args: {},
   handler: async (ctx): Promise<AdminDoc<"_settings">[]> => await ctx.db.query("_settings").collect(),
@@ -59,9 +59,9 @@ export const rows = systemQuery({
 
 const changeSchema = z.strictObject({
   name: z.string(),
-  /** `null`: the setting goes. */
+  /** `null` deletes the setting. */
   value: z.union([
-    /** With a key there are sealed secrets in the text. */
+    /** With a key, the string contains encrypted secrets. */
     z.strictObject({ text: z.string(), key: z.string().optional() }),
     z.strictObject({ sealed: z.string(), key: z.string() }),
     z.null(),
@@ -69,7 +69,7 @@ const changeSchema = z.strictObject({
 });
 export type SettingRowChange = z.output<typeof changeSchema>;
 
-/** Changes settings, all or none, and notes who did it with what they were before. */
+/** Changes settings atomically and records the previous values in the audit log. */
 export const change = systemMutation({
   args: { changes: z.array(changeSchema), admin: z.string(), session: z.string().nullable() },
   handler: async (ctx, { changes, admin, session }): Promise<null> => {
@@ -99,13 +99,13 @@ async function store(
   else if (after !== null) await ctx.db.insert("_settings", after);
 }
 
-/** Of secrets no more is told than that there is one. */
+/** For secrets, returns only that one is set. */
 function shown(row: object | null): string | null {
   if (row === null) return null;
   return "text" in row && typeof row.text === "string" ? withoutSealed(row.text) : "(secret)";
 }
 
-/** A text in which secrets are sealed, where even these are of no use. */
+/** Removes encrypted secrets, because even these must not be disclosed. */
 function withoutSealed(text: string): string {
   return text.replaceAll(/("sealed":\s*")[\w-]*"/g, '$1…"');
 }

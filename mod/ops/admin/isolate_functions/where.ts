@@ -1,4 +1,4 @@
-/** Which documents of a table are meant, as administrators say it: a range of an index or a search, and conditions. */
+/** Turns document selections into queries: an index range or a search, and conditions. */
 import type {
   AnyDataModel,
   OrderedQuery,
@@ -11,17 +11,17 @@ import { passes } from "../conditions.ts";
 import { type Range, type Search, valueOf, type Where } from "../where_args.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 
-/** A context whose tables are the app's, of which nothing is known here. */
+/** A context for the app's tables, whose types are unknown here. */
 export type AppCtx = SystemQueryCtx<AnyDataModel> | SystemMutationCtx<AnyDataModel>;
 
-/** The query that a `where` means. */
+/** Returns the query for a selection. */
 export function queryOf(ctx: AppCtx, where: Where): OrderedQuery<Unchecked> {
   const { table, index, range, search, conditions, order } = where;
   const rows = ctx.db.query(table);
   let query: OrderedQuery<Unchecked>;
   if (search !== undefined) {
     if (index !== undefined || range !== undefined || order !== undefined) {
-      throw new UserError("bad_request", "A search has its own index and its own order");
+      throw new UserError("bad_request", "A search cannot be combined with an index or an order");
     }
     query = searched(ctx, { table, search });
   } else {
@@ -35,23 +35,23 @@ export function queryOf(ctx: AppCtx, where: Where): OrderedQuery<Unchecked> {
   return query;
 }
 
-/** Whether documents are read that are not wanted: then a page ends after a bounded number of them. */
+/** Whether the query reads documents that it filters out, in which case pages end after a bounded number of reads. */
 export function scans({ conditions }: Where): boolean {
   return conditions.length > 0;
 }
 
-/** Checks that administrators may read a table: those of the app, and those of the service that hold no secrets. */
+/** Checks that administrators may read a table: the app's, and system tables without secrets. */
 export function checkReadable(table: string): void {
   if (!table.startsWith("_") || readableSystemTables.has(table)) return;
-  throw new UserError("unknown_table", `Table "${table}" belongs to the service`);
+  throw new UserError("unknown_table", `Table "${table}" is a system table`);
 }
 
-/** Checks that administrators may write to a table: those of the app. */
+/** Checks that administrators may write to a table: only the app's. */
 export function checkWritable(table: string): void {
   if (!table.startsWith("_")) return;
   throw new UserError(
     "unknown_table",
-    `Table "${table}" belongs to the service: its own functions change it`,
+    `Table "${table}" is a system table and can be changed by its own functions only`,
   );
 }
 

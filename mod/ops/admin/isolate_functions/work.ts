@@ -1,6 +1,6 @@
 /**
- * Long work of administrators as documents: watched at `_admin/work:<name>`, done step by step by main: deletions by
- * `work.ts`, imports by the importer of tables.
+ * Background tasks of administrators as documents, readable at `_admin/work:<name>`. The main process runs them in steps:
+ * deletions in `work.ts`, imports in the table importer.
  */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
@@ -18,14 +18,14 @@ import { importModes } from "../../tables/import/modes.ts";
 import { whereArgs } from "../where_args.ts";
 import { checkWritable, queryOf } from "./where.ts";
 
-/** The works that run, then those that have ended, the newest first. */
+/** Lists running tasks, then finished ones, newest first. */
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<AdminDoc<"_admin_work">[]> =>
     await ctx.db.query("_admin_work").order("desc").take(opsLimits.adminWorksKept + opsLimits.adminWorksMax),
 });
 
-/** One work; `null` when it is forgotten. */
+/** Returns one task, or `null`. */
 export const get = adminQuery({
   args: { workId: z.string() },
   handler: async (ctx, { workId }): Promise<AdminDoc<"_admin_work"> | null> => {
@@ -34,19 +34,19 @@ export const get = adminQuery({
   },
 });
 
-/** Ends a work after the step that is under way; what it has done stays. */
+/** Cancels a task after its current step. Completed steps are kept. */
 export const cancel = adminMutation({
   args: { workId: z.string() },
   handler: async (ctx, { workId }): Promise<null> => {
     const id = ctx.db.normalizeId("_admin_work", workId);
     const work = id === null ? null : await ctx.db.get(id);
-    if (work === null) throw new UserError("work_not_found", "There is no such work");
+    if (work === null) throw new UserError("work_not_found", "Task not found");
     if (work.state === "running") await end(ctx, work._id, { state: "canceled" });
     return null;
   },
 });
 
-/** Forgets a work that has ended, which then is told to nobody any more. One that runs stays. */
+/** Deletes a finished task. A running one stays. */
 export const forget = adminMutation({
   args: { workId: z.string() },
   handler: async (ctx, { workId }): Promise<null> => {
@@ -57,21 +57,21 @@ export const forget = adminMutation({
   },
 });
 
-/** Begins a deletion of documents. Throws `too_much_work` while enough others run. */
+/** Starts a deletion of documents. Throws `too_much_work` if too many tasks are running. */
 export const beginDelete = systemMutation({
   args: { table: z.string(), startedBy: z.string() },
   handler: async (ctx, { table, startedBy }): Promise<Id<"_admin_work">> => {
     checkWritable(table);
     if (!ctx.inspector.tables().some(({ name }) => name === table)) {
-      throw new UserError("unknown_table", `There is no table "${table}"`);
+      throw new UserError("unknown_table", `Table "${table}" not found`);
     }
-    // The import over HTTP, of which there is one at most, takes no place.
+    // The import over HTTP, at most one, does not count towards the limit.
     const running = await ctx.db.query("_admin_work").withIndex("by_state", (q) => q.eq("state", "running"))
       .take(opsLimits.adminWorksMax + 1);
     if (running.filter(({ kind }) => kind === "deleteDocuments").length >= opsLimits.adminWorksMax) {
       throw new UserError(
         "too_much_work",
-        `${opsLimits.adminWorksMax} works run already: wait or cancel one`,
+        `${opsLimits.adminWorksMax} tasks are running already. Wait or cancel one`,
       );
     }
     await forgetOld(ctx);
@@ -86,20 +86,20 @@ export const beginDelete = systemMutation({
 });
 
 export interface DeleteStep {
-  /** Where the next step goes on; `null` when nothing is left or the work was canceled. */
+  /** Cursor of the next step; `null` when done or canceled. */
   readonly cursor: string | null;
 }
 
 const TOO_FAR =
-  `None of the ${opsLimits.adminRowsReadMax} best matches passes the conditions: there may be more behind them`;
+  `None of the ${opsLimits.adminRowsReadMax} best matches meets the conditions; there may be further matches`;
 
-/** Deletes some of the documents meant, and notes how far it came: both or nothing. */
+/** Deletes a batch of the selected documents and records the progress in the same transaction. */
 export const deleteStep = systemMutation({
   args: {
     ...whereArgs,
     workId: id("_admin_work"),
     cursor: z.string().nullable(),
-    /** Documents that came later stay. */
+    /** Newer documents are kept. */
     until: z.number(),
   },
   handler: async (ctx, { workId, cursor, until, ...where }): Promise<DeleteStep> => {
@@ -108,7 +108,7 @@ export const deleteStep = systemMutation({
     if (work === null || work.state !== "running") return { cursor: null };
     return await toldErrors(async () => {
       const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
-      // What a search found moves up when something is deleted: each step begins anew.
+      // Deleting search results shifts the remaining ones, so each step starts from the beginning.
       const { page, isDone, continueCursor } = await queryOf(app, where)
         .filter((doc) => doc._creationTime <= until).paginate({
           cursor: where.search === undefined ? cursor : null,
@@ -127,7 +127,7 @@ export const deleteStep = systemMutation({
   },
 });
 
-/** Begins an import, whose rows are still to be checked. */
+/** Records a new import, before its rows are checked. */
 export const beginImport = systemMutation({
   args: { table: z.string(), mode: z.enum(importModes), startedBy: z.string() },
   handler: async (ctx, args): Promise<Id<"_admin_work">> => {
@@ -137,8 +137,8 @@ export const beginImport = systemMutation({
 });
 
 /**
- * Notes what an import does, in the transaction in which it is done: whenever the server ends, that is how far it came.
- * Throws `import_ended` when it is not to go on.
+ * Records an import's progress in the transaction that makes it, so that it survives crashes. Throws `import_ended` if the
+ * import must not continue.
  */
 export async function noteImported(
   ctx: AdminMutationCtx,
@@ -148,7 +148,10 @@ export async function noteImported(
   const work = await ctx.db.get(workId);
   if (work?.state !== "running") {
     const canceled = work?.state === "canceled";
-    throw new UserError("import_ended", canceled ? "It was canceled" : "The server that ran it was replaced");
+    throw new UserError(
+      "import_ended",
+      canceled ? "The import was canceled" : "The server that ran the import was replaced",
+    );
   }
   const { changed = 0, emptied = 0 } = now;
   await ctx.db.patch(workId, {
@@ -157,7 +160,7 @@ export async function noteImported(
   });
 }
 
-/** Ends an import; of one that failed and has changed nothing there is nothing to tell later. */
+/** Ends an import. One that failed without changes is deleted. */
 export const endImport = systemMutation({
   args: { workId: id("_admin_work"), error: z.string().nullable() },
   handler: async (ctx, { workId, error }): Promise<null> => {
@@ -170,7 +173,7 @@ export const endImport = systemMutation({
   },
 });
 
-/** Ends a work that cannot go on. */
+/** Marks a task as failed. */
 export const fail = systemMutation({
   args: { workId: id("_admin_work"), error: z.string() },
   handler: async (ctx, { workId, error }): Promise<null> => {
@@ -179,7 +182,7 @@ export const fail = systemMutation({
   },
 });
 
-/** After a start: what ran when the server ended does not run any more. */
+/** Called at startup: marks tasks that ran when the server stopped as interrupted. */
 export const interrupt = systemMutation({
   args: {},
   handler: async (ctx): Promise<null> => {

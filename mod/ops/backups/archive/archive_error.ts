@@ -1,11 +1,11 @@
-/** Why an archive cannot be used. */
+/** Errors of reading archives. */
 
-/** The archive is damaged, cut off, of another program, or too new. */
+/** The archive is damaged, truncated, not a backup, or of a newer format. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
 }
 
-/** There is no room on the disk to unpack an archive, which may be a good one. */
+/** The disk lacks space to unpack an archive. */
 export class UnpackRoomError extends Error {
   override readonly name = "UnpackRoomError";
 }

@@ -1,35 +1,35 @@
 /**
- * The last entry of an archive: size and SHA-256 of every other one, in their order. It is written in one way only, one
- * line for each, so that a reader puts the text together itself and compares.
+ * The last entry of an archive: size and SHA-256 of every other entry in order. Its format is canonical, so a reader builds
+ * the same string from the entries and compares.
  */
 import { createHash, type Hash } from "node:crypto";
 import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 
-/** Takes the bytes of the entries as they pass by. */
+/** Computes checksums of the entries as they are streamed. */
 export class Checksums {
   readonly #lines: string[] = [];
   readonly #names = new Set<string>();
 
-  /** Begins the next entry. Throws an `ArchiveError` when there are too many, or two of one name. */
+  /** Starts the next entry. Throws an `ArchiveError` for too many entries or a duplicate name. */
   begin(name: string): EntrySum {
-    if (this.#names.has(name)) throw new ArchiveError(`"${name}" stands twice in the archive`);
+    if (this.#names.has(name)) throw new ArchiveError(`The archive contains "${name}" twice`);
     if (this.#names.size >= opsLimits.archiveEntriesMax) {
       throw new ArchiveError(
-        `There are more than ${opsLimits.archiveEntriesMax} files, too many for an archive`,
+        `An archive cannot contain more than ${opsLimits.archiveEntriesMax} files`,
       );
     }
     this.#names.add(name);
     return new EntrySum((size, sha256) => this.#lines.push(JSON.stringify({ name, size, sha256 })));
   }
 
-  /** The text of the entry. */
+  /** Contents of the checksum entry. */
   text(): string {
     return `{"entries":[\n${this.#lines.join(",\n")}\n]}\n`;
   }
 }
 
-/** Size and sum of one entry, as its bytes come. */
+/** Size and checksum of one entry. */
 export class EntrySum {
   readonly #hash: Hash = createHash("sha256");
   readonly #whenWhole: (size: number, sha256: string) => void;
@@ -44,13 +44,13 @@ export class EntrySum {
     this.#size += bytes.length;
   }
 
-  /** All bytes were taken. */
+  /** Call after the last bytes. */
   end(): void {
     this.#whenWhole(this.#size, this.#hash.digest("hex"));
   }
 }
 
-/** Throws an `ArchiveError` that names the first entry whose size or sum is not as listed. */
+/** Throws an `ArchiveError` naming the first entry whose size or checksum differs. */
 export function compareSums(
   { listed, found }: { readonly listed: string; readonly found: string },
 ): void {
@@ -60,7 +60,7 @@ export function compareSums(
   const name = /"name":"([^"]*)"/.exec(listedLines[at] ?? "")?.[1];
   throw new ArchiveError(
     name === undefined
-      ? "The archive is damaged: its list of checksums is not that of its files"
-      : `The archive is damaged: "${name}" is not as its checksum says`,
+      ? "The archive is damaged: its checksum list does not match its files"
+      : `The archive is damaged: wrong checksum of "${name}"`,
   );
 }

@@ -1,24 +1,24 @@
-/** What may lie in an archive, by name. Names say where a file belongs in a data folder. */
+/** Names of archive entries, which correspond to paths in a data folder. */
 import { opsLimits } from "../../limits.ts";
 import type { ArchivePart } from "./manifest.ts";
 
-/** Names of the entries of which there is at most one. */
+/** Names of single entries. */
 export const archiveNames = {
-  /** What the archive holds; its first entry. */
+  /** The manifest; the first entry. */
   manifest: "manifest.json",
-  /** Sizes and sums of all other entries; its last. */
+  /** Checksums of all other entries; the last entry. */
   checksums: "checksums.json",
   database: "data.db",
   log: "logs.db",
   secret: "auth_secret.key",
-  /** Files of the storage lie below this. */
+  /** Prefix of stored files. */
   files: "storage/",
 } as const;
 
-/** One file or folder: no dot in front, so neither `.` nor `..`, and nothing that a file system could read otherwise. */
+/** A path without leading dots, so neither `.` nor `..`, and without characters that file systems interpret. */
 const STORAGE_NAME = /^storage(?:\/[0-9A-Za-z_-][0-9A-Za-z_.-]*){1,4}$/;
 
-/** The part that an entry belongs to; `null` for a name that no entry with contents has. */
+/** Returns the part an entry belongs to; `null` for invalid names. */
 export function partOf(name: string): ArchivePart | null {
   switch (name) {
     case archiveNames.database:

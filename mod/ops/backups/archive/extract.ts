@@ -1,4 +1,4 @@
-/** Unpacking an archive into a folder: all that was asked for, checked, or nothing. */
+/** Unpacks and verifies archives. */
 import { dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { hasRoom } from "../../disk_room.ts";
@@ -10,10 +10,9 @@ import { firstEntry } from "./read_manifest.ts";
 import { type TarFile, TarReader, wholeEntry } from "./tar_reader.ts";
 
 /**
- * Unpacks an archive into a folder that is made by this call and must not be there before. When it returns, the folder
- * holds `data.db` and what else the manifest names, everything as its checksum says and on disk (files with mode 0600,
- * folders 0700; neither manifest nor checksums). When it throws, the folder is gone: an `ArchiveError` for an archive that
- * cannot be used, an `UnpackRoomError` when it does not fit on the disk, anything else for trouble with reading or writing.
+ * Unpacks an archive into a new folder. On success the folder contains `data.db` and the other parts of the manifest, with
+ * verified checksums and synced (files with mode 0600, folders 0700; without manifest and checksums). On failure the folder is
+ * removed. Throws an `ArchiveError` for an unusable archive, an `UnpackRoomError` if the disk lacks space, and I/O errors.
  */
 export async function extractArchive(
   source: ReadableStream<Uint8Array>,
@@ -42,14 +41,14 @@ async function extractAll(reader: TarReader, folder: string): Promise<ArchiveMan
   const found = new Set<string>();
   for (;;) {
     const entry = await reader.next();
-    if (entry === null) throw new ArchiveError("The archive is damaged: it has no checksums");
+    if (entry === null) throw new ArchiveError("The archive is damaged: its checksums are missing");
     if (entry.name === archiveNames.checksums) {
       await checkSums(entry, checksums.text());
       break;
     }
     const part = partOf(entry.name);
     if (part === null || !manifest.parts.includes(part)) {
-      throw new ArchiveError(`The archive holds ${JSON.stringify(entry.name)}, which does not belong there`);
+      throw new ArchiveError(`The archive contains an unexpected file ${JSON.stringify(entry.name)}`);
     }
     found.add(part);
     const path = join(folder, entry.name);
@@ -57,11 +56,11 @@ async function extractAll(reader: TarReader, folder: string): Promise<ArchiveMan
     await extract(entry, { path, checksums });
   }
   if (await reader.next() !== null) {
-    throw new ArchiveError("The archive is damaged: there are files behind its checksums");
+    throw new ArchiveError("The archive is damaged: there are files after its checksums");
   }
   for (const part of manifest.parts) {
     if (part !== "files" && !found.has(part)) {
-      throw new ArchiveError(`The archive is damaged: its manifest names a part that is not there (${part})`);
+      throw new ArchiveError(`The archive is damaged: part "${part}" of its manifest is missing`);
     }
   }
   for (const made of [...folders].reverse()) await syncFolder(join(folder, made));
@@ -71,13 +70,13 @@ async function extractAll(reader: TarReader, folder: string): Promise<ArchiveMan
 async function checkSums(entry: TarFile, expected: string): Promise<void> {
   const bytesMax = new TextEncoder().encode(expected).length;
   if (entry.size !== bytesMax) {
-    throw new ArchiveError("The archive is damaged: its list of checksums is not that of its files");
+    throw new ArchiveError("The archive is damaged: its checksum list does not match its files");
   }
   const listed = await wholeEntry(entry, { bytesMax });
   compareSums({ listed: new TextDecoder().decode(listed), found: expected });
 }
 
-/** Makes the folders above a file. Neighbours share theirs. */
+/** Creates the parent folders of a file; `folders` caches created ones. */
 async function makeFolders(
   name: string,
   { folder, folders }: { readonly folder: string; readonly folders: Set<string> },
@@ -108,13 +107,13 @@ async function extract(
   sum.end();
 }
 
-/** Two names may be one for the file system, or one may stand where another needs a folder. */
+/** Reports names that the file system treats as equal, or a file where a folder is needed. */
 async function creating<T>(name: string, create: () => Promise<T>): Promise<T> {
   try {
     return await create();
   } catch (error) {
     if (error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory) {
-      throw new ArchiveError(`The archive holds "${name}" beside another file of that name`, {
+      throw new ArchiveError(`The archive contains "${name}", which conflicts with another of its files`, {
         cause: error,
       });
     }
@@ -125,7 +124,7 @@ async function creating<T>(name: string, create: () => Promise<T>): Promise<T> {
 
 function noRoom(name: string, cause?: unknown): UnpackRoomError {
   return new UnpackRoomError(
-    `There is no room on the disk to unpack "${name}" of the archive: free some, and try again`,
+    `Not enough disk space to unpack "${name}" of the archive. Free disk space and try again`,
     { cause },
   );
 }

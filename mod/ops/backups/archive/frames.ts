@@ -1,10 +1,10 @@
 /**
- * The outer layer of an archive: zstd frames, each of its own and with a checksum. The streaming decoder of the platform
- * ends the process when it meets damaged bytes and takes a cut-off stream for a whole one. So frames are small, are found
- * by the lengths of their blocks, and are unpacked one at a time; for other programs the file is one zstd stream.
+ * Outer layer of an archive: independent zstd frames with checksums. The platform's streaming decoder aborts the process on
+ * damaged data and accepts truncated streams. Therefore frames are small, located by their block lengths, and unpacked one at
+ * a time. For other programs the file is a regular zstd stream.
  *
- * Behind the last one stands the seal, a frame that other programs skip: the SHA-256 of all bytes before it. With it any
- * changed byte is noticed, also one that changes nothing of what is unpacked, and so is an end that is missing.
+ * The last frame is a seal, which zstd skips: the SHA-256 of all preceding bytes. It detects any changed byte, even one that
+ * does not affect the contents, and truncation.
  */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -13,18 +13,18 @@ import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 
 const FRAME_BYTES = opsLimits.archiveFrameBytes;
-/** Far above what zstd adds to bytes that cannot be made smaller. */
+/** Upper bound of a compressed frame, far above zstd's overhead for incompressible data. */
 const PACKED_BYTES_MAX = FRAME_BYTES + 64 * 1024;
 
 const MAGIC = 0xfd2fb528;
-/** Both bytes behind the magic number, as all our frames have them: a checksum, no dictionary, a window of 1 MiB. */
+/** Header bytes after the magic number in all our frames: checksum, no dictionary, 1 MiB window. */
 const DESCRIPTORS = [0x04, (Math.log2(FRAME_BYTES) - 10) << 3] as const;
 const HEADER_BYTES = 6;
 const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
 const BLOCK = { raw: 0, runLength: 1, compressed: 2, reserved: 3 } as const;
 
-/** Begins the seal: a frame that decoders skip, and its length. */
+/** Start of the seal: magic number of a skippable frame, and its length. */
 const SEAL = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 32, 0, 0, 0]);
 const SEAL_BYTES = SEAL.length + 32;
 
@@ -40,7 +40,7 @@ const unpacking = {
   params: { [constants.ZSTD_d_windowLogMax]: Math.log2(FRAME_BYTES) },
 };
 
-/** Packs bytes into frames, and seals them at their end. */
+/** Compresses bytes into frames followed by the seal. */
 export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(FRAME_BYTES);
   const hash = createHash("sha256");
@@ -48,7 +48,7 @@ export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGener
   const pack = (): Uint8Array => {
     const packed = zstdCompressSync(buffer.subarray(0, filled), packing);
     filled = 0;
-    // The platform may add an empty frame behind the one.
+    // The platform may append an empty frame.
     const frame = packed.subarray(0, frameLength(packed) ?? packed.length);
     hash.update(frame);
     return frame;
@@ -67,8 +67,8 @@ export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGener
 }
 
 /**
- * Unpacks frames as they come; that the last were whole and unchanged is certain at the end only. Throws an `ArchiveError`
- * at damaged, foreign, missing or surplus bytes.
+ * Unpacks frames as they arrive. Completeness and integrity are certain only after the last one. Throws an `ArchiveError` for
+ * damaged, foreign, missing or surplus bytes.
  */
 export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(2 * PACKED_BYTES_MAX);
@@ -83,7 +83,7 @@ export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGen
       taken += part.length;
       let at = 0;
       while (at < filled) {
-        if (sealed) throw new ArchiveError("The archive is damaged: there are bytes behind its end");
+        if (sealed) throw new ArchiveError("The archive is damaged: there is data after its end");
         const rest = buffer.subarray(at, filled);
         const seal = sealAt(rest);
         const length = seal === null ? frameLength(rest) : SEAL_BYTES;
@@ -100,10 +100,10 @@ export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGen
       filled -= at;
     }
   }
-  if (!sealed) throw new ArchiveError("The archive is cut off: its end is missing");
+  if (!sealed) throw new ArchiveError("The archive is truncated");
 }
 
-/** The seal that `bytes` begin with, of which some may be missing yet; `null` when something else stands there. */
+/** Returns the seal, possibly incomplete, that `bytes` starts with; `null` if it is another frame. */
 function sealAt(bytes: Uint8Array): Uint8Array | null {
   const begun = bytes.length >= SEAL.length && SEAL.equals(bytes.subarray(0, SEAL.length));
   return begun ? bytes.subarray(0, SEAL_BYTES) : null;
@@ -111,7 +111,7 @@ function sealAt(bytes: Uint8Array): Uint8Array | null {
 
 function checkSeal(seal: Uint8Array, digest: Uint8Array): true {
   if (!Buffer.concat([SEAL, digest]).equals(seal)) {
-    throw new ArchiveError("The archive is damaged: it is not as its seal says");
+    throw new ArchiveError("The archive is damaged: wrong overall checksum");
   }
   return true;
 }
@@ -120,28 +120,28 @@ function unpacked(frame: Uint8Array): Uint8Array {
   try {
     return zstdDecompressSync(frame, unpacking);
   } catch (cause) {
-    throw new ArchiveError("The archive is damaged: it cannot be unpacked", { cause });
+    throw new ArchiveError("The archive is damaged: cannot decompress it", { cause });
   }
 }
 
-/** Length of the frame that `bytes` begin with; `null` when its end is not among them. */
+/** Length of the frame at the start of `bytes`; `null` if it is incomplete. */
 function frameLength(bytes: Uint8Array): number | null {
   if (bytes.length < SEAL.length) return null;
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (view.readUInt32LE(0) !== MAGIC) {
     throw new ArchiveError(
-      "This is no archive of the server, or a damaged one: it is not zstd where it should be",
+      "Not a backup archive, or a damaged one: expected zstd data",
     );
   }
   if (view[4] !== DESCRIPTORS[0] || view[5] !== DESCRIPTORS[1]) {
-    throw new ArchiveError("This is no archive of the server, or a damaged one: it is packed in another way");
+    throw new ArchiveError("Not a backup archive, or a damaged one: unexpected zstd parameters");
   }
   let at = HEADER_BYTES;
   for (let last = false; !last;) {
     if (at + BLOCK_HEADER_BYTES > view.length) return unlessTooLong(at);
     const header = view.readUIntLE(at, BLOCK_HEADER_BYTES);
     const type = (header >> 1) & 3;
-    if (type === BLOCK.reserved) throw new ArchiveError("The archive is damaged: it cannot be unpacked");
+    if (type === BLOCK.reserved) throw new ArchiveError("The archive is damaged: cannot decompress it");
     last = (header & 1) === 1;
     at += BLOCK_HEADER_BYTES + (type === BLOCK.runLength ? 1 : header >> 3);
   }
@@ -149,8 +149,8 @@ function frameLength(bytes: Uint8Array): number | null {
   return at <= view.length ? at : unlessTooLong(at);
 }
 
-/** A frame that needs more bytes than there are yet. */
+/** Reports an incomplete frame, unless it would exceed the maximum length. */
 function unlessTooLong(bytes: number): null {
-  if (bytes > PACKED_BYTES_MAX) throw new ArchiveError("The archive is damaged: it cannot be unpacked");
+  if (bytes > PACKED_BYTES_MAX) throw new ArchiveError("The archive is damaged: cannot decompress it");
   return null;
 }

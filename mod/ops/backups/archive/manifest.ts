@@ -1,13 +1,13 @@
-/** The first entry of an archive: what it is and what is in it. */
+/** The manifest, the first entry of an archive. */
 import { z } from "zod";
 import { ArchiveError } from "./archive_error.ts";
 
-/** Raised when an older program could not read what a newer one wrote. */
+/** Increased for formats that older versions cannot read. */
 export const ARCHIVE_FORMAT = 1;
 
 const parts = ["database", "log", "files", "secret"] as const;
 
-/** What an archive may hold. */
+/** Parts an archive may contain. */
 export type ArchivePart = (typeof parts)[number];
 
 const manifestShape = z.object({
@@ -25,18 +25,18 @@ export interface ArchiveManifest {
   createdAt: string;
   /** Timestamp of the newest commit in the database. */
   ts: number;
-  /** Version of the program that made the archive. */
+  /** Version of the program that created the archive. */
   syncline: string;
   parts: ArchivePart[];
 }
 
-/** Reads a manifest. Throws an `ArchiveError` when it is none, or of a newer format. */
+/** Parses a manifest. Throws an `ArchiveError` if it is invalid or of a newer format. */
 export function parseManifest(bytes: Uint8Array): ArchiveManifest {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw new ArchiveError("The archive is damaged: its manifest is no JSON", { cause });
+    throw new ArchiveError("The archive is damaged: its manifest is not JSON", { cause });
   }
   const { format, syncline } = (typeof value === "object" && value !== null ? value : {}) as {
     readonly format?: unknown;
@@ -45,13 +45,13 @@ export function parseManifest(bytes: Uint8Array): ArchiveManifest {
   if (typeof format === "number" && format > ARCHIVE_FORMAT) {
     const version = typeof syncline === "string" ? ` (${syncline.slice(0, 100)})` : "";
     throw new ArchiveError(
-      `A newer version of the server${version} made this archive, in format ${format}; this one knows ` +
+      `This archive was created by a newer version${version} in format ${format}; this version supports format ` +
         `${ARCHIVE_FORMAT}. Use the newer version`,
     );
   }
   const parsed = manifestShape.safeParse(value);
   if (!parsed.success) {
-    throw new ArchiveError("The archive is damaged: its manifest does not say what it should", {
+    throw new ArchiveError("The archive is damaged: its manifest is invalid", {
       cause: parsed.error,
     });
   }

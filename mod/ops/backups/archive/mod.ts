@@ -1,4 +1,4 @@
-/** The format of backups: a `.tar.zst` archive whose contents are checksummed. */
+/** Backup archive format: a checksummed `.tar.zst`. */
 export { ArchiveError, UnpackRoomError } from "./archive_error.ts";
 export { archiveNames } from "./entry_names.ts";
 export { extractArchive } from "./extract.ts";

@@ -1,29 +1,29 @@
-/** The entries of an archive's tar layer, one after another. What is wrong with the bytes is an `ArchiveError`. */
+/** Reads the tar layer of an archive entry by entry. Format errors are thrown as `ArchiveError`. */
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 import { unpackFrames } from "./frames.ts";
 
-/** What the format adds to a file: headers before it, padding behind it. */
+/** Overhead of the format per file: headers and padding. */
 const ENTRY_BYTES = 8 * 512;
 
-/** An entry of which nothing has been read. */
+/** An unread entry. */
 export interface TarFile {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Its bytes. To be read to their end before the next entry is asked for. */
+  /** Contents. Must be read to the end before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Reads a packed archive. To be disposed of: that ends the reading of the source. */
+/** Reads a compressed archive. Disposing of it cancels the source. */
 export class TarReader implements AsyncDisposable {
   readonly #entries: ReadableStreamDefaultReader<ParsedTarEntry>;
   readonly #stop = new AbortController();
   readonly #piped: Promise<void>;
-  /** Errors that are not the archive's fault. */
+  /** Error of the source, which is not the archive's fault. */
   #sourceFault: { readonly error: unknown } | null = null;
-  /** Bytes of the tar layer that there may be, by the sizes of the entries met. */
+  /** Maximum size of the tar layer, by the sizes of the entries so far. */
   #expectedBytes = opsLimits.archiveSlackBytes;
 
   constructor(source: ReadableStream<Uint8Array>) {
@@ -31,17 +31,19 @@ export class TarReader implements AsyncDisposable {
     this.#entries = decoder.readable.getReader();
     this.#piped = ReadableStream.from(this.#unpacked(source))
       .pipeTo(decoder.writable, { signal: this.#stop.signal })
-      // Told by the entries.
+      // Errors surface through the entries.
       .catch(() => {});
   }
 
-  /** The next entry; `null` at the end. Throws an `ArchiveError`, or what reading the source throws. */
+  /** Returns the next entry, or `null` at the end. Throws an `ArchiveError`, or errors of the source. */
   async next(): Promise<TarFile | null> {
     const { done, value } = await this.#blame(() => this.#entries.read());
     if (done) return null;
     const { name, size, type } = value.header;
     if (type !== "file") {
-      throw new ArchiveError(`The archive holds ${JSON.stringify(name)}, which is no plain file (${type})`);
+      throw new ArchiveError(
+        `The archive contains ${JSON.stringify(name)}, which is not a regular file (${type})`,
+      );
     }
     if (!Number.isSafeInteger(size) || size < 0) {
       throw new ArchiveError(`The archive is damaged: ${JSON.stringify(name)} has no size`);
@@ -70,13 +72,13 @@ export class TarReader implements AsyncDisposable {
     for await (const chunk of unpackFrames(this.#watched(source))) {
       bytes += chunk.length;
       if (bytes > this.#expectedBytes) {
-        throw new ArchiveError("The archive is damaged: it holds much that belongs to no file");
+        throw new ArchiveError("The archive is damaged: it contains too much data outside of files");
       }
       yield chunk;
     }
   }
 
-  /** The bytes of the source; notes when reading fails. */
+  /** Passes the source's bytes through and records its errors. */
   async *#watched(source: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
     try {
       yield* source;
@@ -86,7 +88,7 @@ export class TarReader implements AsyncDisposable {
     }
   }
 
-  /** Tells the archive's faults from those of reading it. */
+  /** Distinguishes errors of the archive from errors of the source. */
   async #blame<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await read();
@@ -100,7 +102,7 @@ export class TarReader implements AsyncDisposable {
   }
 }
 
-/** The whole of a small entry. Throws an `ArchiveError` when it is larger than `bytesMax`. */
+/** Reads a small entry in full. Throws an `ArchiveError` above `bytesMax`. */
 export async function wholeEntry(
   { name, size, body }: TarFile,
   { bytesMax }: { readonly bytesMax: number },

@@ -1,31 +1,30 @@
-/** Writing an archive. */
+/** Writes archives. */
 import { createTarPacker, type TarPackController } from "modern-tar";
 import { Checksums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
 import { packFrames } from "./frames.ts";
 import type { ArchiveManifest } from "./manifest.ts";
 
-/** A file on its way into an archive. */
+/** A file to be archived. */
 export interface ArchiveEntry {
-  /** Where it belongs in a data folder, as `data.db` or `storage/ab/abcd`. */
+  /** Path in a data folder, such as `data.db` or `storage/ab/abcd`. */
   name: string;
   /** Bytes. */
   size: number;
-  /** Gives its bytes, exactly `size` of them. */
+  /** Opens the contents, exactly `size` bytes. */
   open(): Promise<ReadableStream<Uint8Array>>;
 }
 
 /**
- * Writes an archive and closes `target`; when anything fails, `target` is aborted with the reason and the call rejects with
- * it. Entries are read one after another, each once. `bytes`: size of the archive. Throws a `TypeError` for an entry whose
- * name cannot stand in an archive or whose part the manifest does not name, an `Error` for one that is not as long as said,
- * and an `ArchiveError` for too many.
+ * Writes an archive and closes `target`. On failure `target` is aborted and the call rejects with the same error. Entries are
+ * read one after another, each once. Returns the archive's size. Throws a `TypeError` for an invalid entry name or a part
+ * missing in the manifest, an `Error` for an entry of the wrong length, and an `ArchiveError` for too many entries.
  */
 export async function writeArchive(
   target: WritableStream<Uint8Array>,
   manifest: ArchiveManifest,
   entries: AsyncIterable<ArchiveEntry>,
-  /** Told of the bytes of files as they go in. */
+  /** Called with the bytes of files as they are added. */
   onBytes: (count: number) => void = () => {},
 ): Promise<{ bytes: number }> {
   const { readable, controller } = createTarPacker();
@@ -40,13 +39,13 @@ export async function writeArchive(
   return { bytes: end.value };
 }
 
-/** Gives back how many bytes were written. */
+/** Returns the number of bytes written. */
 async function writeFrames(
   tar: ReadableStream<Uint8Array>,
   target: WritableStream<Uint8Array>,
 ): Promise<number> {
   const writer = target.getWriter();
-  // The failure of a write is also that of the next, or of closing.
+  // A failed write also fails the next one, or the close.
   writer.closed.catch(() => {});
   let bytes = 0;
   try {
@@ -57,7 +56,7 @@ async function writeFrames(
     await writer.close();
     return bytes;
   } catch (error) {
-    // Both ends fail with the one reason.
+    // Both ends fail with the same error.
     await tar.cancel(error).catch(() => {});
     await writer.abort(error).catch(() => {});
     throw error;
@@ -77,7 +76,7 @@ async function putAll(
   const put = async ({ name, size, open }: ArchiveEntry) => {
     const sum = checksums.begin(name);
     const body = controller.add({ name, size, mtime, mode: 0o600 }).getWriter();
-    // Not through pipes: for a small file they cost more than the rest.
+    // Without pipes, which cost more than the rest for small files.
     for await (const chunk of await open()) {
       sum.take(chunk);
       await body.write(chunk);
@@ -91,7 +90,7 @@ async function putAll(
     const part = partOf(entry.name);
     if (part === null || !manifest.parts.includes(part)) {
       throw new TypeError(
-        `Cannot put "${entry.name}" into the archive: it is none of ${manifest.parts.join(", ")}`,
+        `Cannot archive "${entry.name}": it belongs to none of ${manifest.parts.join(", ")}`,
       );
     }
     await put(entry);

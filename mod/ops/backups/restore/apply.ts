@@ -1,4 +1,4 @@
-/** Applying a staged restore: while nothing is open, before the database is. */
+/** Applies a staged restore before the database is opened. */
 import { join } from "node:path";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import { cancelRestore } from "./cancel.ts";
@@ -7,16 +7,16 @@ import { removeStagedFolderIfEmpty, stagedFolder } from "./places.ts";
 import { type BeforeStep, beginSwap, keepsSomething, swapIn } from "./swap.ts";
 import { removeAbandonedStaging } from "./tidy.ts";
 
-/** A restore that has been applied. */
+/** An applied restore. */
 export interface AppliedRestore extends StagedRestore {
-  /** Folder of the files it replaced; `null` when there were none. */
+  /** Folder of the replaced files; `null` if there were none. */
   readonly keptIn: string | null;
 }
 
 /**
- * Applies the staged restore, or finishes one that was interrupted; `null` when there is none. The caller holds the data
- * folder and nothing in it is open. `now` names the folder of the files that are replaced. Throws a `RestoreError`
- * when it cannot be done, and whatever a disk may come up with: called again, it goes on where it was.
+ * Applies the staged restore or finishes an interrupted one; `null` if there is none. The caller holds the data folder and has
+ * nothing in it open. `now` determines the name of the folder for replaced files. Throws a `RestoreError` if it is impossible,
+ * and I/O errors, after which another call resumes.
  */
 export async function applyStagedRestore(
   dataDir: string,
@@ -38,14 +38,14 @@ export async function applyStagedRestore(
   return { ...restoreOf(marker), keptIn: keepsSomething(swap) ? join(dataDir, swap.keptIn) : null };
 }
 
-/** Finishes a restore that was interrupted while it was being applied; one that only waits goes on waiting. */
+/** Finishes a restore that was interrupted while being applied. A staged one stays staged. */
 export async function finishInterruptedRestore(dataDir: string): Promise<AppliedRestore | null> {
   const marker = await readMarker(dataDir);
   return marker === null || marker.swap === null ? null : await applyStagedRestore(dataDir, new Date());
 }
 
 async function finish(dataDir: string, { folder }: RestoreMarker, beforeStep: BeforeStep): Promise<void> {
-  // The last step that counts: until here it can be undone, after it there are only empty folders to remove.
+  // The commit point: until here it can be undone; afterwards only empty folders are left to remove.
   beforeStep("remove marker");
   await removeMarker(dataDir);
   beforeStep("remove staged");

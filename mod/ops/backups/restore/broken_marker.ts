@@ -1,4 +1,4 @@
-/** Cancelling a staged restore whose marker is broken, and with it the plan of what is moved where. */
+/** Cancels a staged restore whose marker, and with it the plan of moves, is damaged. */
 import { join } from "node:path";
 import { statIfThere } from "../../../kit/durable_files.ts";
 import { type BrokenMarkerError, removeMarker } from "./marker.ts";
@@ -13,14 +13,14 @@ import {
 } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
-/** Cancels it when it can be seen that nothing was moved. Throws a `RestoreError` that says what to do otherwise. */
+/** Cancels it if evidently nothing was moved. Otherwise throws a `RestoreError` with instructions. */
 export async function cancelBroken(dataDir: string, error: BrokenMarkerError): Promise<void> {
   using staging = await takeStaging(dataDir);
-  if (staging === null) throw new RestoreError("Another restore is being staged: wait until it is");
+  if (staging === null) throw new RestoreError("Another restore is being staged. Wait until it has finished");
   if (!await isUntouched(dataDir)) {
     throw new RestoreError(
-      `${error.message}, and it cannot be told whether files were moved already. Copy the data folder. Then bring what is ` +
-        `in the newest folder ${KEPT_PREFIX}... back to its place, if that restore is not to be, and remove the folder ` +
+      `${error.message}, and it is unknown whether files were moved already. Copy the data folder first. To undo the restore, move the files in ` +
+        `the newest folder ${KEPT_PREFIX}... back to the data folder. Then remove the folder ` +
         `"${stagedFolder(dataDir)}"`,
       { cause: error },
     );
@@ -31,14 +31,13 @@ export async function cancelBroken(dataDir: string, error: BrokenMarkerError): P
 }
 
 /**
- * Whether no swap has moved anything. The database is the first that leaves its place, to a folder made for that, and the
- * first that comes in. So nothing was moved while every staged database is where it was unpacked, and the old one is in its
- * place or, where there was none, nothing was ever kept.
+ * Whether no swap has moved anything. The database is the first file moved out, into a new folder, and the first moved in. So
+ * nothing was moved while every staged database is where it was unpacked and the old one is in place or never existed.
  */
 async function isUntouched(dataDir: string): Promise<boolean> {
   let folders = 0;
   for await (const { name } of Deno.readDir(stagedFolder(dataDir))) {
-    // The marker, and those that were never finished.
+    // The marker and unfinished temporary markers.
     if (name === MARKER_FILE || name.startsWith(".")) continue;
     if (await statIfThere(join(stagedFolder(dataDir), name, nameOfPart.database)) === null) return false;
     folders++;

@@ -1,4 +1,4 @@
-/** Cancelling a staged restore, also one that was interrupted while it was being applied. */
+/** Cancels a staged restore, even one that was interrupted while being applied. */
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere } from "../../../kit/durable_files.ts";
@@ -11,14 +11,14 @@ import { type BeforeStep, swapBack } from "./swap.ts";
 
 export interface CancelOptions {
   readonly beforeStep?: BeforeStep;
-  /** How long, in milliseconds, another restore that is being staged is waited for. */
+  /** How long to wait for another restore that is being staged, in milliseconds. */
   readonly waitMs?: number;
 }
 
 /**
- * Takes back the restore that is staged when this is called. One whose files were being swapped when its process ended is
- * undone; then the data folder has to be held and nothing in it open. Gives `false` when nothing is staged. Throws a
- * `RestoreError` when another restore takes its place meanwhile, or goes on being staged.
+ * Cancels the staged restore. A restore interrupted while swapping files is undone; then the caller must hold the data folder
+ * and have nothing in it open. Returns `false` if nothing is staged. Throws a `RestoreError` if another restore is staged in
+ * the meantime, or is still being staged.
  */
 export async function cancelRestore(
   dataDir: string,
@@ -41,8 +41,8 @@ export async function cancelRestore(
       if (marker === null) return false;
       if (marker.folder !== asked.folder) {
         throw new RestoreError(
-          `The restore of "${marker.source}" was staged in the place of that of "${asked.source}" meanwhile: ` +
-            "look at what is staged, and cancel that if it is not wanted either",
+          `The restore of "${marker.source}" has replaced that of "${asked.source}" in the meantime. ` +
+            "Check the staged restore, and cancel it if it is not wanted either",
         );
       }
       if (staging !== null) {
@@ -52,7 +52,7 @@ export async function cancelRestore(
     }
     if (performance.now() >= givesUpAt) {
       throw new RestoreError(
-        "Another restore is being staged: wait until it is, then look at what is staged",
+        "Another restore is being staged. Wait until it has finished, then check the staged restore",
       );
     }
     beforeStep("wait");

@@ -1,6 +1,6 @@
 /**
- * The marker of a staged restore, `restore-staged/pending-restore.json`. It is there from the moment the restore is staged
- * until it has been applied or cancelled, and while files are being swapped it holds the whole plan of that.
+ * The marker of a staged restore, `restore-staged/pending-restore.json`. It exists from staging until the restore is applied
+ * or canceled. While files are swapped, it contains the complete plan.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,19 +9,19 @@ import type { ArchivePart } from "../archive/mod.ts";
 import { MARKER_FILE, stagedFolder } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
-/** A restore that waits for the next start. */
+/** A staged restore, applied at the next start. */
 export interface StagedRestore {
-  /** When the backup was made, ISO 8601. */
+  /** Creation time of the backup, ISO 8601. */
   readonly createdAt: string;
-  /** When it was staged, ISO 8601. */
+  /** Time of staging, ISO 8601. */
   readonly stagedAt: string;
   /** Newest commit of the backup. */
   readonly ts: number;
   readonly tables: number;
   readonly documents: number;
-  /** What takes the place of what is there. */
+  /** Parts that are replaced. */
   readonly parts: ArchivePart[];
-  /** What people know the archive by. */
+  /** Display name of the archive. */
   readonly source: string;
 }
 
@@ -41,15 +41,15 @@ const markerShape = z.strictObject({
   source: z.string(),
   /** Folder of the unpacked archive, beside the marker. */
   folder: z.string().regex(/^[0-9a-f]+$/),
-  /** Bytes of each file that is a part by itself, by its name in that folder. */
+  /** Sizes of the single-file parts, by name in that folder. */
   sizes: z.record(z.string(), z.int().min(0)),
   /** `null` until it is applied. */
   swap: z.strictObject({
-    /** Folder for what is replaced, in the data folder. */
+    /** Folder for replaced files, in the data folder. */
     keptIn: z.string(),
-    /** Renames in their order, by paths relative to the data folder. */
+    /** Renames in order, with paths relative to the data folder. */
     moves: z.array(moveShape),
-    /** `back` when it was cancelled after it had begun. */
+    /** `back` if canceled after the swap had started. */
     direction: z.enum(["in", "back"]),
   }).nullable(),
 });
@@ -58,7 +58,7 @@ export type RestoreMarker = z.infer<typeof markerShape>;
 export type Swap = NonNullable<RestoreMarker["swap"]>;
 export type Move = z.infer<typeof moveShape>;
 
-/** The marker of a data folder; `null` when nothing is staged. Throws a `RestoreError` for one that cannot be understood. */
+/** Reads the marker of a data folder; `null` if nothing is staged. Throws a `RestoreError` if it is unreadable. */
 export async function readMarker(dataDir: string): Promise<RestoreMarker | null> {
   const path = join(stagedFolder(dataDir), MARKER_FILE);
   let text: string;
@@ -75,16 +75,16 @@ export async function readMarker(dataDir: string): Promise<RestoreMarker | null>
   } catch (cause) {
     if ([undefined, FORMAT].includes(formatOf(value))) throw new BrokenMarkerError(path, { cause });
     throw new RestoreError(
-      `Cannot understand "${path}": another version of the server wrote it. Use that version`,
+      `Cannot read "${path}": it was written by another version of the server. Use that version`,
       { cause },
     );
   }
 }
 
-/** The marker is no marker of any version: it was damaged or edited. */
+/** The marker is damaged or was edited. */
 export class BrokenMarkerError extends RestoreError {
   constructor(path: string, { cause }: { readonly cause: unknown }) {
-    super(`Cannot understand "${path}": it was damaged or edited`, { cause });
+    super(`Cannot read "${path}": it was damaged or edited`, { cause });
   }
 }
 
@@ -93,24 +93,24 @@ function formatOf(value: unknown): number | undefined {
   return typeof format === "number" ? format : undefined;
 }
 
-/** Brings a marker to disk in the place of the one before. */
+/** Replaces the marker durably. */
 export async function writeMarker(dataDir: string, marker: RestoreMarker): Promise<void> {
   await writeDurably(join(stagedFolder(dataDir), MARKER_FILE), `${JSON.stringify(marker, null, 2)}\n`);
 }
 
-/** After this nothing is staged. */
+/** Unstages the restore. */
 export async function removeMarker(dataDir: string): Promise<void> {
   await Deno.remove(join(stagedFolder(dataDir), MARKER_FILE));
   await syncFolder(stagedFolder(dataDir));
 }
 
-/** The restore that is staged, or `null`. */
+/** Returns the staged restore, or `null`. */
 export async function stagedRestore(dataDir: string): Promise<StagedRestore | null> {
   const marker = await readMarker(dataDir);
   return marker === null ? null : restoreOf(marker);
 }
 
-/** What others are told of a marker. */
+/** Public part of a marker. */
 export function restoreOf(marker: RestoreMarker): StagedRestore {
   const { createdAt, stagedAt, ts, tables, documents, parts, source } = marker;
   return { createdAt, stagedAt, ts, tables, documents, parts, source };

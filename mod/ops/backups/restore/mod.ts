@@ -1,4 +1,4 @@
-/** Restores: an archive is checked and staged, and takes the place of the data while nothing is open. */
+/** Restores: an archive is verified and staged, and replaces the data at the next start. */
 export { type AppliedRestore, applyStagedRestore, finishInterruptedRestore } from "./apply.ts";
 export { cancelRestore } from "./cancel.ts";
 export { BrokenMarkerError, type StagedRestore, stagedRestore } from "./marker.ts";
@@ -7,7 +7,7 @@ export { RestoreError, type RestoreFault } from "./restore_error.ts";
 export type { StageOptions } from "./stage.ts";
 export { removeAbandonedStaging } from "./tidy.ts";
 
-/** See `stage.ts`: with what unpacks and checks archives it is loaded when it is needed. */
+/** See `stage.ts`, which is loaded on demand. */
 export const stageRestore: typeof import("./stage.ts").stageRestore = async (...args) => {
   const stage = await import("./stage.ts");
   return await stage.stageRestore(...args);

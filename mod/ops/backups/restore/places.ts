@@ -1,6 +1,6 @@
 /**
- * Where a restore keeps its files, below the data folder. `restore-staged/` holds the marker and, in a folder with a
- * random name, the unpacked archive; writing the marker is what stages it, so there is never half of two.
+ * File layout of restores below the data folder. `restore-staged/` contains the marker and the unpacked archive in a folder
+ * with a random name. Writing the marker stages the restore, so staging is atomic.
  */
 import { join } from "node:path";
 import { archiveNames } from "../archive/entry_names.ts";
@@ -9,10 +9,10 @@ import { removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
 
 export const STAGED_FOLDER = "restore-staged";
 export const MARKER_FILE = "pending-restore.json";
-/** Followed by the time at which the restore was applied. */
+/** Prefix of folders for replaced files, followed by the time of the restore. */
 export const KEPT_PREFIX = "pre-restore-";
 
-/** The file or folder that is each part of an archive, in the order in which they are swapped. */
+/** File or folder of each part, in the order in which they are swapped. */
 export const nameOfPart: Readonly<Record<ArchivePart, string>> = {
   database: archiveNames.database,
   log: archiveNames.log,
@@ -20,12 +20,12 @@ export const nameOfPart: Readonly<Record<ArchivePart, string>> = {
   secret: archiveNames.secret,
 };
 
-/** The database first: while it has not moved, nothing has. */
+/** The database comes first: while it has not moved, nothing has. */
 export function partsInOrder(parts: readonly ArchivePart[]): readonly ArchivePart[] {
   return (Object.keys(nameOfPart) as ArchivePart[]).filter((part) => parts.includes(part));
 }
 
-/** SQLite's files beside a database. They belong to it: beside another they would destroy it. */
+/** SQLite's files beside a database. Beside another database they would corrupt it. */
 export function besideDatabase(name: string): readonly string[] {
   return name.endsWith(".db") ? [`${name}-wal`, `${name}-shm`, `${name}-journal`] : [];
 }
@@ -35,8 +35,8 @@ export function stagedFolder(dataDir: string): string {
 }
 
 /**
- * Holds the right to stage until it is disposed of; the kernel gives it back when the process ends. `null` when another
- * process has it, or there is no folder.
+ * Acquires the staging lock until disposed; the kernel releases it when the process exits. `null` if another process holds it
+ * or the folder does not exist.
  */
 export async function takeStaging(dataDir: string): Promise<Disposable | null> {
   let folder: Deno.FsFile;
@@ -51,7 +51,7 @@ export async function takeStaging(dataDir: string): Promise<Disposable | null> {
   return null;
 }
 
-/** Whether an open folder is the one at a path: whoever held it may have removed it. */
+/** Whether an open folder is still at its path: a previous holder may have removed it. */
 async function isStill(folder: Deno.FsFile, path: string): Promise<boolean> {
   try {
     const [held, there] = await Promise.all([folder.stat(), Deno.stat(path)]);
@@ -62,7 +62,7 @@ async function isStill(folder: Deno.FsFile, path: string): Promise<boolean> {
   }
 }
 
-/** Removes what crashes left behind: all but the marker and the folder it names. To be called by who may stage. */
+/** Removes leftovers of crashes: everything except the marker and its folder. Requires the staging lock. */
 export async function removeLeftovers(
   dataDir: string,
   { keep }: { readonly keep: string | null },
@@ -73,12 +73,12 @@ export async function removeLeftovers(
   }
 }
 
-/** Removes `restore-staged/` when nothing is in it: nobody should wonder what it is for. */
+/** Removes `restore-staged/` if it is empty. */
 export async function removeStagedFolderIfEmpty(dataDir: string): Promise<void> {
   try {
     await Deno.remove(stagedFolder(dataDir));
   } catch {
-    // Something is in it: it is of use to somebody, or is removed the next time.
+    // Not empty: in use, or removed next time.
     return;
   }
   await syncFolder(dataDir);

@@ -1,6 +1,6 @@
-/** Why something cannot be restored, in words for whoever asked for it. */
+/** Errors of restores, shown to operators and administrators. */
 
-/** Whose trouble it is: the archive's, the disk's that has no room, or the server's. */
+/** Cause of a failed restore: the archive, lack of disk space, or the server. */
 export type RestoreFault = "archive" | "room" | "server";
 
 export class RestoreError extends Error {

@@ -1,4 +1,4 @@
-/** Staged restores over HTTP: from a backup of this server or an archive in the request, shown, cancelled. */
+/** HTTP routes of restores: stage a backup of this server or an uploaded archive, show it, cancel it. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Context, Hono } from "hono";
@@ -14,16 +14,13 @@ import { RestoreError, type StagedRestore } from "./mod.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 
-/** What stages, shows and cancels. */
+/** Stages, returns and cancels restores. */
 export interface RestorePort {
-  /**
-   * Checks the archive in a file completely and stages it, unless that is all that is wanted; `source` is the name that people
-   * are shown.
-   */
+  /** Verifies an archive completely and stages it, unless `checkOnly` is set; `source` is its display name. */
   stage(
     options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
   ): Promise<StagedRestore>;
-  /** `null` when nothing is staged. */
+  /** `null` if nothing is staged. */
   staged(): Promise<StagedRestore | null>;
   /** Returns whether something was staged. */
   cancel(): Promise<boolean>;
@@ -32,9 +29,9 @@ export interface RestorePort {
 export interface RestoreRoutesOptions {
   readonly restores: RestorePort;
   readonly folder: BackupFolder;
-  /** Where scheduled backups lie; `null` without a schedule. */
+  /** Target of scheduled backups; `null` without a schedule. */
   readonly target: () => BackupTarget | null;
-  /** Folder of bodies that are being received. */
+  /** Folder of request bodies being received. */
   readonly incomingDir: string;
   readonly log: Log;
 }
@@ -49,7 +46,7 @@ export function restoreRoutes(
   let receiving = false;
   let cancelling: Promise<boolean> | null = null;
 
-  /** What the archive holds. */
+  /** Verifies an archive and returns what it contains. */
   const check = async (archive: string, source: string) => {
     try {
       const { createdAt, ts, tables, documents } = await restores.stage({ archive, source, checkOnly: true });
@@ -62,7 +59,7 @@ export function restoreRoutes(
     const adminId = c.get("adminId");
     try {
       const restore = await stagedFor(c, restores, () => restores.stage({ archive, source }));
-      log("info", "An administrator staged a restore; the next start applies it", {
+      log("info", "Restore staged; it will be applied at the next start", {
         adminId,
         source,
         ts: restore.ts,
@@ -73,9 +70,11 @@ export function restoreRoutes(
     }
   };
 
-  /** Two archives that come at once could fill the disk together. */
+  /** One archive at a time, because two could fill the disk together. */
   const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    if (receiving) throw new ServiceError("overloaded", "Another archive is being received, try again later");
+    if (receiving) {
+      throw new ServiceError("overloaded", "Another archive is being received. Try again later.");
+    }
     receiving = true;
     try {
       return await work();
@@ -94,7 +93,7 @@ export function restoreRoutes(
     const archive = folder.pathOf(name);
     if (archive === null || await folder.find(name) === null) throw noSuchBackup();
     const restore = await stage(archive, { source: name, c }).catch(async (error) => {
-      // It may have been deleted while it waited for its turn.
+      // It may have been deleted while it was queued.
       throw await folder.find(name) === null ? noSuchBackup() : error;
     });
     return c.json({ restore });
@@ -104,7 +103,7 @@ export function restoreRoutes(
     if (!source.success) {
       throw new ServiceError(
         "bad_request",
-        "Give the archive's file name in the URL, as ?name=backup.tar.zst",
+        "Pass the archive's file name in the URL, such as ?name=backup.tar.zst",
       );
     }
     const restore = await alone(async () => {
@@ -133,11 +132,11 @@ export function restoreRoutes(
   });
   app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
   app.delete("/restore", async (c) => {
-    // Whoever asks meanwhile gets the same answer.
+    // Concurrent requests share the result.
     cancelling ??= restores.cancel().finally(() => cancelling = null);
     const cancelled = await cancelling.catch(explain);
     if (cancelled) {
-      log("info", "An administrator cancelled the staged restore", { adminId: c.get("adminId") });
+      log("info", "Staged restore canceled", { adminId: c.get("adminId") });
     }
     return c.json({ cancelled });
   });
@@ -145,8 +144,8 @@ export function restoreRoutes(
 }
 
 /**
- * Stages a restore for an administrator whose session is live before and after that. If the session ends in the meantime,
- * nothing stays staged. Throws `invalid_token`.
+ * Stages a restore for an administrator whose session is active before and after. If the session ends in the meantime, the
+ * restore is unstaged. Throws `invalid_token`.
  */
 export async function stagedFor<Restore>(
   c: Context<AdminEnv>,
@@ -165,7 +164,7 @@ export async function stagedFor<Restore>(
   return restore;
 }
 
-/** The staged restore, or why it cannot be read, where that is one fact beside others. */
+/** Returns the staged restore, or the error of reading it. */
 export async function stagedOrFault(
   restores: Pick<RestorePort, "staged">,
 ): Promise<StagedRestore | { readonly error: string } | null> {
@@ -176,22 +175,22 @@ export async function stagedOrFault(
   }
 }
 
-/** An administrator is told why what is staged cannot be read. */
+/** Reports to the administrator why the staged restore cannot be read. */
 function explain(error: unknown): never {
   if (!(error instanceof RestoreError)) throw error;
   throw new ServiceError("restore_failed", error.message, { cause: error });
 }
 
-/** What an administrator is told when an archive could not be staged: the archive is blamed for its own faults only. */
+/** Error of staging for the administrator. The archive is blamed for its own faults only. */
 function stagingError(error: unknown, log: Log): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   if (error instanceof RestoreError && error.fault === "archive") {
     return new ServiceError("invalid_backup", reason, { cause: error });
   }
-  log("error", "A restore could not be staged", { error });
+  log("error", "Cannot stage a restore", { error });
   if (error instanceof RestoreError && error.fault === "room") {
     return new ServiceError("disk_full", reason, { cause: error });
   }
-  return new ServiceError("restore_failed", `The restore could not be staged: ${reason}`, { cause: error });
+  return new ServiceError("restore_failed", `Cannot stage the restore: ${reason}`, { cause: error });
 }

@@ -1,4 +1,4 @@
-/** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
+/** Stages restores: an archive is unpacked beside the data and verified, without touching files in use. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -33,27 +33,27 @@ export interface StageOptions {
   readonly dataDir: string;
   /** Path of the archive. */
   readonly archive: string;
-  /** What people know the archive by. */
+  /** Display name of the archive. */
   readonly source: string;
-  /** Whether the archive's secret key, when it has one, is restored too. */
+  /** Whether to restore the archive's secret key, if it has one. */
   readonly withSecret: boolean;
-  /** Whether nothing is staged: what was staged before stays, and nothing is left. */
+  /** Verifies only, keeping a previously staged restore. */
   readonly checkOnly?: boolean;
-  /** Brings the unpacked database further, before it is checked: to a commit, and the time of that. */
+  /** Advances the unpacked database to a later commit before it is verified; returns the commit and its time. */
   readonly advance?: (databasePath: string) => Promise<{ readonly ts: number; readonly createdAt: string }>;
 }
 
 /**
- * Checks an archive completely and stages it for the next start, in the place of one that was staged before. May run
- * beside a server. Throws a `RestoreError` with the reason and whose trouble it is when that is known; what was staged before
- * stays staged then. Once `signal` is aborted nothing is staged any more: what it was aborted with is thrown.
+ * Verifies an archive completely and stages it for the next start, replacing a previously staged one. Can run beside a server.
+ * Throws a `RestoreError` with the reason and cause; the previously staged restore is kept. After `signal` is aborted, nothing
+ * is staged and its reason is thrown.
  */
 export async function stageRestore(
   options: StageOptions,
   { signal = new AbortController().signal, onProgress = () => {}, onHeld = () => {} }: {
     readonly signal?: AbortSignal;
     readonly onProgress?: OnProgress;
-    /** Told each time that somebody else has the right to stage, who is waited for. */
+    /** Called each time another process holds the staging lock and is waited for. */
     readonly onHeld?: () => void;
   } = {},
 ): Promise<StagedRestore> {
@@ -65,7 +65,7 @@ export async function stageRestore(
     const before = await readMarker(dataDir);
     if (before !== null && before.swap !== null) {
       throw new RestoreError(
-        `The restore of "${before.source}" is being applied: it has to be finished first`,
+        `The restore of "${before.source}" is being applied and must finish first`,
       );
     }
     await removeLeftovers(dataDir, { keep: before?.folder ?? null });
@@ -79,26 +79,26 @@ export async function stageRestore(
     await bytes.cancel().catch(() => {});
     throw explained(error);
   } finally {
-    // Who has the right to stage may just be about to put something into it.
+    // The lock holder may be about to use the folder.
     if (staging !== null) await removeStagedFolderIfEmpty(dataDir);
     staging?.[Symbol.dispose]();
   }
 }
 
-/** The right to stage. Who is about to end, as somebody who cancels a restore, is waited for; a `RestoreError` when it takes longer. */
+/** Acquires the staging lock, waiting for short holders such as a cancellation. Throws a `RestoreError` on timeout. */
 async function waitForStaging(
   dataDir: string,
   { signal, onHeld }: { readonly signal: AbortSignal; readonly onHeld: () => void },
 ): Promise<Disposable> {
   const givesUpAt = performance.now() + opsLimits.stagingHeldMs;
   for (;;) {
-    // Whoever had it may just have removed the folder.
+    // A previous holder may have removed the folder.
     await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
     await syncFolder(dataDir);
     const staging = await takeStaging(dataDir);
     if (staging !== null) return staging;
     if (performance.now() >= givesUpAt) {
-      throw new RestoreError("Another restore is being staged: wait until it is");
+      throw new RestoreError("Another restore is being staged. Wait until it has finished");
     }
     onHeld();
     await wait(opsLimits.heldLookMs);
@@ -106,7 +106,7 @@ async function waitForStaging(
   }
 }
 
-/** Lets bytes through, and tells how many of them have passed. */
+/** Passes bytes through and reports their number. */
 function counting(of: number, onProgress: OnProgress): TransformStream<Uint8Array, Uint8Array> {
   let done = 0;
   return new TransformStream({
@@ -125,7 +125,7 @@ async function openArchive(
   try {
     file = await Deno.open(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) throw new RestoreError(`There is no file "${path}"`);
+    if (error instanceof Deno.errors.NotFound) throw new RestoreError(`File not found: "${path}"`);
     throw new RestoreError(`Cannot read "${path}": ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
@@ -133,10 +133,10 @@ async function openArchive(
   const { isFile, size } = await file.stat();
   if (isFile) return { bytes: file.readable, size };
   file.close();
-  throw new RestoreError(`"${path}" is not a file: name a backup archive (.tar.zst)`, { fault: "archive" });
+  throw new RestoreError(`"${path}" is not a file. Pass a backup archive (.tar.zst)`, { fault: "archive" });
 }
 
-/** Whose trouble it was, for whoever asked. */
+/** Converts errors to `RestoreError` with their cause. */
 function explained(error: unknown): unknown {
   if (error instanceof ArchiveError) {
     return new RestoreError(error.message, { fault: "archive", cause: error });
@@ -145,13 +145,13 @@ function explained(error: unknown): unknown {
     return new RestoreError(error.message, { fault: "room", cause: error });
   }
   if (!isDiskFull(error)) return error;
-  return new RestoreError("There is no room on the disk to stage the restore: free some, and try again", {
+  return new RestoreError("Not enough disk space to stage the restore. Free disk space and try again", {
     fault: "room",
     cause: error,
   });
 }
 
-/** Leaves a complete, checked folder with a marker that names it, or nothing. */
+/** Creates a complete, verified folder and returns its marker, or leaves nothing behind. */
 async function unpack(
   archive: ReadableStream<Uint8Array>,
   options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "checkOnly" | "advance"> & {
@@ -165,15 +165,15 @@ async function unpack(
   try {
     const manifest = await extractArchive(archive, path);
     const database = join(path, nameOfPart.database);
-    // Before anything writes to it, which triggers would follow.
+    // Before any write, which could run triggers of a manipulated database.
     checked("database", () => checkDatabaseSchema(database));
     const advanced = await advance?.(database);
     onProgress({ what: "Checking the database", done: 0, of: null, unit: "documents" });
     const { ts, tables, documents } = checked("database", () => checkDatabase(database));
-    // What is committed from here on is another history than the one the archive was taken from.
+    // Commits from here on form a new history, separate from the archive's.
     forgetHistory(database);
     const log = join(path, nameOfPart.log);
-    // The data are worth more than a log that this version cannot read.
+    // The data are more valuable than a log that this version cannot read.
     const withLog = manifest.parts.includes("log") && otherLogFormat(log) === null;
     if (withLog) checked("execution log", () => checkSqliteFile(log, logSchemaSql));
     const parts = manifest.parts.filter((part) =>
@@ -204,14 +204,14 @@ function checked<T>(what: string, check: () => T): T {
     return check();
   } catch (error) {
     if (!(error instanceof UnusableDatabaseError)) throw error;
-    throw new RestoreError(`The archive's ${what} cannot be restored: ${error.reason}`, {
+    throw new RestoreError(`Cannot restore the archive's ${what}: ${error.reason}`, {
       fault: "archive",
       cause: error,
     });
   }
 }
 
-/** The sizes of the files in a folder; those below its folders are left out, there may be millions. */
+/** Sizes of the files directly in a folder; subfolders, which may contain millions of files, are skipped. */
 async function sizesOf(folder: string): Promise<RestoreMarker["sizes"]> {
   const sizes: RestoreMarker["sizes"] = {};
   for await (const { name, isFile } of Deno.readDir(folder)) {
@@ -220,7 +220,7 @@ async function sizesOf(folder: string): Promise<RestoreMarker["sizes"]> {
   return sizes;
 }
 
-/** Brings the folder to what is swapped in: the parts and nothing else. */
+/** Reduces the folder to the parts that are swapped in. */
 async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<void> {
   for (const part of ["database", "log"] as const) {
     for (const name of besideDatabase(nameOfPart[part])) await removeIfThere(join(folder, name));
@@ -228,7 +228,7 @@ async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<vo
   for (const part of ["secret", "log"] as const) {
     if (!parts.includes(part)) await removeIfThere(join(folder, nameOfPart[part]));
   }
-  // A backup of no files at all takes the place of those there are.
+  // A backup without any files replaces existing ones with an empty folder.
   if (parts.includes("files")) {
     await Deno.mkdir(join(folder, nameOfPart.files), { recursive: true, mode: 0o700 });
   }

@@ -1,7 +1,7 @@
 /**
- * Swapping files: what is there goes to a folder that keeps it, what is staged comes in its place. Each step is a rename,
- * all of them stand in the marker before the first is made, and each can be seen to have been made or not. So a process
- * that is killed anywhere is continued, in either direction, and ends as if it had not been.
+ * Swaps files: existing ones are moved to a folder that keeps them, staged ones are moved in. Each step is a rename, recorded
+ * in the marker beforehand, and it is visible whether it was done. A killed process is therefore resumed in either direction
+ * with the same result.
  */
 import { dirname, join } from "node:path";
 import { statIfThere, syncFolder } from "../../../kit/durable_files.ts";
@@ -10,10 +10,10 @@ import { writeMarker } from "./marker.ts";
 import { besideDatabase, KEPT_PREFIX, nameOfPart, partsInOrder, STAGED_FOLDER } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
-/** Called with a word for each step before it is made; tests end the process there. */
+/** Called with the name of each step before it is done. Tests end the process there. */
 export type BeforeStep = (step: string) => void;
 
-/** Plans the swap and puts it into the marker; nothing has moved yet. Throws a `RestoreError` when it could not be done. */
+/** Plans the swap and saves it in the marker, without moving anything. Throws a `RestoreError` if it is impossible. */
 export async function beginSwap(
   dataDir: string,
   marker: RestoreMarker,
@@ -24,7 +24,7 @@ export async function beginSwap(
   const names = partsInOrder(marker.parts).map((part) => nameOfPart[part]);
   for (const name of names) {
     if (!await isThere(dataDir, join(staged, name))) {
-      throw new RestoreError(`"${join(staged, name)}" is gone from the data folder`);
+      throw new RestoreError(`"${join(staged, name)}" is missing from the data folder`);
     }
   }
   await checkStaged(dataDir, marker);
@@ -37,14 +37,14 @@ export async function beginSwap(
   return swap;
 }
 
-/** A quick look for what happened to the staged files since they were checked. Throws a `RestoreError` that names the file. */
+/** Checks quickly that the staged files are unchanged since their verification. Throws a `RestoreError` with the file name. */
 async function checkStaged(dataDir: string, { folder, sizes }: RestoreMarker): Promise<void> {
   const staged = join(STAGED_FOLDER, folder);
   for (const [name, size] of Object.entries(sizes)) {
     const found = (await statIfThere(join(dataDir, staged, name)))?.size;
     if (found === size) continue;
     throw new RestoreError(
-      `"${join(staged, name)}" is damaged: it has ${found ?? 0} bytes, and had ${size} when it was staged`,
+      `"${join(staged, name)}" is damaged: it has ${found ?? 0} bytes, but had ${size} when it was staged`,
     );
   }
   const database = join(staged, nameOfPart.database);
@@ -53,7 +53,7 @@ async function checkStaged(dataDir: string, { folder, sizes }: RestoreMarker): P
   if (fault !== null) throw new RestoreError(`"${database}" is damaged: it ${fault}`);
 }
 
-/** Moves everything to its place. What was moved already stays. */
+/** Performs all moves; those already done are skipped. */
 export async function swapIn(dataDir: string, swap: Swap, beforeStep: BeforeStep): Promise<void> {
   if (keepsSomething(swap)) {
     beforeStep("folder");
@@ -63,7 +63,7 @@ export async function swapIn(dataDir: string, swap: Swap, beforeStep: BeforeStep
   for (const move of swap.moves) await make(dataDir, move, beforeStep);
 }
 
-/** Moves everything back to where it was before {@linkcode swapIn}. */
+/** Undoes the moves of {@linkcode swapIn}. */
 export async function swapBack(
   dataDir: string,
   marker: RestoreMarker,
@@ -76,16 +76,16 @@ export async function swapBack(
     await writeMarker(dataDir, { ...marker, swap: { ...swap, direction: "back" } });
   }
   for (const { from, to } of [...swap.moves].reverse()) {
-    // What was never kept is where it was.
+    // Files that were not moved are still in place.
     if (isOwn(from) && !await isThere(dataDir, to)) continue;
     await make(dataDir, { from: to, to: from }, beforeStep);
   }
   beforeStep("folder");
-  // Whatever else somebody put there stays, and with it the folder.
+  // The folder is kept if it contains other files.
   await Deno.remove(join(dataDir, swap.keptIn)).catch(() => {});
 }
 
-/** Whether there was anything to keep: a new data folder has nothing. */
+/** Whether any file is kept; a new data folder had none. */
 export function keepsSomething({ moves }: Swap): boolean {
   return moves.some(({ from }) => isOwn(from));
 }
@@ -93,17 +93,17 @@ export function keepsSomething({ moves }: Swap): boolean {
 async function make(dataDir: string, { from, to }: Move, beforeStep: BeforeStep): Promise<void> {
   const [source, target] = [await isThere(dataDir, from), await isThere(dataDir, to)];
   if (isOwn(from)) {
-    // Under its own name there may be what came in its place already, or nothing any more.
+    // The original name may be taken by the new file, or free.
     if (target || !source) return;
   } else {
     if (target && source) {
       throw new RestoreError(
-        `Both "${to}" and "${from}" are in the data folder: something made "${to}" while a restore was not finished. ` +
+        `Both "${to}" and "${from}" exist in the data folder: "${to}" was created during an unfinished restore. ` +
           `Move "${to}" to another folder`,
       );
     }
     if (target) return;
-    if (!source) throw new RestoreError(`Neither "${to}" nor "${from}" is in the data folder`);
+    if (!source) throw new RestoreError(`Neither "${to}" nor "${from}" exists in the data folder`);
   }
   beforeStep(`move ${from}`);
   await Deno.rename(join(dataDir, from), join(dataDir, to));
@@ -112,7 +112,7 @@ async function make(dataDir: string, { from, to }: Move, beforeStep: BeforeStep)
   await syncFolder(dirname(join(dataDir, from)));
 }
 
-/** Whether a path is in the data folder itself, where the server has its files. */
+/** Whether a path is directly in the data folder, where the server's own files are. */
 function isOwn(path: string): boolean {
   return dirname(path) === ".";
 }
@@ -128,8 +128,8 @@ async function isThere(dataDir: string, path: string): Promise<boolean> {
 }
 
 /**
- * What is in the place of the parts of a staged restore. Throws a `RestoreError` when they could not be swapped: renames do
- * not reach over file systems.
+ * Returns the existing files that a staged restore replaces. Throws a `RestoreError` if they cannot be swapped, because renames
+ * do not work across file systems.
  */
 export async function checkSwappable(
   dataDir: string,
@@ -143,15 +143,15 @@ export async function checkSwappable(
   for (const path of [join(STAGED_FOLDER, folder), ...old]) {
     if ((await Deno.lstat(join(dataDir, path))).dev !== dev) {
       throw new RestoreError(
-        `"${path}" is on another file system than the data folder: what is restored could not take its place in one ` +
-          "step. Restore while it is not mounted, and copy the files afterwards",
+        `"${path}" is on another file system than the data folder, so it cannot be replaced atomically. ` +
+          "Unmount it, restore, and copy the files afterwards",
       );
     }
   }
   return old;
 }
 
-/** A name with the time that no earlier restore took. */
+/** Returns an unused folder name that contains the time. */
 async function freeName(dataDir: string, now: Date): Promise<string> {
   const name = KEPT_PREFIX + now.toISOString().replace(/\.\d+Z$/, "Z").replaceAll(":", "-");
   for (let number = 1;; number++) {

@@ -1,8 +1,8 @@
-/** What a process left of a restore that it was staging when it was killed. */
+/** Cleanup after a process that was killed while staging a restore. */
 import { readMarker } from "./marker.ts";
 import { removeLeftovers, removeStagedFolderIfEmpty, takeStaging } from "./places.ts";
 
-/** Removes it, unless a restore is being staged right now. What is staged stays. */
+/** Removes leftovers, unless a restore is being staged right now. A staged restore is kept. */
 export async function removeAbandonedStaging(dataDir: string): Promise<void> {
   using staging = await takeStaging(dataDir);
   if (staging === null) return;

@@ -1,4 +1,4 @@
-/** What the cron `svc-backup` runs: an action of main. */
+/** The action that the cron job `svc-backup` runs in the main process. */
 import { failed } from "../../../functions/outcome.ts";
 import type { MainAction } from "../../../functions/main_actions.ts";
 import type { ScheduledBackups } from "./scheduled_backups.ts";
@@ -6,8 +6,8 @@ import type { ScheduledBackups } from "./scheduled_backups.ts";
 export const BACKUP_PATH = "_system/backups:run";
 
 /**
- * The action, by path. When the server stops over it its job waits for the next start, which runs it at once. A failure is
- * in the log already, with its next try: in the row of the job it stands with the reason.
+ * The action by path. If the server stops during a backup, the job is retried at the next start. A failure is recorded in the
+ * job with its reason; the log has it already.
  */
 export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyMap<string, MainAction> {
   return new Map([[BACKUP_PATH, {
@@ -18,9 +18,11 @@ export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyM
         case "made":
           return { ok: true, value: "null", logLines: [] };
         case "failed":
-          return failed("user", `The scheduled backup failed: ${end.reason}`);
+          return failed("user", `Scheduled backup failed: ${end.reason}`);
         case "stopped":
-          return failed("internal", "The server stops, or another one makes backups", { retryable: true });
+          return failed("internal", "The server is stopping, or another server makes backups", {
+            retryable: true,
+          });
         default:
           return end satisfies never;
       }

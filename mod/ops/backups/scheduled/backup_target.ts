@@ -1,22 +1,20 @@
-/** Where scheduled backups go: the port that the folder and the bucket implement. */
+/** Port of the targets of scheduled backups (folder, bucket). */
 
 export interface BackupTarget extends AsyncDisposable {
-  /** For people. */
+  /** Display name. */
   readonly place: string;
-  /** Throws when no backup can be put there now, before one is made in vain. */
+  /** Throws if backups cannot be stored at present. Called before a backup is made. */
   check(): Promise<void>;
-  /** Names of the scheduled backups there: names of exactly that pattern, and nothing but files. */
+  /** Lists scheduled backups: regular files whose names match the pattern exactly. */
   list(): Promise<string[]>;
   /**
-   * Brings an archive there under its name, which is new: whole and durable when this resolves, not there at all when it
-   * throws. The file may be gone then.
+   * Stores an archive under a new name, atomically and durably. The local file may be moved.
    */
   put(name: string, path: string): Promise<void>;
   /**
-   * Brings one to a new file of the data folder, whole. Gives whether there is one of this name; throws when it does not
-   * come, and leaves no file then.
+   * Fetches a backup into a new local file. Returns whether the backup exists; throws, removing the file, if the transfer fails.
    */
   bring(name: string, path: string): Promise<boolean>;
-  /** Removes one; there may be none. */
+  /** Removes a backup, if it exists. */
   remove(name: string): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** A place in a bucket for scheduled backups. Loads the client's library: only to be loaded when there is a bucket. */
+/** A bucket as target of scheduled backups. Loads the S3 client, so import it on demand. */
 import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/locations/bucket.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
@@ -7,7 +7,7 @@ import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt, scheduledName } from "./names.ts";
 
 export interface BucketTargetOptions {
-  /** Ends requests under way. */
+  /** Aborts requests in flight. */
   readonly signal?: AbortSignal;
   readonly requestMs?: number;
   readonly partBytes?: number;
@@ -25,9 +25,9 @@ export class BucketTarget implements BackupTarget {
   }
 
   /**
-   * Tries whether backups can be listed and written, and ends the uploads that a killed server left unfinished. Throws a
-   * `BackupError` when the service refuses that. One that cannot be reached now gives a target all the same, with the
-   * reason in `unreachable`: the server is worth more than its next backup, which tells the reason again.
+   * Tests whether backups can be listed and written, and aborts unfinished uploads of a killed server. Throws a `BackupError` if
+   * the service rejects that. For an unreachable service it returns the target with the error in `unreachable`, because a server
+   * should start anyway; the next backup reports the error again.
    */
   static async open(
     place: BucketLocation,
@@ -45,7 +45,7 @@ export class BucketTarget implements BackupTarget {
       const reason = bucketReason(error);
       if (!isRefusal(error)) return { target, unreachable: reason };
       bucket[Symbol.dispose]();
-      throw new BackupError(`${target.place} cannot be used: ${reason}`, { cause: error });
+      throw new BackupError(`Cannot use ${target.place}: ${reason}`, { cause: error });
     }
   }
 
@@ -64,7 +64,7 @@ export class BucketTarget implements BackupTarget {
   async put(name: string, path: string): Promise<void> {
     using file = await Deno.open(path);
     const { size } = await file.stat();
-    // There may be only so many parts: those of very large archives are larger.
+    // The number of parts is limited, so very large archives have larger parts.
     const partBytes = Math.max(this.#partBytes, Math.ceil(size / opsLimits.bucketPartsMax));
     const writer = this.#bucket.writer(name, { partBytes });
     try {
@@ -72,7 +72,7 @@ export class BucketTarget implements BackupTarget {
       await writer.commit();
       const stored = await this.#bucket.size(name);
       if (stored !== size) {
-        throw new BackupError(`The bucket has ${stored ?? "none"} of the ${size} bytes that it was sent`);
+        throw new BackupError(`The bucket has stored ${stored ?? "none"} of ${size} bytes`);
       }
     } catch (error) {
       await writer.abort();

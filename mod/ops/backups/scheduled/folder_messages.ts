@@ -1,6 +1,6 @@
-/** What main and the process for a folder say to one another: one job and one answer, each a line of JSON. */
+/** Messages between the main process and a folder process: one job and one answer, each a line of JSON. */
 
-/** A method of the folder, with what it is given; `open` tries the folder. */
+/** A method call on the folder target; `open` tests the folder. */
 export type FolderJob =
   & { readonly folder: string }
   & (
@@ -10,7 +10,7 @@ export type FolderJob =
   );
 
 export type FolderAnswer =
-  /** `names` is empty for all but `list`, and for `bring` when there is none of that name. */
+  /** `names` is empty except for `list`, and for `bring` if the backup exists. */
   | { readonly ok: true; readonly names: readonly string[] }
-  /** `told`: the message is one for people. */
+  /** `told`: the message is suitable for users. */
   | { readonly ok: false; readonly message: string; readonly told: boolean };

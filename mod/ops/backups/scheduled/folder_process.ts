@@ -1,6 +1,6 @@
 /**
- * The process for a folder that main may not use: it does one job of a {@linkcode FolderTarget} and ends. The job comes on
- * its standard input, the answer leaves on its standard output; it is ended with the input.
+ * Process with access to a folder that the main process cannot use. Runs one {@linkcode FolderTarget} job from standard input,
+ * answers on standard output and exits, at the latest when its input ends.
  */
 import { writeAll } from "../../../kit/durable_files.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
@@ -11,7 +11,7 @@ import { FolderTarget } from "./folder_target.ts";
 
 async function done(job: FolderJob): Promise<readonly string[]> {
   const { folder } = job;
-  // Only what tries it makes the folder: it may be one of a disk that is not mounted now.
+  // Only `open` creates the folder: otherwise its disk may not be mounted.
   await using target = job.call === "open" ? await FolderTarget.open(folder) : FolderTarget.at(folder);
   switch (job.call) {
     case "open":
@@ -46,7 +46,7 @@ async function answer(job: FolderJob): Promise<FolderAnswer> {
 const messages = readJsonLines(Deno.stdin.readable, opsLimits.maintenanceLineCharsMax);
 const { value } = await messages.next();
 if (value === undefined) Deno.exit(1);
-// The input ends when main does, or has enough of waiting.
+// The input ends when the main process exits or the timeout expires.
 messages.next().finally(() => Deno.exit(1));
 await writeAll(Deno.stdout, encodeJsonLine(await answer(JSON.parse(value) as FolderJob)));
 Deno.exit(0);

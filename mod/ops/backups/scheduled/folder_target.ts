@@ -1,4 +1,4 @@
-/** A folder as the place of scheduled backups, on the disk of the data folder or on another one. */
+/** A folder as target of scheduled backups, on any disk. */
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder } from "../../../kit/durable_files.ts";
@@ -8,9 +8,9 @@ import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt } from "./names.ts";
 
 export interface FolderTargetOptions {
-  /** Ends a copy under way. */
+  /** Aborts a copy in progress. */
   readonly signal?: AbortSignal;
-  /** Renames a file; tests give one that fails as between two disks. */
+  /** Renames a file. Tests simulate failures across file systems. */
   readonly rename?: (from: string, to: string) => Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export class FolderTarget implements BackupTarget {
     this.#rename = rename ?? Deno.rename;
   }
 
-  /** Makes the folder (mode 0700) when it is missing. Throws when nothing can be written there. */
+  /** Creates the folder (mode 0700) if missing. Throws if it is not writable. */
   static async open(path: string, options: FolderTargetOptions = {}): Promise<FolderTarget> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     const probe = join(path, `.syncline-probe-${randomBytes(6).toString("hex")}`);
@@ -34,16 +34,16 @@ export class FolderTarget implements BackupTarget {
     return new FolderTarget(path, options);
   }
 
-  /** The folder as it was opened before: nothing is tried. */
+  /** Returns the target of a folder that was opened before, without testing it. */
   static at(path: string): FolderTarget {
     return new FolderTarget(path, {});
   }
 
-  /** The folder is not made again: it may be one of a disk that is not mounted now. */
+  /** Does not create the folder again, because its disk may not be mounted. */
   async check(): Promise<void> {
     if ((await statIfThere(this.place))?.isDirectory) return;
     throw new BackupError(
-      `The folder "${this.place}" is not there any more: mount its disk, or start the server again to make it anew`,
+      `Folder "${this.place}" no longer exists. Mount its disk, or restart the server to create it`,
     );
   }
 
@@ -57,7 +57,7 @@ export class FolderTarget implements BackupTarget {
 
   async put(name: string, path: string): Promise<void> {
     const target = join(this.place, name);
-    if (await statIfThere(target) !== null) throw new BackupError(`"${target}" is there already`);
+    if (await statIfThere(target) !== null) throw new BackupError(`"${target}" already exists`);
     try {
       await this.#rename(path, target);
     } catch (error) {
@@ -88,7 +88,7 @@ export class FolderTarget implements BackupTarget {
     await using copy = await NewFile.create(target);
     const source = await Deno.open(path);
     const whenFull = () =>
-      new BackupError(`There is no room in "${dirname(target)}" for a backup: free some`);
+      new BackupError(`Not enough disk space in "${dirname(target)}" for a backup. Free disk space`);
     await source.readable.pipeTo(copy.writable({ whenFull }), { signal: this.#signal });
     await copy.place();
   }

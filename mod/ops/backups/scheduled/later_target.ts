@@ -1,6 +1,6 @@
 /**
- * A place of scheduled backups that was used before: nobody waits for it at the start. It is opened with the first thing that is
- * done there, and once more with the next where that fails.
+ * A backup target that is opened on first use, so that startup does not wait for it. A failed open is retried by the next
+ * operation.
  */
 import type { BackupTarget } from "./backup_target.ts";
 
@@ -35,7 +35,7 @@ export class LaterTarget implements BackupTarget {
     await (await this.#target()).remove(name);
   }
 
-  /** Whoever opens it ends what is under way before. */
+  /** The owner aborts operations in flight first. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     const target = await this.#opened?.catch(() => null);
@@ -43,7 +43,7 @@ export class LaterTarget implements BackupTarget {
   }
 
   async #target(): Promise<BackupTarget> {
-    if (this.#closed) throw new Error("The place of backups is closed");
+    if (this.#closed) throw new Error("The backup target is closed");
     const opening = this.#opened ??= this.#open();
     try {
       return await opening;

@@ -1,4 +1,4 @@
-/** Backups on a schedule. */
+/** Scheduled backups. */
 export { BACKUP_PATH, backupActions } from "./backup_action.ts";
 export type { BackupTarget } from "./backup_target.ts";
 export { LaterTarget } from "./later_target.ts";

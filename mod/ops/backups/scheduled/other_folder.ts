@@ -1,6 +1,6 @@
 /**
- * A folder that main may not use as the place of scheduled backups, because it was named while the server runs: a process
- * that may use it, and nothing else, is started for each job.
+ * Backup target for a folder that the main process cannot access because it was configured at runtime: a child process with
+ * access to only that folder is started for each job.
  */
 import { dirname } from "node:path";
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
@@ -12,12 +12,12 @@ import type { BackupTarget } from "./backup_target.ts";
 import type { FolderAnswer, FolderJob } from "./folder_messages.ts";
 import { FolderTarget } from "./folder_target.ts";
 
-/** Queries and mutations go first. */
+/** Queries and mutations take precedence. */
 const NICENESS = 19;
 
 type Call = FolderJob extends infer Job ? Job extends FolderJob ? Omit<Job, "folder"> : never : never;
 
-/** A folder as the place of scheduled backups, whether this process may use it or not. Throws when nothing can be written there. */
+/** Opens a folder as target, with or without access of this process. Throws if it is not writable. */
 export async function openFolder(
   path: string,
   { signal }: { readonly signal: AbortSignal },
@@ -97,10 +97,10 @@ class OtherFolder implements BackupTarget {
 async function answerOf(child: HelperProcess, job: FolderJob): Promise<FolderAnswer> {
   const answers = readJsonLines(child.output, opsLimits.maintenanceLineCharsMax);
   try {
-    // One that has ended is noticed by the end of its output.
+    // An exit is noticed by the end of its output.
     await child.input.write(encodeJsonLine(job)).catch(() => {});
     const { value } = await answers.next();
-    if (value === undefined) throw new Error("The process that did the work ended before it was done");
+    if (value === undefined) throw new Error("The folder process exited before it had finished");
     return JSON.parse(value) as FolderAnswer;
   } finally {
     await answers.return(undefined);

@@ -1,4 +1,4 @@
-/** Scheduled backups over HTTP, wherever they lie: listed, downloaded, and whether their place can be used. */
+/** HTTP routes of scheduled backups: list, download, test of the target. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -11,9 +11,9 @@ import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt } from "./names.ts";
 
 export interface ScheduledRoutesOptions {
-  /** Where they lie now; `null` without a schedule. */
+  /** Returns the current target; `null` without a schedule. */
   readonly target: () => BackupTarget | null;
-  /** Folder of archives on their way through. */
+  /** Folder of archives in transit. */
   readonly incomingDir: string;
 }
 
@@ -30,14 +30,14 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
   });
   app.post("/scheduled-backups/check", async (c) => {
     const place = target();
-    if (place === null) throw new ServiceError("not_found", "There are no scheduled backups");
+    if (place === null) throw new ServiceError("not_found", "Scheduled backups are off");
     const error = await place.check().then(() => null, reasonOf);
     return c.json({ place: place.place, error });
   });
   app.get("/scheduled-backups/:name", async (c) => {
     const name = c.req.param("name");
     await using archive = await bringScheduled(target(), { name, incomingDir });
-    // Its name goes when this has been answered; its bytes when they have been read.
+    // The file is unlinked after this response starts, and its contents freed once they were read.
     const file = await Deno.open(archive.path);
     const headers = {
       "Content-Type": "application/zstd",
@@ -51,12 +51,12 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
   return app;
 }
 
-/** An archive that was brought here; its file goes with it. */
+/** A fetched archive. Disposing of it removes the file. */
 export interface BroughtArchive extends AsyncDisposable {
   readonly path: string;
 }
 
-/** Brings one here. Throws `not_found`, `backup_failed` when it does not come, and `disk_full`. */
+/** Fetches a backup. Throws `not_found`, `backup_failed` if the transfer fails, and `disk_full`. */
 export async function bringScheduled(
   target: BackupTarget | null,
   { name, incomingDir }: { readonly name: string; readonly incomingDir: string },
@@ -67,7 +67,7 @@ export async function bringScheduled(
     found = scheduledAt(name) !== null && await target?.bring(name, path) === true;
   } catch (error) {
     const code = isDiskFull(error) ? "disk_full" : "backup_failed";
-    throw new ServiceError(code, `The backup cannot be fetched: ${reasonOf(error)}`, { cause: error });
+    throw new ServiceError(code, `Cannot fetch the backup: ${reasonOf(error)}`, { cause: error });
   }
   if (!found) throw noSuchBackup();
   return { path, [Symbol.asyncDispose]: () => removeIfThere(path) };

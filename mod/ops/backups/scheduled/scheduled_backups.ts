@@ -1,13 +1,13 @@
 /**
- * Backups on a schedule. The cron `svc-backup` keeps the beat, also over restarts. What it cannot know is told here: a
- * backup that failed, or was cut off with the server, is made up for.
+ * Scheduled backups. The cron job `svc-backup` keeps the schedule across restarts. This class adds retries after failures and
+ * catch-up after interruptions:
  *
- *     cron's turn, late, or next try --> making --ok--> old ones go, waits for the turn
- *                                        making --failed--> waits for the next try, each longer than the one before
- *                                        making --server stops--> the cron's job waits for the next start
+ *     cron run, catch-up or retry --> making --ok--> old ones deleted, waits for the cron run
+ *                                     making --failed--> waits for a retry with growing delay
+ *                                     making --server stops--> the cron's job waits for the next start
  *
- * `late`: at the start the newest backup in the target is older than the interval; the target is the truth about what was
- * made, whoever was killed when.
+ * Catch-up: at startup the newest backup in the target is older than the interval. The target's contents are authoritative, no
+ * matter when a server was killed.
  */
 import { join } from "node:path";
 import { ServiceError } from "../../../errors.ts";
@@ -22,19 +22,19 @@ import { newestScheduled, scheduledName, superfluous } from "./names.ts";
 
 export interface ScheduledBackupsOptions {
   readonly target: BackupTarget;
-  /** Makes a backup of the data folder into a file of it. */
+  /** Creates a backup of the data folder in a file inside it. */
   readonly make: MakeBackup;
-  /** Empty folder in the data folder, for archives on their way to the target. */
+  /** Empty folder in the data folder for archives waiting for the upload. */
   readonly outgoingDir: string;
   readonly everyMs: number;
-  /** Scheduled backups that are left in the target. */
+  /** Number of scheduled backups kept in the target. */
   readonly keep: number;
-  /** Whether uploaded files lie in the data folder, and so go with it. */
+  /** Whether stored files are in the data folder and so part of the backup. */
   readonly withFiles: boolean;
   readonly clock: Clock;
-  /** Whether no other server makes them by now; absent where there is no other. */
+  /** Whether no other server makes backups; absent without other servers. */
   readonly mayMake?: () => boolean;
-  /** Told of each backup, which counts once it is in the target; nobody has to be. */
+  /** Counts backups, once they are in the target. Optional. */
   readonly counts?: BackupCounts;
   readonly log: Log;
 }
@@ -42,23 +42,23 @@ export interface ScheduledBackupsOptions {
 export type BackupEnd =
   | { readonly kind: "made" }
   | { readonly kind: "failed"; readonly reason: string }
-  /** The server stops, or another one may make them by now: it has to be made later. */
+  /** The server is stopping, or another one may have taken over; retried later. */
   | { readonly kind: "stopped" };
 
-/** Another server may make them by now. */
+/** Another server may have taken over. */
 class AnothersError extends Error {}
 
 export class ScheduledBackups implements AsyncDisposable {
   readonly #options: ScheduledBackupsOptions;
-  /** The backup under way: whoever asks for one meanwhile gets this one. */
+  /** The backup in progress, shared by concurrent requests. */
   #running: Promise<BackupEnd> | null = null;
-  /** The look at the target under way. */
+  /** The listing of the target in progress. */
   #looking: Promise<void> | null = null;
-  /** When the newest backup of this server's life was there; set by each one that succeeds. */
+  /** Time of the newest backup made by this process. */
   #madeAt: number | null = null;
   /** Failures since the last success. */
   #failures = 0;
-  /** Ends the wait for the next try. */
+  /** Timer of the next retry. */
   #timer: Timer | null = null;
   #closed = false;
 
@@ -66,20 +66,17 @@ export class ScheduledBackups implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Sees to it that a backup which is late is made soon. To be called once, when the cron runs. */
+  /** Schedules catch-up for an overdue backup. Call once, when the cron job runs. */
   start(): void {
     this.#look();
   }
 
-  /** Makes one now; two never run at once. One that was made a moment ago is it. Never rejects. */
+  /** Makes a backup, unless one is running or was made a moment ago. Never rejects. */
   run(): Promise<BackupEnd> {
     return this.#running ??= this.#run().finally(() => this.#running = null);
   }
 
-  /**
-   * Begins nothing more and waits for what is under way, which the owner ends: by closing what makes backups and where they
-   * go.
-   */
+  /** Starts nothing more and waits for the backup in progress, which the owner aborts by closing its dependencies. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -107,7 +104,7 @@ export class ScheduledBackups implements AsyncDisposable {
       this.#failures++;
       const at = this.#waitForNextTry();
       const reason = error instanceof Error ? error.message : String(error);
-      log("error", "A scheduled backup failed", {
+      log("error", "Scheduled backup failed", {
         target: target.place,
         reason,
         nextTry: new Date(at).toISOString(),
@@ -116,44 +113,44 @@ export class ScheduledBackups implements AsyncDisposable {
     }
   }
 
-  /** Gives the name of the new backup. */
+  /** Returns the name of the new backup. */
   async #make(): Promise<string> {
     const { target, make, outgoingDir, withFiles, clock, log } = this.#options;
     await target.check();
-    // What is made from here on has all that was committed anywhere before the time in its name.
+    // The backup contains everything committed anywhere before the time in its name.
     if (!this.#mayMake) throw new AnothersError();
     const name = scheduledName(new Date(clock.now()));
     const path = join(outgoingDir, name);
     try {
-      // Never the secret key: an archive may lie where more people can read it than may sign in as anybody.
+      // Never with the secret key: more people may have access to the archive than may sign in as any user.
       const made = await make({ out: path, withAux: true, withFiles, includeSecret: false });
       if (this.#closed) throw new ServiceError("unavailable");
       await target.put(name, path);
       const { bytes, ts, missingFiles } = made;
-      log("info", "A scheduled backup was made", { target: target.place, name, bytes, ts, missingFiles });
+      log("info", "Scheduled backup created", { target: target.place, name, bytes, ts, missingFiles });
       return name;
     } finally {
       await removeIfThere(path);
     }
   }
 
-  /** The new backup is there whether or not this succeeds: the next one tries again. */
+  /** A failure does not affect the new backup; the next run tries again. */
   async #removeOld(justMade: string): Promise<void> {
     const { target, keep, log } = this.#options;
     try {
       for (const name of superfluous(await target.list(), { keep, justMade })) {
-        // Those of another server that are newer were not there when this one still made them.
+        // Skip newer ones of another server, made after this one had lost the role.
         if (this.#closed || !this.#mayMake) return;
         await target.remove(name);
-        log("info", "An old scheduled backup was deleted", { target: target.place, name });
+        log("info", "Old scheduled backup deleted", { target: target.place, name });
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "Old scheduled backups could not be deleted", { target: target.place, reason });
+      log("warn", "Cannot delete old scheduled backups", { target: target.place, reason });
     }
   }
 
-  /** A late one and the cron's turn may come at once: that is one backup. */
+  /** Catch-up and a cron run at the same time need one backup only. */
   #isFresh(): boolean {
     const { clock, everyMs } = this.#options;
     if (this.#madeAt === null) return false;
@@ -161,7 +158,7 @@ export class ScheduledBackups implements AsyncDisposable {
     return age >= 0 && age < Math.min(opsLimits.backupFreshMs, everyMs / 2);
   }
 
-  /** Whether nothing has begun since the start: what has goes on by itself. */
+  /** Whether nothing has happened since startup. */
   get #isUntried(): boolean {
     return !this.#closed && this.#madeAt === null && this.#running === null && this.#failures === 0;
   }
@@ -182,7 +179,7 @@ export class ScheduledBackups implements AsyncDisposable {
       else this.#wait(dueAt, () => this.#look());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "The scheduled backups could not be listed", { target: target.place, reason });
+      log("warn", "Cannot list the scheduled backups", { target: target.place, reason });
       this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#look());
     }
   }
@@ -191,13 +188,13 @@ export class ScheduledBackups implements AsyncDisposable {
     return this.#options.mayMake?.() ?? true;
   }
 
-  /** It may be for this server again, when nobody else has come to make them. */
+  /** Checks again later whether this server makes backups. */
   #leave(): BackupEnd {
     this.#wait(this.#options.clock.now() + opsLimits.backupRetryMs, () => void this.run());
     return { kind: "stopped" };
   }
 
-  /** Gives the time of it. */
+  /** Returns the time of the retry. */
   #waitForNextTry(): number {
     const { backupRetryMs, backupRetryMsMax } = opsLimits;
     const { clock, everyMs } = this.#options;
@@ -207,7 +204,7 @@ export class ScheduledBackups implements AsyncDisposable {
     return at;
   }
 
-  /** One wait at a time; long ones in pieces, because the clock may be set meanwhile. */
+  /** Replaces the timer. Long waits are split, because the clock may be set. */
   #wait(at: number, then: () => void): void {
     this.#timer?.cancel();
     if (this.#closed) return;

@@ -1,7 +1,7 @@
 /**
- * The files of a data folder as one state of the database names them. A file is there before its document and goes after
- * it, so the links that were made before a state was taken, and again after, hold every file of that state, whatever is
- * removed later. Only one that came between the two and went at once can be missing: the caller takes a newer state then.
+ * Hard links to the stored files that a database state references. A file exists before its document and is removed after it,
+ * so links made before and after opening a snapshot cover all its files, even if they are removed later. Only a file created
+ * and deleted in between can be missing; then the caller takes a newer snapshot.
  */
 import { dirname, join } from "node:path";
 import { openExport } from "../../../engine/mod.ts";
@@ -9,7 +9,7 @@ import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { filesFolder } from "./work_folder.ts";
 
-/** The table of stored files, and its field with the name of a file's blob. */
+/** Table of stored files, and its field with the blob name. */
 export const storedFiles = { table: "_storage", field: "blob" } as const;
 
 const SHARD = /^[0-9a-f]{2}$/;
@@ -17,19 +17,19 @@ const BLOB = /^[0-9a-f]{32}$/;
 
 export class StoredFiles {
   readonly #folder: string;
-  /** Links to all files met. */
+  /** Links to all files seen. */
   readonly #all: string;
-  /** Links to those that a state names. */
+  /** Links to the referenced files. */
   readonly #named: string;
 
-  /** `links`: a folder for links, on the disk of the files; made when it is needed. */
+  /** `links`: folder for links on the files' disk, created when needed. */
   constructor(dataDir: string, links: string) {
     this.#folder = filesFolder(dataDir);
     this.#all = join(links, "all");
     this.#named = join(links, "named");
   }
 
-  /** Links every file that is there and has no link yet. Throws what `signal` is aborted with meanwhile. */
+  /** Links all existing files that have no link yet. Throws the reason of `signal`. */
   async link(signal?: AbortSignal): Promise<void> {
     for (const shard of await shardsOf(this.#folder)) {
       await Deno.mkdir(join(this.#all, shard), { recursive: true, mode: 0o700 });
@@ -42,17 +42,17 @@ export class StoredFiles {
     }
   }
 
-  /** Links one file, if it is there and has no link yet. Gives back whether it has one. */
+  /** Links one file, if it exists. Returns whether it has a link. */
   async hold(blob: string): Promise<boolean> {
     const source = join(this.#folder, blob.slice(0, 2), blob);
     const place = this.#linkTo(blob);
     if (await linkUnlessThere(source, place)) return true;
     await Deno.mkdir(dirname(place), { recursive: true, mode: 0o700 });
-    // Also when it is gone by now it may have been linked before.
+    // A file removed by now may have been linked before.
     return await linkUnlessThere(source, place) || await statIfThere(place) !== null;
   }
 
-  /** Reads a file that has a link; `null` for others. */
+  /** Reads a linked file; `null` for others. */
   async read(blob: string): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
     try {
       return (await Deno.open(this.#linkTo(blob))).readable;
@@ -62,7 +62,7 @@ export class StoredFiles {
     }
   }
 
-  /** Puts aside the files that a copy of the database names. Gives back names of those that have no link. */
+  /** Selects the files referenced by a copy of the database. Returns names without a link. */
   async select(database: string): Promise<ReadonlySet<string>> {
     await removeIfThere(this.#named);
     for (const shard of await shardsOf(this.#all)) {
@@ -77,7 +77,7 @@ export class StoredFiles {
     return missing;
   }
 
-  /** The selected files, with their paths and sizes. */
+  /** Yields the selected files with path and size. */
   async *selected(): AsyncGenerator<{ readonly name: string; readonly path: string; readonly size: number }> {
     for (const shard of await shardsOf(this.#named)) {
       for await (const { name } of Deno.readDir(join(this.#named, shard))) {
@@ -92,7 +92,7 @@ export class StoredFiles {
   }
 }
 
-/** Names of the blobs that a table of a database names: that of stored files, unless told. */
+/** Yields the blob names in a table of a database, by default of the stored files. */
 export function* blobsIn(database: string, table: string = storedFiles.table): Generator<string> {
   using snapshot = openExport(database);
   if (!snapshot.tables.includes(table)) return;
@@ -109,7 +109,7 @@ async function shardsOf(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** Gives back whether the file was there. */
+/** Returns whether the source existed. */
 async function linkUnlessThere(from: string, to: string): Promise<boolean> {
   try {
     await Deno.link(from, to);

@@ -1,7 +1,7 @@
 /**
- * Where a backup or an export keeps what it needs while it is made: copies of databases in the data folder, and links to
- * files beside the files, where links can be. One of a kind at a time is made of a data folder. What a killed one left
- * behind goes when the next one begins, or a server starts.
+ * Working folder of a backup or export: copies of databases in the data folder, and links beside the files where supported. At
+ * most one of each kind is in progress per data folder. Leftovers of killed processes are removed by the next one or at server
+ * startup.
  */
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,15 +11,15 @@ import { opsLimits } from "../../limits.ts";
 const kinds = ["backup", "export"] as const;
 type WorkKind = (typeof kinds)[number];
 
-/** Where the files of a data folder lie; files in a bucket do not. */
+/** Folder of locally stored files. */
 export function filesFolder(dataDir: string): string {
   return join(dataDir, "storage");
 }
 
 export class WorkFolder implements AsyncDisposable {
-  /** An empty folder on the disk of the data folder. */
+  /** An empty folder on the data folder's disk. */
   readonly databases: string;
-  /** A folder on the disk of the files. Not there yet. */
+  /** A folder on the files' disk. Not created yet. */
   readonly links: string;
   readonly #lock: Deno.FsFile;
 
@@ -32,7 +32,7 @@ export class WorkFolder implements AsyncDisposable {
     this.#lock = lock;
   }
 
-  /** Waits for another of the kind under way, of which it tells by `onWait`. Throws what `signal` is aborted with meanwhile. */
+  /** Waits for another one of the kind, calling `onWait`. Throws the reason of `signal`. */
   static async take(
     dataDir: string,
     { kind = "backup", signal = new AbortController().signal, onWait = () => {} }: {
@@ -58,7 +58,7 @@ export class WorkFolder implements AsyncDisposable {
     }
   }
 
-  /** Removes what those left behind that were killed. Does nothing while one of the kind is under way. */
+  /** Removes leftovers, unless one of the kind is in progress. */
   static async removeAbandoned(dataDir: string): Promise<void> {
     for (const kind of kinds) {
       if (await statIfThere(lockPath(dataDir, kind)) === null) continue;
@@ -81,7 +81,7 @@ export class WorkFolder implements AsyncDisposable {
   }
 }
 
-/** The file stays: removing it would let two lock two files of one name. */
+/** The lock file is never removed: otherwise two processes could lock different files of the same name. */
 async function openLock(dataDir: string, kind: WorkKind): Promise<Deno.FsFile> {
   return await Deno.open(lockPath(dataDir, kind), { write: true, create: true, mode: 0o600 });
 }

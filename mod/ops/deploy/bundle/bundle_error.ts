@@ -1,4 +1,4 @@
-/** What was sent is no bundle that can be used; the message says why. */
+/** An unusable bundle; the message contains the reason. */
 export class BundleError extends Error {
   override readonly name = "BundleError";
 }

@@ -1,4 +1,4 @@
-/** Makes a bundle of what an app's functions, their packages and a front end consist of, where their author has them. */
+/** Creates bundles from an app's functions, their packages and a front end. */
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
@@ -16,27 +16,27 @@ import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, checkSizes, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
 
-/** Where the front end lies in a version: no folder of an app has this name in it. */
+/** Folder of the front end in a version; no app folder has this name. */
 const STATIC_FOLDER = ".static";
 
-/** A bundle that can be packed: nothing of it is in memory. */
+/** A bundle whose contents are read from disk while packing. */
 export interface Bundle {
   readonly manifest: BundleManifest;
-  /** Bytes of its files. */
+  /** Total size of the files. */
   readonly bytes: number;
-  /** Gzip of a tar. Fails when a file is no longer what the manifest says. */
+  /** Returns a gzipped tar. Fails if a file no longer matches the manifest. */
   readonly packed: () => ReadableStream<Uint8Array>;
 }
 
 export interface BundleSource {
   readonly functionsDir: string;
-  /** A built front end. */
+  /** Folder with a built front end. */
   readonly staticDir: string | null;
-  /** Never part of it. Absolute. */
+  /** Excluded. Absolute path. */
   readonly dataDir: string;
 }
 
-/** Throws with the reason when something cannot be read, must not be part of it, or is too large. */
+/** Throws with the reason if files are unreadable, forbidden or too large. */
 export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
   const turns = new TimeSlicer();
   const functionsDir = slashed(await Deno.realPath(given));
@@ -62,7 +62,7 @@ async function withStatic(
   const sums = new FileSums();
   const names = staticFiles(staticDir);
   if (names.length === 0) {
-    throw new BundleError(`${staticDir} has no file that could be served: build it first`);
+    throw new BundleError(`${staticDir} contains no files to serve. Build the front end first`);
   }
   for (const name of names) {
     const path = `${STATIC_FOLDER}/${name}`;
@@ -73,7 +73,7 @@ async function withStatic(
   return { ...content, files, static: STATIC_FOLDER };
 }
 
-/** Paths below the folder. Hidden files are never served but for those below `.well-known`; links are left out. */
+/** Returns paths below the folder, without links and hidden files, except for `.well-known`. */
 function staticFiles(staticDir: string): string[] {
   const found: string[] = [];
   const walk = (folder: string) => {
@@ -91,7 +91,7 @@ function staticFiles(staticDir: string): string[] {
   return found.sort();
 }
 
-/** Packs a version that a server has, whose files lie below a folder. */
+/** Packs a version stored on a server. */
 export function packVersion(manifest: Manifest, folder: string): ReadableStream<Uint8Array> {
   const { madeAt: _, ...told } = manifest;
   return pack(told, new Map(Object.keys(told.files).map((path) => [path, join(folder, path)])));
@@ -116,7 +116,7 @@ async function putAll(
   await put(MANIFEST_NAME, Buffer.from(JSON.stringify(manifest)));
   for (const [path, { bytes }] of Object.entries(manifest.files)) {
     const content = await Deno.readFile(places.get(path) ?? "");
-    if (content.length !== bytes) throw new BundleError(`${path} changed while it was sent`);
+    if (content.length !== bytes) throw new BundleError(`${path} changed during the upload`);
     await put(`${CODE_PREFIX}${path}`, content);
   }
   controller.finalize();

@@ -1,8 +1,8 @@
-/** Makes a version of a bundle, through a folder that is gone afterwards. */
+/** Unpacks a bundle in a temporary folder and stores it as a version. */
 import type { Version, VersionStore } from "../../../functions/versions/mod.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 
-/** `folder` must not be there. Throws what `unpackBundle` does, and a `VersionError`. */
+/** `folder` must not exist. Throws errors of `unpackBundle`, and a `VersionError`. */
 export async function takeBundle(
   bundle: ReadableStream<Uint8Array<ArrayBuffer>>,
   { folder, versions, madeAt }: {

@@ -1,4 +1,4 @@
-/** Unpacks a bundle into a folder, file by file as its manifest says; whatever does not belong there is refused. */
+/** Unpacks a bundle file by file as listed in its manifest, and rejects everything else. */
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
@@ -10,14 +10,14 @@ import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";
 
-/** What the format adds to a file: headers before it, padding behind it. */
+/** Overhead of the format per file: headers and padding. */
 const ENTRY_BYTES = 8 * 512;
-/** And to the whole. */
+/** Additional overhead. */
 const SLACK_BYTES = 1024 * 1024;
 
 /**
- * Unpacks into a folder that is there and empty. Throws a {@linkcode BundleError} for what is damaged, cut off, too large, or
- * names a place outside; what was written until then is the caller's to remove.
+ * Unpacks into an existing empty folder. Throws a {@linkcode BundleError} for bundles that are damaged, truncated or too large,
+ * or contain paths outside the folder. The caller removes partial results.
  */
 export async function unpackBundle(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -28,8 +28,9 @@ export async function unpackBundle(
   const bounded = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       bytes += chunk.length;
-      if (bytes > bytesMax) controller.error(new BundleError("The bundle holds more than it says"));
-      else controller.enqueue(chunk);
+      if (bytes > bytesMax) {
+        controller.error(new BundleError("The bundle is larger than its manifest states"));
+      } else controller.enqueue(chunk);
     },
   });
   const entries = source.pipeThrough(new DecompressionStream("gzip")).pipeThrough(bounded)
@@ -38,7 +39,7 @@ export async function unpackBundle(
     const manifest = parseBundleManifest(await firstEntry(entries));
     const { files } = manifest;
     const total = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
-    // Once unpacked, once as a version.
+    // The space is needed twice: unpacked, and as a version.
     if (!await hasRoom(folder, 2 * total)) throw new ServiceError("disk_full");
     bytesMax += total + (Object.keys(files).length + 2) * ENTRY_BYTES;
     const missing = new Set(Object.keys(files));
@@ -48,12 +49,12 @@ export async function unpackBundle(
       const path = value.header.name.slice(CODE_PREFIX.length);
       if (!value.header.name.startsWith(CODE_PREFIX) || !missing.delete(path)) throw surplus(value);
       await extract(value, { path: join(folder, path), expected: files[path]?.sum ?? "" }).catch((error) => {
-        // The folder was empty, and no two names are equal.
+        // The folder was empty and names are unique.
         throw error instanceof Deno.errors.AlreadyExists ? oneName(Object.keys(files)) : error;
       });
     }
     const [first] = missing;
-    if (first !== undefined) throw new BundleError(`The bundle is cut off: "${first}" is not in it`);
+    if (first !== undefined) throw new BundleError(`The bundle is truncated: "${first}" is missing`);
     return manifest;
   } catch (error) {
     if (error instanceof BundleError || error instanceof ServiceError) throw error;
@@ -71,7 +72,7 @@ async function firstEntry(entries: ReadableStreamDefaultReader<ParsedTarEntry>):
   if (done) throw new BundleError("The bundle is empty");
   const { header: { name, size, type }, body } = value;
   if (name !== MANIFEST_NAME || type !== "file") {
-    throw new BundleError(`The bundle does not begin with ${MANIFEST_NAME}`);
+    throw new BundleError(`The bundle does not start with ${MANIFEST_NAME}`);
   }
   if (size > deployLimits.manifestBytesMax) {
     throw new BundleError(`The bundle's ${MANIFEST_NAME} is too large`);
@@ -92,20 +93,20 @@ async function extract(
     await writeAll(file, chunk);
   }
   if (sum.digest("hex") !== expected) {
-    throw new BundleError(`The bundle's ${JSON.stringify(header.name)} is not what its manifest says`);
+    throw new BundleError(`The bundle's ${JSON.stringify(header.name)} does not match its manifest`);
   }
 }
 
-/** Why a file has the name of another one on this disk. */
+/** Error for names that are equal on a case-insensitive disk. */
 export function oneName(names: readonly string[]): BundleError {
   const [one, other] = sameOnSomeDisks(names) ?? ["", ""];
   return new BundleError(
-    `"${one}" and "${other}" are one name on the server's disk, which does not tell upper from lower case: rename one`,
+    `"${one}" and "${other}" are the same name on the server's case-insensitive disk. Rename one`,
   );
 }
 
 function surplus({ header: { name, type } }: Pick<ParsedTarEntry, "header">): BundleError {
   return new BundleError(
-    `The bundle holds ${JSON.stringify(name.slice(0, 400))} (${type}), which its manifest does not name`,
+    `The bundle contains ${JSON.stringify(name.slice(0, 400))} (${type}), which its manifest does not list`,
   );
 }

@@ -1,11 +1,11 @@
-/** Deploy keys as documents; the keys themselves are made by main and never stored. */
+/** Rows of deploy keys. The keys themselves are created by the main process and never stored. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
 import { deployLimits } from "../../limits.ts";
 import { adminMutation, adminQuery, type DeployDoc, systemMutation, systemQuery } from "../tables.ts";
 
-/** A key as it is shown: never its hash. */
+/** Public fields of a key, without its hash. */
 export interface DeployKeyInfo {
   readonly keyId: Id<"_deploy_keys">;
   readonly name: string;
@@ -15,45 +15,48 @@ export interface DeployKeyInfo {
   readonly revokedAt: number | null;
 }
 
-/** All keys, revoked ones too, the newest first. */
+/** Lists all keys including revoked ones, newest first. */
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<DeployKeyInfo[]> =>
     (await ctx.db.query("_deploy_keys").order("desc").take(2 * deployLimits.keysMax)).map(told),
 });
 
-/** Ends a key at once. */
+/** Revokes a key immediately. */
 export const revoke = adminMutation({
   args: { keyId: z.string() },
   handler: async (ctx, { keyId }): Promise<null> => {
     const id = ctx.db.normalizeId("_deploy_keys", keyId);
     const key = id === null ? null : await ctx.db.get(id);
-    if (key === null) throw new UserError("key_not_found", "There is no such deploy key");
+    if (key === null) throw new UserError("key_not_found", "Deploy key not found");
     if (key.revokedAt === undefined) await ctx.db.patch(key._id, { revokedAt: Date.now() });
     return null;
   },
 });
 
-/** Notes a new key. Throws `name_in_use`, because people revoke keys by their names, and `too_many_keys`. */
+/** Inserts a key. Throws `name_in_use`, because keys are revoked by name, and `too_many_keys`. */
 export const add = systemMutation({
   args: { name: z.string(), hash: z.string(), createdBy: z.string() },
   handler: async (ctx, key): Promise<Id<"_deploy_keys">> => {
     const keys = await ctx.db.query("_deploy_keys").collect();
     const live = keys.filter(({ revokedAt }) => revokedAt === undefined);
     if (live.some(({ name }) => name === key.name)) {
-      throw new UserError("name_in_use", `There is a deploy key "${key.name}" already: revoke it first`);
+      throw new UserError("name_in_use", `Deploy key "${key.name}" already exists. Revoke it first`);
     }
     if (live.length >= deployLimits.keysMax) {
-      throw new UserError("too_many_keys", `There are ${live.length} deploy keys already: revoke one first`);
+      throw new UserError(
+        "too_many_keys",
+        `The limit of ${live.length} deploy keys is reached. Revoke one first`,
+      );
     }
-    // Of those that are revoked the newest are remembered.
+    // Only the newest revoked keys are kept.
     const revoked = keys.filter(({ revokedAt }) => revokedAt !== undefined);
     for (const { _id } of revoked.slice(0, -deployLimits.keysMax)) await ctx.db.delete(_id);
     return await ctx.db.insert("_deploy_keys", key);
   },
 });
 
-/** The live key with a hash; `null` when there is none. */
+/** Returns the active key with a hash, or `null`. */
 export const find = systemQuery({
   args: { hash: z.string() },
   handler: async (ctx, { hash }): Promise<DeployKeyInfo | null> => {
@@ -62,7 +65,7 @@ export const find = systemQuery({
   },
 });
 
-/** Notes that a key was used. */
+/** Records the use of a key. */
 export const used = systemMutation({
   args: { keyId: z.string() },
   handler: async (ctx, { keyId }): Promise<null> => {

@@ -1,6 +1,6 @@
 /**
- * Migrations in the isolates: an internal mutation of the app is run for the documents of a table, some in each
- * transaction, and how far it came is noted in the same one. So each document is done once, whatever ends the server.
+ * Data migrations: an internal mutation of the app runs for the documents of a table in batches. Each batch and its progress
+ * are one transaction, so every document is migrated exactly once across crashes.
  */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
@@ -17,35 +17,35 @@ import {
 } from "../tables.ts";
 import { TRIED } from "../tried.ts";
 
-/** Characters of documents that one step reads; the mutation reads them again. */
+/** Characters of documents read per step; the mutation reads them again. */
 const STEP_CHARS = 512 * 1024;
 
 export interface Begun {
   readonly migrationId: Id<"_migrations">;
-  /** Documents that were done before; 0 for one that begins. */
+  /** Documents migrated so far; 0 for a new migration. */
   readonly documents: number;
-  /** Whether it goes on where it was left. */
+  /** Whether an unfinished migration is resumed. */
   readonly resumed: boolean;
 }
 
 /** A migration as administrators see it. */
 export interface MigrationInfo {
   readonly migrationId: Id<"_migrations">;
-  /** The internal mutation that is run for each document. */
+  /** Internal mutation that runs for each document. */
   readonly path: string;
   readonly table: string;
   readonly state: "running" | "done";
-  /** Whether the server goes on with it by itself; if not, it goes on when somebody steps it or has it run. */
+  /** Whether the server runs it. Otherwise it continues when stepped by a client or run again. */
   readonly onServer: boolean;
-  /** Why the server stopped; `null` where it did not. */
+  /** Why the server stopped it, or `null`. */
   readonly error: string | null;
-  /** Documents done so far. */
+  /** Documents migrated so far. */
   readonly documents: number;
   readonly begunAt: number;
   readonly endedAt: number | null;
 }
 
-/** Migrations under way and those that ended last, the newest first. */
+/** Lists running and recently finished migrations, newest first. */
 export const list = adminQuery({
   args: {},
   handler: async (ctx): Promise<MigrationInfo[]> =>
@@ -64,13 +64,13 @@ export const list = adminQuery({
     })),
 });
 
-/** Those that the server goes on with after a start. */
+/** Returns migrations that the server resumes at startup. */
 export const underWay = systemQuery({
   args: {},
   handler: async (ctx): Promise<Id<"_migrations">[]> => (await onServer(ctx)).map(({ _id }) => _id),
 });
 
-/** Has the server stop behind the step under way: it goes on from there when it is told to. */
+/** Makes the server stop after the current step. The migration can be resumed. */
 export const halt = adminMutation({
   args: { migrationId: z.string() },
   handler: async (ctx, { migrationId }): Promise<null> => {
@@ -81,11 +81,11 @@ export const halt = adminMutation({
   },
 });
 
-/** The server cannot go on with it. */
+/** Marks a migration that the server cannot continue. */
 export const stop = systemMutation({
   args: { migrationId: id("_migrations"), error: z.string() },
   handler: async (ctx, { migrationId, error }): Promise<null> => {
-    // It may have been begun anew meanwhile.
+    // It may have been restarted in the meantime.
     if (await ctx.db.get(migrationId) !== null) {
       await ctx.db.patch(migrationId, { onServer: undefined, error });
     }
@@ -94,8 +94,8 @@ export const stop = systemMutation({
 });
 
 /**
- * Begins a migration, or goes on with the one of this function and table that has not ended. `anew`: from the first
- * document. `onServer`: main runs it. Throws `too_much_work` while it runs enough others.
+ * Starts a migration or resumes the unfinished one of the same function and table. `anew` restarts from the first document.
+ * `onServer`: the server runs it. Throws `too_much_work` if too many are running.
  */
 export const begin = systemMutation({
   args: { path: z.string(), table: z.string(), anew: z.boolean(), onServer: z.boolean() },
@@ -129,7 +129,7 @@ function onServer(ctx: Pick<DeployQueryCtx, "db">): Promise<DeployDoc<"_migratio
   return ctx.db.query("_migrations").withIndex("by_on_server", (q) => q.eq("onServer", true)).collect();
 }
 
-/** One that is gone on with counts as a new one does, unless it runs already. */
+/** Checks the limit of running migrations; a resumed one counts as new unless it is running. */
 async function checkRoom(
   ctx: DeployMutationCtx,
   { path, table }: { readonly path: string; readonly table: string },
@@ -138,15 +138,15 @@ async function checkRoom(
   if (others.length < deployLimits.migrationsAtOnce) return;
   throw new UserError(
     "too_much_work",
-    `${deployLimits.migrationsAtOnce} migrations run already: wait or stop one`,
+    `${deployLimits.migrationsAtOnce} migrations are running already. Wait or stop one`,
   );
 }
 
 function notFound(): UserError {
-  return new UserError("migration_not_found", "The migration was begun anew elsewhere");
+  return new UserError("migration_not_found", "The migration was restarted elsewhere");
 }
 
-/** Creation time behind which no document of a table is: the times of documents may run ahead of the clock. */
+/** Largest creation time in a table, which may be ahead of the clock. */
 async function newest(ctx: DeployMutationCtx, table: string): Promise<number> {
   const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
   const [last] = await app.db.query(table).order("desc").take(1);
@@ -154,20 +154,20 @@ async function newest(ctx: DeployMutationCtx, table: string): Promise<number> {
 }
 
 export interface Step {
-  /** Documents done so far. */
+  /** Documents migrated so far. */
   readonly documents: number;
   readonly done: boolean;
-  /** Whether nothing was done because the server was told to stop. */
+  /** Whether nothing was done because the migration was stopped. */
   readonly halted: boolean;
 }
 
-/** Runs the mutation for some of the documents behind those that are done. `onServer`: main takes the step by itself. */
+/** Runs the mutation for the next documents. `onServer`: the server takes the step on its own. */
 export const step = systemMutation({
   args: { migrationId: id("_migrations"), rows: z.int().min(1), onServer: z.boolean() },
   handler: async (ctx, { migrationId, rows, onServer: byMain }): Promise<Step> => {
     const migration = await ctx.db.get(migrationId);
     if (migration === null) {
-      // Begun anew elsewhere: nothing that main has to tell of.
+      // Restarted elsewhere: nothing to report.
       if (byMain) return { documents: 0, done: false, halted: true };
       throw notFound();
     }
@@ -189,7 +189,7 @@ export const step = systemMutation({
   },
 });
 
-/** Runs the mutation for the first documents and takes back what it wrote: always throws `migration_tried` when all went well. */
+/** Dry run on the first documents. Always throws: `migration_tried` on success, which rolls back all writes. */
 export const tryOut = systemMutation({
   args: { path: z.string(), table: z.string(), rows: z.int().min(1) },
   handler: async (ctx, { path, table, rows }): Promise<null> => {
@@ -216,11 +216,11 @@ function checkRunnable(
   ) {
     throw new UserError(
       "unknown_function",
-      `There is no internal mutation "${path}": declare it with internalMutation({ args: { id: id("${table}") }, handler })`,
+      `Internal mutation "${path}" not found. Declare it with internalMutation({ args: { id: id("${table}") }, handler })`,
     );
   }
   if (!inspector.tables().some(({ name, ofService }) => name === table && !ofService)) {
-    throw new UserError("unknown_table", `The app has no table "${table}"`);
+    throw new UserError("unknown_table", `Table "${table}" not found`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The system functions of deploying, by the paths under which they are called. */
+/** System functions of deploys, by the paths under which they are called. */
 import type { SystemModule } from "../../../functions/system_module.ts";
 import { tables } from "../tables.ts";
 import { add, find, list, revoke, used } from "./keys.ts";

@@ -1,16 +1,16 @@
-/** Variables of `ctx.env` as documents; main seals them. */
+/** Rows of environment variables. The main process encrypts them. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import { deployLimits } from "../../limits.ts";
 import { type DeployDoc, systemMutation, systemQuery } from "../tables.ts";
 
-/** All of them, still sealed. */
+/** Returns all rows, still encrypted. */
 export const rows = systemQuery({
   args: {},
   handler: async (ctx): Promise<DeployDoc<"_env">[]> => await ctx.db.query("_env").collect(),
 });
 
-/** Changes several, all or none; `null` forgets one. */
+/** Changes variables atomically; `null` deletes one. */
 export const change = systemMutation({
   args: {
     changes: z.array(z.strictObject({
@@ -29,7 +29,7 @@ export const change = systemMutation({
     if (length > deployLimits.variablesMax) {
       throw new UserError(
         "too_many_variables",
-        `There would be ${length} variables and the limit is ${deployLimits.variablesMax}`,
+        `The change would result in ${length} variables; the limit is ${deployLimits.variablesMax}`,
       );
     }
     return null;

@@ -1,9 +1,9 @@
-/** A log that cannot be used, out of the way: beside the log, one at most, for as long as runs are kept. */
+/** Quarantine of unusable logs: kept beside the log, at most one, for the log's retention time. */
 
-/** Files that take part in a SQLite database. What has not reached the database itself is in them. */
+/** Files of a SQLite database, including the write-ahead log. */
 const FILES = ["", "-wal", "-shm"];
 
-/** Moves a log aside, in the place of one that was there before. Returns where it is now. */
+/** Quarantines a log, replacing an earlier one. Returns its new path. */
 export function moveAside(path: string, now: number): string {
   const aside = asideOf(path);
   if (!exists(path)) return aside;
@@ -11,12 +11,12 @@ export function moveAside(path: string, now: number): string {
     if (exists(path + end)) Deno.renameSync(path + end, aside + end);
     else if (exists(aside + end)) Deno.removeSync(aside + end);
   }
-  // Its time begins now, whenever it was last written.
+  // Its retention time starts now.
   Deno.utimeSync(aside, now / 1_000, now / 1_000);
   return aside;
 }
 
-/** Removes what was moved aside before an instant. */
+/** Removes a log quarantined before an instant. */
 export function forgetAside(path: string, before: number): void {
   const aside = asideOf(path);
   try {
@@ -24,7 +24,7 @@ export function forgetAside(path: string, before: number): void {
     if (!isFile || mtime === null || mtime.getTime() >= before) return;
     for (const end of FILES.toReversed()) if (exists(aside + end)) Deno.removeSync(aside + end);
   } catch {
-    // Mostly there is none; one that cannot be removed stays.
+    // Usually there is none; failures are ignored.
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The log process at work, without its pipes: keeps runs, answers questions, picks what tails want. A log that cannot be used
- * is put aside and a new one begun; while not even that can be done runs are counted and let go.
+ * The log process without its I/O: stores runs, answers queries and selects runs for tails. An unusable log is quarantined and
+ * replaced; while that is impossible, runs are counted and dropped.
  */
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
@@ -33,30 +33,30 @@ import { Tails } from "./tails.ts";
 export interface LogKeeperOptions {
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache of the database; `logLimits.cacheBytes` when absent. */
+  /** Page cache size of the database; default `logLimits.cacheBytes`. */
   readonly cacheBytes?: number;
   readonly now: () => number;
   readonly say: (message: FromLogProcess) => void;
 }
 
-/** A log that cannot be opened is tried again after this long. */
+/** Retry interval for a log that cannot be opened. */
 const REOPEN_MS = 10_000;
-/** One that a server of another version still has open is tried again after this long. */
+/** Retry interval while a server of another version has the log open. */
 const IN_USE_MS = 500;
-/** Then it is put aside although somebody has it open: it may be a reader that was forgotten. */
+/** Timeout after which such a log is quarantined anyway, in case a reader was left running. */
 const IN_USE_MS_MAX = 60_000;
 
 export class LogKeeper implements Disposable {
   readonly #options: LogKeeperOptions;
   #retention: Retention;
   #store: LogStore | null = null;
-  /** When opening is worth another try. */
+  /** Time of the next attempt to open the log. */
   #openAt = 0;
-  /** Until when a server of another version may keep its log; `null` when none was met. */
+  /** Deadline for a server of another version to release its log, or `null`. */
   #othersUntil: number | null = null;
   readonly #tails = new Tails();
   #lost = 0;
-  /** Whether the file was not there at the last look. */
+  /** Whether the file was missing at the last check. */
   #seemsRemoved = false;
   #trouble: string | null = null;
 
@@ -90,14 +90,14 @@ export class LogKeeper implements Disposable {
     }
   }
 
-  /** Drops what is too old or too much; to be called now and then. */
+  /** Deletes old and excess runs. Call periodically. */
   tidy(): void {
     if (this.#wasRemoved()) this.#beginAgain();
     const store = this.#opened();
     if (store === null) return this.#tellState();
     try {
       forgetAside(this.#options.path, this.#options.now() - this.#retention.keepMs);
-      // At least two of the oldest go in one turn: more than can come in between.
+      // Deletes at least the two oldest partitions per call, more than can be added between calls.
       for (let turns = 0; turns < 4 && store.dropOne(this.#options.now()); turns++);
       store.shrink();
       this.#tellState();
@@ -148,7 +148,7 @@ export class LogKeeper implements Disposable {
     return answer;
   }
 
-  /** Does something with the log; `false` when it could not be done. After a damaged file it is tried with a new one. */
+  /** Runs an operation on the log; returns `false` on failure. After damage it is retried with a new log. */
   #attempt(work: (store: LogStore) => void): boolean {
     for (let attempt = 0; attempt < 2; attempt++) {
       const store = this.#opened();
@@ -160,7 +160,7 @@ export class LogKeeper implements Disposable {
           this.#options.say({
             type: "Say",
             level: "info",
-            message: "The execution log is kept again",
+            message: "Execution log recovered",
             reason: "",
           });
         }
@@ -180,7 +180,7 @@ export class LogKeeper implements Disposable {
 
   #failed(error: unknown): void {
     if (isBadFile(error)) return this.#putAside(messageOf(error));
-    this.#say(isDiskTrouble(error) ? `The disk: ${messageOf(error)}` : messageOf(error));
+    this.#say(isDiskTrouble(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
   }
 
   #open(): void {
@@ -190,27 +190,27 @@ export class LogKeeper implements Disposable {
       this.#othersUntil = null;
     } catch (error) {
       if (error instanceof OtherLogFormatError && this.#isInUse()) {
-        this.#cannotOpen(`${messageOf(error)}, which still uses it`, IN_USE_MS);
+        this.#cannotOpen(`${messageOf(error)}, which is still using it`, IN_USE_MS);
       } else if (isBadFile(error)) this.#putAside(messageOf(error));
       else this.#cannotOpen(messageOf(error));
     }
   }
 
-  /** Whether the log of another version is to be left where it is, because the server that wrote it has not let go yet. */
+  /** Whether to wait for a server of another version that still has the log open. */
   #isInUse(): boolean {
     const { path, now } = this.#options;
     this.#othersUntil ??= now() + IN_USE_MS_MAX;
     return !gatherLog(path) && now() < this.#othersUntil;
   }
 
-  /** Seen twice, as another server may be about to put a new file there. */
+  /** Checked twice, because another server may be about to create a new file. */
   #wasRemoved(): boolean {
     const seenBefore = this.#seemsRemoved;
     this.#seemsRemoved = this.#store !== null && !isThere(this.#options.path);
     return this.#seemsRemoved && seenBefore;
   }
 
-  /** What is open has no name any more: nobody would find in it what is still written. */
+  /** Reopens the log: the open file was unlinked, so no one could read further entries. */
   #beginAgain(): void {
     this.#seemsRemoved = false;
     this.#store?.[Symbol.dispose]();
@@ -220,12 +220,12 @@ export class LogKeeper implements Disposable {
     this.#options.say({
       type: "Say",
       level: "warn",
-      message: "Somebody has removed the execution log; a new one has begun",
+      message: "The execution log was removed; started a new one",
       reason: "",
     });
   }
 
-  /** Puts the file aside, in the place of one that was put aside before, and begins a new one. */
+  /** Quarantines the file and starts a new log. */
   #putAside(reason: string): void {
     const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
     this.#store?.[Symbol.dispose]();
@@ -236,14 +236,12 @@ export class LogKeeper implements Disposable {
       say({
         type: "Say",
         level: "warn",
-        message: `The execution log could not be used; it lies in "${
-          basename(aside)
-        }" now and a new one has begun`,
+        message: `Execution log unusable; moved to "${basename(aside)}" now and a new one has begun`,
         reason,
       });
     } catch (error) {
       this.#cannotOpen(
-        `${reason}; a new one in "${basename(dirname(path))}" cannot be made: ${messageOf(error)}`,
+        `${reason}; cannot create a new one in "${basename(dirname(path))}": ${messageOf(error)}`,
       );
     }
   }
@@ -253,11 +251,11 @@ export class LogKeeper implements Disposable {
     this.#say(reason);
   }
 
-  /** Tells once what is wrong, until it is another thing or right again. */
+  /** Logs a problem once, until it changes or is resolved. */
   #say(reason: string): void {
     if (this.#trouble === reason) return;
     this.#trouble = reason;
-    this.#options.say({ type: "Say", level: "warn", message: "The execution log cannot be kept", reason });
+    this.#options.say({ type: "Say", level: "warn", message: "Cannot write the execution log", reason });
     this.#tellState();
   }
 
@@ -266,7 +264,7 @@ export class LogKeeper implements Disposable {
     try {
       if (this.#store !== null) facts = { rows: this.#store.rows, bytes: this.#store.bytes };
     } catch {
-      // Told by whoever next uses the log.
+      // Reported by the next operation.
     }
     const state: LogState = { ...facts, lost: this.#lost, trouble: this.#trouble };
     this.#options.say({ type: "State", state });

@@ -1,4 +1,4 @@
-/** The log process, as main sees it: started anew when it is lost, and asked questions that it answers in their order. */
+/** Handle of the log process in the main process: restarts it when lost and sends it queries, answered in order. */
 import { ServiceError } from "../../../errors.ts";
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
@@ -15,22 +15,22 @@ import type {
   ToLogProcess,
 } from "./messages.ts";
 
-/** Queries and mutations go first. */
+/** Queries and mutations take precedence. */
 const NICENESS = 19;
 
 export interface LogProcessOptions {
-  /** Absolute. The process may use no file outside of it. */
+  /** Absolute path. The process has no access outside of it. */
   readonly dataDir: string;
-  /** Of the log's database. */
+  /** Path of the log's database. */
   readonly path: string;
   readonly retention: Retention;
-  /** Page cache of the database. */
+  /** Page cache size of the database. */
   readonly cacheBytes: number;
   readonly log: Log;
-  /** A process has begun: told before it is sent anything else. */
+  /** Called when a process has started, before anything else is sent to it. */
   readonly onStart: () => void;
   readonly onTailed: (message: TailedMessage) => void;
-  /** Has it wait for {@linkcode LogProcess.begin}, or the first question. */
+  /** Delays the process until {@linkcode LogProcess.begin} or the first query. */
   readonly waits?: boolean;
 }
 
@@ -46,12 +46,12 @@ export class LogProcess implements AsyncDisposable {
   readonly #waiting = new Map<number, Waiting>();
   #asks = 0;
   #state: LogState | null = null;
-  /** Runs that earlier processes could not keep. */
+  /** Runs lost by earlier processes. */
   #lostBefore = 0;
   #closed = false;
   #endPause: (() => void) | null = null;
   readonly #begun = Promise.withResolvers<void>();
-  /** Resolves when the first process has begun or could not, or there is to be none. */
+  /** Resolves when the first process has started or failed to, or will not be started. */
   readonly #there = Promise.withResolvers<void>();
   readonly #running: Promise<void>;
 
@@ -62,34 +62,34 @@ export class LogProcess implements AsyncDisposable {
     this.#running = this.#begun.promise.then(() => this.#run());
   }
 
-  /** How the log is; `null` before the first process has told. */
+  /** State of the log; `null` before the process has reported it. */
   get state(): LogState | null {
     return this.#state === null ? null : { ...this.#state, lost: this.#state.lost + this.#lostBefore };
   }
 
-  /** Whether there is a process to take messages. */
+  /** Whether a process is running. */
   get alive(): boolean {
     return this.#child !== null;
   }
 
-  /** Starts the first process, unless it was. */
+  /** Starts the first process, unless it is running. */
   begin(): void {
     this.#begun.resolve();
   }
 
-  /** Resolves when the process's input has room again; `false` when the process was lost, or there is none. */
+  /** Resolves when the process can accept more input; `false` if it was lost or is not running. */
   async send(message: ToLogProcess): Promise<boolean> {
     try {
       if (this.#child === null) return false;
       await this.#child.input.write(encodeJsonLine(message));
       return true;
     } catch {
-      // Its end is seen where it is read from.
+      // The exit is handled by the reading side.
       return false;
     }
   }
 
-  /** Throws `unavailable` when nobody can answer, and `overloaded` when too many ask. */
+  /** Throws `unavailable` if no process can answer, and `overloaded` for too many queries. */
   async ask<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Questions[K]["answer"]> {
     this.begin();
     if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
@@ -101,7 +101,7 @@ export class LogProcess implements AsyncDisposable {
     void this.#there.promise.then(() => this.send({ type: "Ask", ask, kind, asked } as ToLogProcess))
       .then((taken) => taken || this.#answer(ask, null));
     const given = await answer;
-    if (given === null) throw new ServiceError("unavailable", "The execution log cannot be read at present");
+    if (given === null) throw new ServiceError("unavailable", "The execution log is currently unavailable");
     return given as Questions[K]["answer"];
   }
 
@@ -110,7 +110,7 @@ export class LogProcess implements AsyncDisposable {
     void this.send({ type: "Retain", retention });
   }
 
-  /** Ends the process when it has taken everything. */
+  /** Stops the process after it has handled all input. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     this.begin();
@@ -134,12 +134,12 @@ export class LogProcess implements AsyncDisposable {
       );
       if (this.#closed) return;
       if (performance.now() - since > logLimits.restartMsMax) failures = 0;
-      this.#options.log("warn", "The log process ended and is started again", { reason });
+      this.#options.log("warn", "Log process exited, restarting", { reason });
       await this.#pause(Math.min(logLimits.restartMsMax, logLimits.restartMs * 2 ** failures));
     }
   }
 
-  /** Runs one process to its end; gives the reason of that. */
+  /** Runs one process until it exits; returns the reason. */
   async #runOne(): Promise<string> {
     const { dataDir, path, cacheBytes, onStart } = this.#options;
     const folders = [...new Set([dataDir, await Deno.realPath(dataDir)])];
@@ -203,9 +203,9 @@ export class LogProcess implements AsyncDisposable {
     waiting.resolve(answer);
   }
 
-  /** It may be stuck in a damaged file, or in a disk that does not answer. */
+  /** Kills a process that may be stuck in a damaged file or an unresponsive disk. */
   #late(ask: number): void {
-    this.#options.log("warn", "The log process does not answer");
+    this.#options.log("warn", "Log process is not responding");
     if (this.#child === null) this.#answer(ask, null);
     else this.#child.kill();
   }

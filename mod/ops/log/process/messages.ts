@@ -1,39 +1,39 @@
-/** What main and the log process say to one another: lines of JSON. */
+/** Messages between the main process and the log process: lines of JSON. */
 import type { RunFilter } from "../run_filter.ts";
 import type { PackMessage } from "../packs/run_pack.ts";
 import type { LoggedRun } from "../run_record.ts";
 import type { Histogram } from "../store/histogram.ts";
 import type { Retention, SavedFigures } from "../store/log_store.ts";
 
-/** A question for a page of runs. */
+/** Query for a page of runs. */
 export interface PageQuestion {
   readonly filter: RunFilter;
   readonly before?: number;
   readonly limit: number;
-  /** Asked for with the page, when it is. */
+  /** Requests a histogram with the page. */
   readonly histogram?: { readonly from: number; readonly to: number; readonly bars: number };
 }
 
 export interface PageAnswer {
   readonly runs: readonly LoggedRun[];
   readonly next: number | null;
-  /** Whether the search ran out of time before the page was full. */
+  /** Whether the search timed out before the page was full. */
   readonly cut: boolean;
   readonly histogram: Histogram | null;
 }
 
-/** A reader of a stream that goes on behind a run, or begins with what comes. */
+/** Query for the start of a stream: runs after a given one, if any. */
 export interface BacklogQuestion {
   readonly filter: RunFilter;
   readonly after: number | null;
 }
 
 export interface BacklogAnswer {
-  /** Events of the stream, oldest first. */
+  /** Stream events, oldest first. */
   readonly events: string;
-  /** Runs that passed and are not among them, counted as far as time allowed. */
+  /** Further matching runs, counted as far as the time limit allowed. */
   readonly missed: number;
-  /** Id of the newest run there was: what a tail tells of later ones belongs behind the events. */
+  /** ID of the newest run. Events of later runs, reported by a tail, follow these. */
   readonly lastId: number;
 }
 
@@ -56,7 +56,7 @@ export type ToLogProcess =
   | { readonly type: "Runs"; readonly pack: PackMessage }
   | { readonly type: "Retain"; readonly retention: Retention }
   | { readonly type: "SaveFigures"; readonly figures: readonly SavedFigures[] }
-  /** From now on runs that pass come as `Tailed`. */
+  /** Starts reporting matching runs as `Tailed`. */
   | { readonly type: "Tail"; readonly tail: number; readonly filter: RunFilter }
   | { readonly type: "Untail"; readonly tail: number }
   | {
@@ -68,22 +68,22 @@ export type ToLogProcess =
     };
   }[QuestionKind];
 
-/** How the log is, told when it changes and now and then. */
+/** State of the log, reported on changes and periodically. */
 export interface LogState {
   readonly rows: number;
   readonly bytes: number;
-  /** Runs that came and could not be kept, since the process was started. */
+  /** Runs that could not be stored since the process started. */
   readonly lost: number;
-  /** Why the log cannot be written at present; `null` when it can. */
+  /** Why the log cannot be written at present, or `null`. */
   readonly trouble: string | null;
 }
 
-/** What some tails get of a pack. */
+/** Share of some tails in a batch of events. */
 export interface TailShare {
   readonly tails: readonly number[];
-  /** Positions among the events of the message. */
+  /** Indexes of the message's events. */
   readonly events: readonly number[];
-  /** So many more passed. */
+  /** Number of further matching runs. */
   readonly missed: number;
 }
 
@@ -91,19 +91,19 @@ export type FromLogProcess =
   | {
     readonly type: "Answer";
     readonly ask: number;
-    /** `null`: there is no log to ask at present. */
+    /** `null` if the log is unavailable. */
     readonly answer: Questions[QuestionKind]["answer"] | null;
   }
-  /** Runs of a pack that pass: their events, and which of them each tail gets. */
+  /** Matching runs of a batch: their events, and which tails get which. */
   | {
     readonly type: "Tailed";
     readonly events: readonly string[];
     readonly told: readonly TailShare[];
-    /** Id of the newest run that was looked at. */
+    /** ID of the newest run considered. */
     readonly lastId: number;
   }
   | { readonly type: "State"; readonly state: LogState }
-  /** Something the operator should read. */
+  /** A message for the server's log. */
   | {
     readonly type: "Say";
     readonly level: "info" | "warn";

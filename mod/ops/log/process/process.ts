@@ -1,6 +1,6 @@
 /**
- * The log process: owns the log's database, and nobody waits for it. It may read and write the data folder, and ends when its
- * input does.
+ * Entry point of the log process, which owns the log's database. It may access the data folder only, and exits when its input
+ * ends.
  */
 import { writeAll } from "../../../kit/durable_files.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
@@ -8,7 +8,7 @@ import { logLimits } from "../../limits.ts";
 import { LogKeeper } from "./log_keeper.ts";
 import type { FromLogProcess, ToLogProcess } from "./messages.ts";
 
-/** What is to be said and has not left. */
+/** Messages to be sent. */
 let unsent: FromLogProcess[] = [];
 let sending: Promise<void> = Promise.resolve();
 
@@ -25,7 +25,7 @@ async function serve(): Promise<void> {
   const first = await lines.next();
   if (first.done === true) return;
   const start = JSON.parse(first.value) as ToLogProcess;
-  if (start.type !== "Start") throw new TypeError("The first message has to say where the log is");
+  if (start.type !== "Start") throw new TypeError("The first message must be Start");
   using keeper = new LogKeeper({ ...start, now: Date.now, say: (message) => unsent.push(message) });
   const tidying = setInterval(() => {
     keeper.tidy();
@@ -35,13 +35,13 @@ async function serve(): Promise<void> {
     const message = JSON.parse(line) as ToLogProcess;
     if (message.type === "Start") continue;
     keeper.take(message);
-    // Nothing new is taken before what was said has left: a server that does not listen is not flooded.
+    // Wait until all messages are sent, so that a slow server is not flooded.
     if (unsent.length > 0) await send();
   }
   clearInterval(tidying);
 }
 
-// Signals for the server reach its whole process group: what ran last is written all the same, and the input ends with it.
+// Signals reach the whole process group. Ignore them: the input ends with the server, after the last runs were received.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.addSignalListener(signal, () => {});
 
 await serve();

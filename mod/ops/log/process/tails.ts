@@ -1,6 +1,6 @@
 /**
- * Who wants to be told of runs as they come. Each run is looked at where it stands in its pack; the event of one that
- * passes is written once, whoever gets it, and those who get the same are told together.
+ * Selects runs for live tails directly from a batch. The event of a matching run is encoded once for all tails, and tails with
+ * the same selection share a message entry.
  */
 import { logLimits } from "../../limits.ts";
 import { NumberColumns } from "../packs/number_columns.ts";
@@ -10,16 +10,16 @@ import { loggedRun, searchedText } from "../run_record.ts";
 import { runEvent } from "../stream/events.ts";
 import type { TailedMessage } from "./messages.ts";
 
-/** A tail that a pack may hold something for. */
+/** A tail that may match runs of a batch. */
 interface Wanting {
   readonly tail: number;
   readonly filter: RunFilter;
-  /** Whether it wants a function's runs, by the function's position in the pack. */
+  /** Whether it matches a function, by the function's index in the batch. */
   readonly functions: readonly boolean[];
-  /** As the column has it; `null` when all will do. */
+  /** As stored in the column; `null` matches any caller. */
   readonly caller: number | null;
   readonly text: string | null;
-  /** Positions of its events among those of the message. */
+  /** Indexes of its events in the message. */
   readonly events: number[];
   missed: number;
 }
@@ -35,7 +35,7 @@ export class Tails {
     this.#filters.delete(tail);
   }
 
-  /** What the tails are told of a pack, whose first run has the id; `null`: nobody wants any of it. */
+  /** Returns the message for a batch whose first run has the ID; `null` if nothing matches. */
   pick(pack: RunPack, firstId: number): TailedMessage | null {
     const wanting = [...this.#filters].flatMap(([tail, filter]) => wants(pack, { tail, filter }) ?? []);
     if (wanting.length === 0) return null;
@@ -45,7 +45,7 @@ export class Tails {
   }
 }
 
-/** Goes through the runs of a pack. */
+/** Selection state for one batch. */
 class Picking {
   readonly #pack: RunPack;
   readonly #firstId: number;
@@ -71,7 +71,7 @@ class Picking {
   }
 
   #offer(row: number, interested: readonly Wanting[]): void {
-    // Written, and made ready to be searched, for the first who needs it.
+    // Decoded and lower-cased lazily, by the first tail that needs it.
     let event: number | null = null;
     let text: string | null = null;
     for (const wanting of interested) {
@@ -88,7 +88,7 @@ class Picking {
     }
   }
 
-  /** Whether all holds but the function, which does, and the text. */
+  /** Whether a run matches, apart from function and text. */
   #admits({ filter, caller, text }: Wanting, row: number): boolean {
     const { from, to, outcomes, level, request } = filter;
     const columns = this.#columns;
@@ -106,7 +106,7 @@ class Picking {
     return searchedText(error, logLines).toLowerCase();
   }
 
-  /** Gives its position. */
+  /** Returns the event's index. */
   #write(row: number): number {
     const { functions, callers } = this.#pack;
     const [path, kind] = functions[this.#columns.at(column.fn, row)] ?? ["?", 0];
@@ -120,7 +120,7 @@ class Picking {
   }
 }
 
-/** `null`: a pack with these functions and callers holds nothing for it. */
+/** Returns `null` if no run of a batch with these functions and callers can match. */
 function wants(
   { functions, callers, told }: RunPack,
   { tail, filter }: { readonly tail: number; readonly filter: RunFilter },
@@ -138,7 +138,7 @@ function wants(
   return { tail, filter, functions: wanted, caller, text, events: [], missed: 0 };
 }
 
-/** Tails that get the same stand together; those that get nothing do not stand there. */
+/** Groups tails with the same events; drops tails without any. */
 function together(wanting: readonly Wanting[]): TailedMessage["told"] {
   const groups = new Map<
     string,

@@ -1,21 +1,21 @@
-/** Server-Sent Events of the log stream, as text. */
+/** Encodes server-sent events of the log stream. */
 import type { LoggedRun } from "../run_record.ts";
 
-/** A run; its id is what a reader that comes back names in `Last-Event-ID`. */
+/** A run. Its ID is sent back in `Last-Event-ID` on reconnect. */
 export function runEvent(run: LoggedRun): string {
-  // JSON text has no line breaks of its own.
+  // JSON contains no line breaks.
   return `id: ${run.id}\nevent: run\ndata: ${JSON.stringify(run)}\n\n`;
 }
 
-/** So many runs were left out at this place, because they came faster than they were read. */
+/** Number of runs skipped at this point, because the reader was too slow. */
 export function missedEvent(count: number): string {
   return `event: missed\ndata: ${JSON.stringify({ count })}\n\n`;
 }
 
-/** Why the stream ends: the token's time is over, or its session has ended. */
+/** Why the stream ends: the token has expired or the session has ended. */
 export function endEvent(reason: "expired" | "revoked"): string {
   return `event: ${reason}\ndata: {}\n\n`;
 }
 
-/** A comment, which readers skip: the connection lives. */
+/** A comment that keeps the connection alive. */
 export const heartbeat = ": \n\n";

@@ -1,32 +1,32 @@
 /**
- * One reader of the log's stream. What comes for it waits until it is its turn to be written to, and that is all it gets then.
+ * One reader of the log stream. Events are buffered until its slot comes up and are then written together.
  *
- *     waiting --begin--> reading --(more than fits)--> missing --(has read)--> reading
- *        |                  |                             |
- *        +-------- end: the token expired, the session or the server ended, the client left --> ended
+ *     waiting --begin--> reading --(buffer full)--> missing --(has read)--> reading
+ *        |                  |                          |
+ *        +-------- end: token expired, session or server ended, client disconnected --> ended
  */
 import { Buffer } from "node:buffer";
 import { logLimits } from "../../limits.ts";
 import type { Tailed } from "../execution_log.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
 
-/** What came from so many packs is kept for a reader that has not begun: some seconds' worth. */
+/** Number of batches buffered for a reader that has not started, some seconds' worth. */
 const EARLY_MAX = 64;
 
 const encoder = new TextEncoder();
 const heartbeatBytes = encoder.encode(heartbeat);
 
-/** Whose stream it is, and until when. */
+/** Session of the stream. */
 export interface StreamSession {
   readonly sessionId: string;
   readonly principal: string | null;
-  /** When the token's time is over, milliseconds since the epoch. */
+  /** Expiry of the token, milliseconds since the epoch. */
   readonly expiresAt: number;
 }
 
 export interface LogReaderOptions {
   readonly session: StreamSession;
-  /** There is something for it: {@linkcode LogReader.write} is to be called when it is its turn. */
+  /** Called when events are buffered; call {@linkcode LogReader.write} when its slot comes up. */
   readonly onDue: () => void;
   /** Called once. */
   readonly onEnd: () => void;
@@ -36,19 +36,19 @@ export class LogReader {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #options: LogReaderOptions;
   readonly #expiry: ReturnType<typeof setTimeout>;
-  /** Set by the stream's start, before anything else happens. */
+  /** Set when the stream starts, before anything else. */
   #controller!: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
   #state: "waiting" | "reading" | "ended" = "waiting";
-  /** What came before it could begin. */
+  /** Batches received before `begin`. */
   readonly #early: Tailed[] = [];
-  /** Runs that came behind that. */
+  /** Runs skipped after those batches. */
   #tooEarly = 0;
-  /** Events for its next turn. */
+  /** Buffered events. */
   #events: Uint8Array<ArrayBuffer>[] = [];
-  /** Runs behind them that were left out. */
+  /** Runs skipped after the buffered events. */
   #missed = 0;
   #beats = false;
-  /** When it last took something. */
+  /** Time of the last read. */
   #tookAt = performance.now();
 
   constructor(options: LogReaderOptions) {
@@ -62,13 +62,13 @@ export class LogReader {
     }, new ByteLengthQueuingStrategy({ highWaterMark: logLimits.streamBytesMax }));
     const leftMs = Math.max(0, options.session.expiresAt - Date.now());
     this.#expiry = setTimeout(() => {
-      // What came before that is its own.
+      // The response headers count as activity.
       this.write();
       this.end(encoder.encode(endEvent("expired")));
     }, leftMs);
   }
 
-  /** What stands first: it covers all runs up to the id. */
+  /** Starts with the backlog, which covers all runs up to `lastId`. */
   begin(bytes: Uint8Array<ArrayBuffer>, lastId: number): void {
     if (this.#state !== "waiting") return;
     this.#state = "reading";
@@ -84,14 +84,14 @@ export class LogReader {
       else this.#tooEarly += tailed.events.length + tailed.missed;
       return;
     }
-    // Whatever comes behind a gap belongs to it until the reader is told of it.
+    // After a gap, further runs are skipped until the reader was notified.
     const room = this.#missed > 0 ? 0 : logLimits.streamRunsMax - this.#events.length;
     for (const event of tailed.events.slice(0, room)) this.#events.push(event);
     this.#missed += Math.max(0, tailed.events.length - room) + tailed.missed;
     this.#options.onDue();
   }
 
-  /** To be called now and then: shows a quiet connection that it lives, and gives up a reader that takes nothing. */
+  /** Call periodically: sends heartbeats and closes readers that have stalled. */
   beat(): void {
     if (this.#state !== "reading") return;
     if (!this.#hasRoom) {
@@ -102,7 +102,7 @@ export class LogReader {
     this.#options.onDue();
   }
 
-  /** Its turn. What does not fit is left out; it is told how much that was when it has read. */
+  /** Writes buffered events. Skipped runs are reported once the reader has caught up. */
   write(): void {
     if (this.#state !== "reading") return;
     if (!this.#hasRoom) {
@@ -119,7 +119,7 @@ export class LogReader {
     if (pieces.length > 0) this.#controller.enqueue(Buffer.concat(pieces));
   }
 
-  /** Ends the stream, with a last event. */
+  /** Ends the stream with a final event. */
   end(last: Uint8Array<ArrayBuffer> | null): void {
     if (this.#state === "ended") return;
     if (last !== null) this.#controller.enqueue(last);
@@ -131,7 +131,7 @@ export class LogReader {
     return (this.#controller.desiredSize ?? 0) > 0;
   }
 
-  /** The reader has taken something, and there is room. */
+  /** Called when the reader has read and can accept more. */
   #taken(): void {
     this.#tookAt = performance.now();
     if (this.#state === "reading" && this.#missed > 0) this.#options.onDue();

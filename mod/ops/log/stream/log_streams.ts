@@ -1,10 +1,10 @@
 /**
- * Who reads the log as it is written. Readers with the same filter share one tail, whose events are made once for all. Nobody
- * waits for a slow reader: what comes while too much waits for him he misses, and he is told how much that was.
+ * Live streams of the log. Readers with the same filter share one tail and its encoded events. Slow readers never block others:
+ * runs that do not fit into their buffer are skipped and counted.
  *
- * Readers are written to a few at a time, in the order in which something came for them, with a pause in between: what
- * streams cost main in a second has a bound, and no call waits for more than a few of them. Of many readers each has its
- * turn less often, and gets then what has come meanwhile.
+ * A few readers are written to at a time, in the order in which their events arrived, with a pause in between. This bounds the
+ * main process's work per second and the delay of other calls. With many readers, each is written to less often and gets all
+ * events since the last time.
  */
 import { ServiceError } from "../../../errors.ts";
 import { logLimits } from "../../limits.ts";
@@ -28,13 +28,13 @@ export class LogStreams implements Disposable {
   readonly #clock: Clock;
   readonly #tails = new Map<string, Tail>();
   readonly #readers = new Map<LogReader, StreamSession>();
-  /** Readers for which there is something, who waits longest first. */
+  /** Readers with buffered events, longest waiting first. */
   readonly #due = new Set<LogReader>();
-  /** Exists while some are due, and for a pause after the last was written to. */
+  /** Set while readers are due, and for a pause after the last write. */
   #turn: Timer | null = null;
-  /** Exists while there are readers. */
+  /** Set while there are readers. */
   #heartbeats: Timer | null = null;
-  /** Readers that are being let in. */
+  /** Readers being opened. */
   #opening = 0;
   #closed = false;
 
@@ -48,8 +48,8 @@ export class LogStreams implements Disposable {
   }
 
   /**
-   * A reader's stream; with `after` it begins behind that run. Throws `overloaded` when there are too many, and `unavailable`
-   * when the server stops or the log cannot be read.
+   * Opens a reader's stream, starting after the run `after` if given. Throws `overloaded` for too many readers, and `unavailable`
+   * if the server is stopping or the log cannot be read.
    */
   async open(
     { filter, after, session }: {
@@ -60,12 +60,12 @@ export class LogStreams implements Disposable {
   ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
     if (this.#closed) throw new ServiceError("unavailable");
     if (this.#readers.size + this.#opening >= logLimits.streamsMax) {
-      throw new ServiceError("overloaded", `No more than ${logLimits.streamsMax} streams of the log at once`);
+      throw new ServiceError("overloaded", `The limit of ${logLimits.streamsMax} log streams is reached`);
     }
     this.#opening++;
     const key = JSON.stringify(filter);
     const tail = this.#tailOf(key, filter);
-    // From here on it is told of what comes; what was there before is put in front when it is known.
+    // Tail from now on; the backlog is inserted before it when available.
     const reader = new LogReader({
       session,
       onDue: () => this.#soon(reader),
@@ -143,7 +143,7 @@ export class LogStreams implements Disposable {
       this.#due.delete(reader);
       reader.write();
     }
-    // Also behind the last: what comes next keeps the pause.
+    // Also after the last write, to keep the pause before the next one.
     this.#turn = left === logLimits.streamWritesMax
       ? null
       : this.#clock.after(logLimits.streamTurnMs, () => this.#write());

@@ -1,2 +1,2 @@
-/** Exports of Convex, for the command that imports them. */
+/** Reads Convex exports. */
 export { ConvexSnapshot, type SnapshotFile, type SnapshotTable } from "./snapshot.ts";

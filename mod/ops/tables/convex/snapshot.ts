@@ -1,6 +1,6 @@
 /**
- * An export of Convex: a zip with `<table>/documents.jsonl` for each table and `_storage/<id>` for each file. Its documents
- * come out as ours: ids are others, wherever they stand, and what JSON has no value for is the nearest one that it has.
+ * A Convex snapshot export: a zip with `<table>/documents.jsonl` per table and `_storage/<id>` per file. Documents are
+ * converted: IDs are replaced everywhere, and values that JSON cannot express become the nearest ones that it can.
  */
 import { newId } from "../../../engine/mod.ts";
 import { opsLimits } from "../../limits.ts";
@@ -18,22 +18,22 @@ export interface SnapshotTable {
   readonly documents: number;
 }
 
-/** A file as the export tells of it. */
+/** Metadata of a file in the export. */
 export interface SnapshotFile {
-  /** Its id here. */
+  /** Its new ID. */
   readonly id: string;
   readonly creationTime: number;
   readonly contentType: string | null;
-  /** In hexadecimal; `null` when nothing is said. */
+  /** In hexadecimal; `null` if unknown. */
   readonly sha256: string | null;
   /** Its name in the archive. */
   readonly entry: string;
 }
 
 export class ConvexSnapshot implements Disposable {
-  /** In the order of their names. */
+  /** Ordered by name. */
   readonly tables: readonly SnapshotTable[];
-  /** Documents of tables that are Convex's own, or of its components: they are left out. */
+  /** Skipped tables: Convex's own, and those of components. */
   readonly leftOut: readonly string[];
   readonly #zip: ZipFile;
   readonly #ids: ReadonlyMap<string, string>;
@@ -59,8 +59,8 @@ export class ConvexSnapshot implements Disposable {
   }
 
   /**
-   * Reads which documents there are. `tableNumbers` are those that ids of each table get, `fileIds` makes ids of files.
-   * Throws an {@linkcode ImportError}.
+   * Reads the IDs of all documents. `tableNumbers` determine the IDs of each table, `fileIds` creates IDs of files. Throws an
+   * {@linkcode ImportError}.
    */
   static async open(
     path: string,
@@ -91,7 +91,7 @@ export class ConvexSnapshot implements Disposable {
     }
   }
 
-  /** Names of the tables in an export, without reading further. */
+  /** Returns the table names of an export without reading further. */
   static async tableNames(path: string): Promise<readonly string[]> {
     using zip = await openZip(path);
     return tableNames(zip).tables;
@@ -104,7 +104,7 @@ export class ConvexSnapshot implements Disposable {
     }));
   }
 
-  /** Ids that stood in other documents and in fields so far, each time they were read. */
+  /** Number of IDs replaced in documents so far, counting repeated reads. */
   get references(): number {
     return this.#references;
   }
@@ -113,14 +113,14 @@ export class ConvexSnapshot implements Disposable {
     return this.#zip.read(file.entry);
   }
 
-  /** A table as something to import: line by line what the export has, with ids of ours. */
+  /** Returns a table as import source: its lines with new IDs. */
   source(table: string): ImportSource {
     const name = `${table}${DOCUMENTS}`;
     const open = async function* (this: ConvexSnapshot) {
       const encoder = new TextEncoder();
       let last = 0;
       for await (const { line, document } of documents(this.#zip, table)) {
-        // Blank lines stay, so that errors name the line of the file.
+        // Keep blank lines, so that errors name the line of the file.
         const blank = "\n".repeat(line - last - 1);
         last = line;
         yield encoder.encode(`${blank}${JSON.stringify(this.#translated(document))}\n`);
@@ -162,7 +162,7 @@ async function openZip(path: string): Promise<ZipFile> {
     return await ZipFile.open(path, { entriesMax: opsLimits.snapshotFilesMax });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ImportError("bad_file", `Nothing was imported.\n${path} is no export of Convex: ${reason}`, {
+    throw new ImportError("bad_file", `Nothing was imported.\n${path} is not a Convex export: ${reason}`, {
       cause: error,
     });
   }
@@ -231,7 +231,7 @@ async function filesOf(zip: ZipFile): Promise<Map<string, Omit<SnapshotFile, "id
     if (entry === undefined) {
       throw new ImportError(
         "bad_file",
-        `Nothing was imported.\nThe archive has no contents of the file ${id}: export with file storage included`,
+        `Nothing was imported.\nThe archive lacks the contents of file ${id}. Export with file storage included`,
       );
     }
     const { _creationTime, contentType, sha256 } = document;
@@ -254,16 +254,16 @@ function idOf(document: Readonly<Record<string, unknown>>, table: string): strin
 function tooMany(): ImportError {
   return new ImportError(
     "bad_file",
-    `Nothing was imported.\nThe export has more than ${opsLimits.snapshotIdsMax} documents, whose ids are kept in memory`,
+    `Nothing was imported.\nThe export has more than ${opsLimits.snapshotIdsMax} documents, whose IDs must be kept in memory`,
   );
 }
 
-/** Sums stand in base64, or in hexadecimal. */
+/** Checksums are in base64 or hexadecimal. */
 function hexOf(sum: string): string {
   return /^[0-9a-f]{64}$/.test(sum) ? sum : Uint8Array.fromBase64(sum).toHex();
 }
 
-/** What Convex writes for values that JSON does not have. */
+/** Converts Convex's encoding of values that JSON does not have. */
 function specialValue(value: Readonly<Record<string, unknown>>): unknown {
   const [[name, text] = [], ...more] = Object.entries(value);
   if (more.length > 0 || typeof text !== "string") return undefined;

@@ -1,8 +1,8 @@
-/** A zip archive whose entries are read one by one, in any order. */
+/** Random access to the entries of a zip archive. */
 import { open } from "yauzl";
 import type { Readable } from "node:stream";
 
-/** The part of the library that is used; it comes without types. */
+/** The used part of the library, which has no types. */
 interface Entry {
   readonly fileName: string;
   readonly uncompressedSize: number;
@@ -30,11 +30,11 @@ export class ZipFile implements Disposable {
     this.#entries = entries;
   }
 
-  /** Reads its table of contents. Throws when it is no zip archive, is damaged, or has more entries than `entriesMax`. */
+  /** Reads the directory. Throws if the file is not a zip archive, is damaged, or has more entries than `entriesMax`. */
   static async open(path: string, { entriesMax }: { readonly entriesMax: number }): Promise<ZipFile> {
     const zip = await new Promise<Library>((resolve, reject) =>
       (open as Open)(path, { lazyEntries: true, autoClose: false }, (error, zip) => {
-        if (zip === undefined) reject(error ?? new Error("The archive cannot be opened"));
+        if (zip === undefined) reject(error ?? new Error("Cannot open the archive"));
         else resolve(zip);
       })
     );
@@ -50,18 +50,18 @@ export class ZipFile implements Disposable {
     return [...this.#entries.keys()];
   }
 
-  /** Bytes of an entry, uncompressed. */
+  /** Uncompressed size of an entry in bytes. */
   size(name: string): number {
     return this.#entries.get(name)?.uncompressedSize ?? 0;
   }
 
-  /** What an entry holds. Throws when there is none of this name. */
+  /** Reads an entry. Throws if it does not exist. */
   async *read(name: string): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
     const entry = this.#entries.get(name);
     if (entry === undefined) throw new Error(`The archive has no ${name}`);
     const stream = await new Promise<Readable>((resolve, reject) =>
       this.#zip.openReadStream(entry, (error, stream) => {
-        if (stream === undefined) reject(error ?? new Error(`${name} cannot be read`));
+        if (stream === undefined) reject(error ?? new Error(`Cannot read ${name}`));
         else resolve(stream);
       })
     );

@@ -1,8 +1,8 @@
 /**
- * A table as CSV: a header with every field that some document has at its top, then a row for each document.
+ * Writes a table as CSV: a header with every top-level field of any document, and a row per document.
  *
- * Texts stand as they are, numbers and booleans as JSON, lists and objects as JSON too, `null` and what is missing as the
- * empty cell. Nothing is done about cells that a spreadsheet program takes for formulas: the file has to be read back.
+ * Strings are written as they are, all other values as JSON, `null` and missing values as empty cells. Cells that spreadsheet
+ * programs interpret as formulas are not escaped, because the file must be importable.
  */
 import type { Doc } from "../../../engine/mod.ts";
 import { csvText } from "../../../kit/csv.ts";
@@ -12,14 +12,14 @@ import { ExportError } from "./export_error.ts";
 import type { ExportPiece } from "./export_piece.ts";
 import { PAUSE } from "./json_pieces.ts";
 
-/** Characters that take as long as one cell, which may be empty. */
+/** Cost of a cell in characters, since it may be empty. */
 const CHARS_OF_A_CELL = 8;
 
 const NOTHING: ExportPiece = { text: "", documents: 0 };
 
 type Documents = () => Iterable<string>;
 
-/** The documents are read twice, the first time for their columns. Throws as `exportPieces` does. */
+/** Reads the documents twice, first for the columns. Throws like `exportPieces`. */
 export function* csvPieces(documents: Documents, table: string): Generator<ExportPiece, void, void> {
   const columns = yield* columnsOf(documents, table);
   yield { text: csvText([columns]), documents: 0 };
@@ -43,7 +43,7 @@ export function* csvPieces(documents: Documents, table: string): Generator<Expor
   if (rows.length > 0) yield { text: csvText(rows), documents: rows.length };
 }
 
-/** `_id`, `_creationTime` and all others in the order in which documents have them. */
+/** Returns `_id`, `_creationTime` and all other fields in the order of their first occurrence. */
 function* columnsOf(
   documents: Documents,
   table: string,
@@ -60,7 +60,7 @@ function* columnsOf(
       if (!field.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) {
         throw unfit(
           table,
-          `document "${doc._id}" has half a character in ${shown(field)}, which UTF-8 has no form for`,
+          `document "${doc._id}" has a lone surrogate in ${shown(field)}, which UTF-8 cannot represent`,
         );
       }
       columns.add(field);
@@ -80,13 +80,13 @@ function unfit(table: string, reason: string): ExportError {
   return new ExportError("not_csv", `Cannot write table "${table}" as CSV: ${reason}. Use the format jsonl`);
 }
 
-/** A field's name for a message, not too long. */
+/** Truncates a field name for a message. */
 function shown(field: string): string {
   return `field ${JSON.stringify(field.slice(0, 80))}`;
 }
 
 function cellOf(doc: Doc, column: string): string {
-  // A document may have any names, also those that every object has.
+  // Field names may collide with properties of Object.prototype.
   const value = Object.hasOwn(doc, column) ? doc[column] : null;
   if (value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

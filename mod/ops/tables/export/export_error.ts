@@ -1,10 +1,8 @@
-/** Why an export cannot be made. */
-
 /**
- * An export that is refused or that failed, in words for whoever asked for it:
- * - `unknown_table`: there is no such table to export;
- * - `bad_filter`: a filter that is not understood, or does not fit the table;
- * - `not_csv`: the documents do not fit into CSV;
+ * A rejected or failed export, with a message for the user:
+ * - `unknown_table`: no exportable table has this name;
+ * - `bad_filter`: the filter is invalid or does not match the table;
+ * - `not_csv`: the documents cannot be represented in CSV;
  * - `failed`: files could not be written.
  */
 export class ExportError extends Error {
@@ -17,15 +15,15 @@ export class ExportError extends Error {
   }
 }
 
-/** The contents of a file that the snapshot names are not there. */
+/** The contents of a file referenced by the snapshot are missing. */
 export class MissingFileError extends ExportError {
-  /** Their name in the store. */
+  /** Name of the blob. */
   readonly blob: string;
 
   constructor(id: string, blob: string) {
     super(
       "failed",
-      `The contents of the file ${id} are not in the data folder: it was deleted just now, or the files lie in a bucket`,
+      `The contents of file ${id} are not in the data folder: the file was just deleted, or files are in a bucket`,
     );
     this.blob = blob;
   }

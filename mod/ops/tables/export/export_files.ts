@@ -1,6 +1,6 @@
 /**
- * Tables as files in a folder, all from one snapshot. Each file is written and brought to disk under a hidden name; all get
- * their names at the end. An export that fails leaves nothing; one that is killed leaves hidden files at most.
+ * Exports tables to files in a folder, from one snapshot. Files are written and synced under hidden names and renamed at the
+ * end. A failed export leaves nothing behind; a killed one leaves hidden files only.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -19,16 +19,16 @@ import { exportFormats } from "./formats.ts";
 import { exportPieces } from "./pieces.ts";
 
 export interface ExportFilesOptions {
-  /** `null`: all tables of the app. */
+  /** `null` exports all tables of the app. */
   readonly tables: readonly string[] | null;
   readonly format: TableFormat;
-  /** A folder that is empty or not there yet. */
+  /** A folder that is empty or does not exist. */
   readonly folder: string;
-  /** Has the uploaded files exported too; their contents are read from here. */
+  /** Source of the contents of stored files; exports them too if present. */
   readonly files?: FileContents;
-  /** Whether so many bytes fit on the disk of a folder, with some left for a server beside the export. */
+  /** Whether a folder's disk has space for `bytes` plus a reserve for a server on the same disk. */
   readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
-  /** Stops the export, which then rejects with the signal's reason. */
+  /** Aborts the export, which rejects with the reason. */
   readonly signal?: AbortSignal;
   readonly onProgress?: OnProgress;
 }
@@ -37,7 +37,7 @@ export interface ExportSummary {
   /** Newest commit in the snapshot. */
   readonly ts: number;
   readonly tables: readonly ExportedTable[];
-  /** How many uploaded files there are; absent when they were not wanted. */
+  /** Number of stored files, if exported. */
   readonly files?: number;
 }
 
@@ -49,9 +49,8 @@ export interface ExportedTable {
 }
 
 /**
- * Ends the snapshot as soon as nothing more is read of it, for writers pay for it with a log that grows: at the latest when
- * it returns. Throws an `ExportError` for unknown tables, folders with something in
- * them, documents that do not fit into CSV, and full disks.
+ * Closes the snapshot as early as possible, at the latest on return, because it lets the write-ahead log grow. Throws an
+ * `ExportError` for unknown tables, non-empty folders, documents that CSV cannot represent, and full disks.
  */
 export async function exportFiles(
   snapshot: ExportSnapshot,
@@ -60,7 +59,7 @@ export async function exportFiles(
   const { tables, folder } = options;
   const names = tables === null ? appTables(snapshot) : namedTables(snapshot, tables);
   if (names.length === 0) {
-    throw new ExportError("failed", "There is nothing to export: the app has no tables");
+    throw new ExportError("failed", "Nothing to export: the app has no tables");
   }
   const isNew = await onDisk(folder, prepareFolder(folder));
   const written: string[] = [];
@@ -72,7 +71,7 @@ export async function exportFiles(
   }
 }
 
-/** Makes the folder, or sees that it is empty. Gives whether it was made. */
+/** Creates the folder or checks that it is empty. Returns whether it was created. */
 async function prepareFolder(folder: string): Promise<boolean> {
   const known = await statIfThere(folder);
   if (known === null) {
@@ -82,13 +81,13 @@ async function prepareFolder(folder: string): Promise<boolean> {
   if (!known.isDirectory) {
     throw new ExportError(
       "failed",
-      `Cannot export to "${folder}": it is a file; name a folder that is new or empty`,
+      `Cannot export to "${folder}": it is a file. Pass a new or empty folder`,
     );
   }
   for await (const entry of Deno.readDir(folder)) {
     throw new ExportError(
       "failed",
-      `Cannot export to "${folder}": it is not empty, there is "${entry.name}"; name a folder that is new or empty`,
+      `Cannot export to "${folder}": it is not empty and contains "${entry.name}". Pass a new or empty folder`,
     );
   }
   return false;
@@ -96,7 +95,7 @@ async function prepareFolder(folder: string): Promise<boolean> {
 
 interface Writing extends ExportFilesOptions {
   readonly names: readonly string[];
-  /** Every path that was made, for whoever has to remove them. */
+  /** All created paths, for cleanup. */
   readonly written: string[];
 }
 
@@ -108,7 +107,7 @@ async function writeAllOf(
   const { ts } = snapshot;
   const uploaded = await noteUploaded(snapshot, writing);
   const stays = writing.files?.hold !== undefined;
-  // Contents that nothing holds come first: those of a file that is deleted meanwhile are soon gone.
+  // Contents that cannot be held are copied first, because deleted files disappear soon.
   if (!stays) await copyUploaded(uploaded, writing);
   const files: (ExportedTable & { readonly hidden: string })[] = [];
   for (const name of names) {
@@ -125,11 +124,11 @@ async function writeAllOf(
   if (stays) await copyUploaded(uploaded, writing);
   for (const { file, hidden } of [...files, ...uploaded?.parts ?? []]) {
     const path = join(folder, file);
-    // On a file system that does not tell upper from lower case, two tables may ask for the same name.
+    // On a case-insensitive file system two tables may have the same file name.
     if (await statIfThere(path) !== null) {
       throw new ExportError(
         "failed",
-        `Cannot write "${path}": there is such a file already; export the tables one by one`,
+        `Cannot write "${path}": it already exists. Export the tables one by one`,
       );
     }
     await onDisk(path, Deno.rename(hidden, path));
@@ -170,7 +169,7 @@ async function copyUploaded(
   await onDisk(folder, copying);
 }
 
-/** Writes one file and brings it to disk. Gives the number of documents. */
+/** Writes and syncs one file. Returns the number of documents. */
 async function writeTable(
   snapshot: ExportSnapshot,
   { table, path, format, signal, written, folder, onProgress, hasRoom = hasRoomFor }: Writing & {
@@ -207,12 +206,12 @@ async function writeTable(
 function noRoom(path: string): ExportError {
   return new ExportError(
     "failed",
-    `Cannot write "${path}": there is no room on the disk for it and for a server beside it; free some, or export to ` +
+    `Cannot write "${path}": not enough disk space for it and a running server. Free disk space, or export to ` +
       "another disk",
   );
 }
 
-/** What the operating system refuses, in words that name the file. */
+/** Converts system errors to messages that name the file. */
 async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;

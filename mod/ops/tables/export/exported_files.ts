@@ -1,7 +1,7 @@
 /**
- * The uploaded files of an export: their contents by id in a folder, a line about each, and the numbers of all tables, so
- * that ids of files and of accounts stay what they are in a new data folder. While the snapshot is open it is only noted
- * which files there are, and their contents are held; they are copied when it has ended.
+ * Exports stored files: a folder of contents by ID, a line of metadata per file, and the numbers of all tables, so that IDs of
+ * files and accounts are preserved in a new data folder. While the snapshot is open, files are only listed and their contents
+ * held by links; they are copied afterwards.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines
 import { exportedFolder } from "../formats.ts";
 import { ExportError, MissingFileError } from "./export_error.ts";
 
-/** What a stored file's document says. */
+/** Document of a stored file. */
 interface StoredFile {
   readonly _id: string;
   readonly blob: string;
@@ -19,23 +19,23 @@ interface StoredFile {
   readonly size: number;
 }
 
-/** Whole lines of the list are in memory, one at a time; a document of a file is far shorter. */
+/** Maximum line length of the list, far above a file's document. */
 const LINE_CHARS_MAX = 1_048_576;
 
-/** Where the contents of files are. */
+/** Access to the contents of files. */
 export interface FileContents {
-  /** Holds all contents that are there, as soon as the snapshot is open. Absent where nothing can be held. */
+  /** Holds all existing contents once the snapshot is open. Absent if nothing can be held. */
   readonly holdAll?: () => Promise<void>;
   /**
-   * Sees to it that contents stay until the export ends, whoever deletes them. `false`: they are not there. Absent where
-   * nothing can be held: then they are copied while the snapshot is open.
+   * Keeps contents until the export ends, even if the file is deleted. Returns `false` if they do not exist. Absent if nothing
+   * can be held; contents are then copied while the snapshot is open.
    */
   readonly hold?: (blob: string) => Promise<boolean>;
-  /** Reads contents by their name in the store; `null` when they are not there. */
+  /** Reads a blob; `null` if it does not exist. */
   readonly read: (blob: string) => Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
 }
 
-/** What was made: its name in the end, and its path until then. */
+/** A part of the export with its final name and temporary path. */
 export interface ExportedPart {
   readonly file: string;
   readonly hidden: string;
@@ -44,23 +44,23 @@ export interface ExportedPart {
 export interface FileNoting {
   readonly folder: string;
   readonly contents: FileContents;
-  /** Told of each path that is made. */
+  /** Called with each created path. */
   readonly onMade: (path: string) => void;
-  /** Called between two files; what it throws ends the export. */
+  /** Called between files; exceptions abort the export. */
   readonly check: () => void;
 }
 
-/** Files that are to be copied. */
+/** Files to be copied. */
 export interface NotedFiles {
   readonly count: number;
   readonly parts: readonly ExportedPart[];
-  /** Where the contents go. */
+  /** Folder of the contents. */
   readonly target: string;
-  /** A list for the copying alone, which goes with it. */
+  /** Temporary list of the files to copy, deleted afterwards. */
   readonly list: string;
 }
 
-/** Holds and notes the files of a snapshot. Throws a {@linkcode MissingFileError} for contents that are missing. */
+/** Holds and lists the files of a snapshot. Throws a {@linkcode MissingFileError} for missing contents. */
 export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): Promise<NotedFiles> {
   const { folder, contents: { hold, holdAll }, onMade, check } = noting;
   await holdAll?.();
@@ -94,15 +94,15 @@ export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): P
 
 export interface FileCopying {
   readonly contents: FileContents;
-  /** Whether so many bytes fit on the disk. */
+  /** Whether the disk has space for so many bytes. */
   readonly hasRoom: (bytes: number) => Promise<boolean>;
-  /** Called after each file; what it throws ends the export. */
+  /** Called after each file; exceptions abort the export. */
   readonly onFile: (done: number) => void;
 }
 
 /**
- * Copies what was noted. Throws a {@linkcode MissingFileError} for contents that are missing, an {@linkcode ExportError} for
- * damaged ones and for a full disk.
+ * Copies the listed files. Throws a {@linkcode MissingFileError} for missing contents, and an {@linkcode ExportError} for
+ * damaged ones and a full disk.
  */
 export async function copyFiles({ target, list }: NotedFiles, copying: FileCopying): Promise<void> {
   let done = 0;
@@ -123,7 +123,7 @@ async function copyFile(
   if (!await hasRoom(size)) {
     throw new ExportError(
       "failed",
-      "There is no room on the disk for the files and for a server beside them",
+      "Not enough disk space for the files and a running server",
     );
   }
   const stream = await contents.read(blob);
@@ -135,7 +135,7 @@ async function copyFile(
     await writeAll(file, chunk);
   }
   if (hash.digest("hex") !== sha256) {
-    throw new ExportError("failed", `The contents of the file ${_id} are damaged`);
+    throw new ExportError("failed", `The contents of file ${_id} are damaged`);
   }
   await file.sync();
 }

@@ -1,19 +1,19 @@
-/** Which tables can be exported: those of the app, and those of the service that app code may read, when they are named. */
+/** Exportable tables: the app's, and system tables readable by app code if requested by name. */
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { ExportError } from "./export_error.ts";
 
-/** Names listed in a message. */
+/** Maximum number of names listed in a message. */
 const NAMES_SHOWN = 50;
 
-/** Tables of the app. Those that its schema no longer has are among them: their documents are still there. */
+/** Returns the app's tables, including those removed from its schema, whose documents are kept. */
 export function appTables({ tables }: ExportSnapshot): readonly string[] {
   return tables.filter((name) => !name.startsWith("_"));
 }
 
 /**
- * The tables named, each once. Throws an {@linkcode ExportError} that lists the tables there are when one is unknown;
- * tables with secrets are unknown.
+ * Returns the named tables without duplicates. Throws an {@linkcode ExportError} listing the available tables if one is unknown,
+ * which includes tables with secrets.
  */
 export function namedTables(snapshot: ExportSnapshot, names: readonly string[]): readonly string[] {
   const known = [
@@ -25,7 +25,7 @@ export function namedTables(snapshot: ExportSnapshot, names: readonly string[]):
     const more = known.length > NAMES_SHOWN ? ` and ${known.length - NAMES_SHOWN} more` : "";
     throw new ExportError(
       "unknown_table",
-      `There is no table "${name}" to export; the tables are ${
+      `Cannot export table "${name}": not found. Available tables: ${
         known.slice(0, NAMES_SHOWN).join(", ")
       }${more}`,
     );

@@ -1,7 +1,7 @@
-/** The formats of exported tables. */
+/** Export formats. */
 import { type TableFormat, tableFormats } from "../formats.ts";
 
-/** Each with the ending of its files and its content type. */
+/** File extension and content type by format. */
 export const exportFormats = {
   jsonl: { extension: "jsonl", contentType: "application/x-ndjson; charset=utf-8" },
   csv: { extension: "csv", contentType: "text/csv; charset=utf-8; header=present" },

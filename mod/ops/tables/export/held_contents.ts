@@ -1,6 +1,6 @@
 /**
- * The contents of a data folder's files, held by links while they are exported. They are linked before the snapshot begins,
- * and what came since as soon as it is open: what is deleted meanwhile is still there, and no snapshot waits for the copying.
+ * Holds the contents of stored files by hard links during an export. They are linked before the snapshot is opened, and newer
+ * ones right after, so deleted files stay available without keeping the snapshot open.
  */
 import { StoredFiles } from "../../backups/snapshot/stored_files.ts";
 import { WorkFolder } from "../../backups/snapshot/work_folder.ts";
@@ -9,13 +9,13 @@ import { ExportError } from "./export_error.ts";
 import type { FileContents } from "./exported_files.ts";
 
 export interface HoldOptions {
-  /** Ends the waiting for another export, and the linking. */
+  /** Aborts waiting and linking. */
   readonly signal: AbortSignal;
-  /** Called when another export that holds files of the folder has to be waited for. */
+  /** Called if another export of the folder must finish first. */
   readonly onWait: () => void;
 }
 
-/** Links all files there are. `null` where the disk has no links, or nothing may be written. Throws what `signal` is aborted with. */
+/** Links all files. `null` if the disk does not support links or is read-only. Throws the reason of `signal`. */
 export async function holdContents(
   dataDir: string,
   options: HoldOptions,
@@ -40,7 +40,7 @@ export async function holdContents(
   }
 }
 
-/** What the disk of the data folder refuses is not to be taken for a fault of the folder that is written to. */
+/** Attributes errors of the data folder's disk to it, instead of to the destination. */
 async function told<Result>(
   links: Promise<Result>,
   { dataDir, signal }: { readonly dataDir: string; readonly signal: AbortSignal },

@@ -1,11 +1,11 @@
-/** A table as lines of JSON, one document each. */
+/** Writes a table as JSON lines. */
 import { opsLimits } from "../../limits.ts";
 import type { ExportPiece } from "./export_piece.ts";
 
-/** Stands among documents where many were read, meant or not: what takes them does other work there. */
+/** Yielded among documents after many reads, so that the consumer can do other work. */
 export const PAUSE = "";
 
-/** The lines of documents given as JSON texts. `_id` and `_creationTime` come first, the rest as it is stored. */
+/** Returns the lines of documents given as JSON. `_id` and `_creationTime` come first, other fields as stored. */
 export function* jsonPieces(documents: Iterable<string>): Generator<ExportPiece, void, void> {
   let text = "";
   let count = 0;
@@ -28,7 +28,7 @@ export function* jsonPieces(documents: Iterable<string>): Generator<ExportPiece,
 
 const AS_IT_SHOULD_BE = /^\{"_id":"[0-9a-z]+","_creationTime":/;
 
-/** JavaScript puts fields whose names are whole numbers before all others. */
+/** JavaScript orders integer-like field names before all others. */
 function systemFieldsFirst(document: string): string {
   if (AS_IT_SHOULD_BE.test(document)) return document;
   const { _id, _creationTime, ...fields } = JSON.parse(document);

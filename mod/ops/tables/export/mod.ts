@@ -1,4 +1,4 @@
-/** The door of exports: tables to files, or to a client. */
+/** Exports of tables to files or HTTP clients. */
 export { ExportError } from "./export_error.ts";
 export type { FileContents } from "./exported_files.ts";
 export { holdContents, type HoldOptions } from "./held_contents.ts";

@@ -1,6 +1,6 @@
 /**
- * Tables and files of a data folder, from a state whose files are all there: one that came and went at the moment in which a
- * state was taken is in no newer one.
+ * Exports tables and files of a data folder, retrying with a newer snapshot if a file was created and deleted just while the
+ * snapshot was taken.
  */
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { blobsIn } from "../../backups/snapshot/stored_files.ts";
@@ -14,7 +14,7 @@ export interface NewestExportOptions extends ExportFilesOptions {
   readonly open: () => Promise<ExportSnapshot>;
 }
 
-/** As `exportFiles`, which begins again with a newer snapshot, a few times, when files went that the database names no more. */
+/** Like `exportFiles`, but retries a few times if missing files are no longer referenced by the database. */
 export async function exportNewest(options: NewestExportOptions): Promise<ExportSummary> {
   const { databasePath, open, signal } = options;
   for (let attempt = 1;; attempt++) {
@@ -29,7 +29,7 @@ export async function exportNewest(options: NewestExportOptions): Promise<Export
   }
 }
 
-/** Whether the database as it is now names a blob. */
+/** Whether the current database references a blob. */
 function isNamed(blob: string, databasePath: string): boolean {
   for (const named of blobsIn(databasePath)) if (named === blob) return true;
   return false;

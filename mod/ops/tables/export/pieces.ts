@@ -1,4 +1,4 @@
-/** A table as the text of a file, in pieces that are made quickly. */
+/** Produces the output of a table in small pieces. */
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { csvPieces } from "./csv_pieces.ts";
 import type { TableFormat } from "../formats.ts";
@@ -7,15 +7,15 @@ import { jsonPieces } from "./json_pieces.ts";
 import { type Shown, shownDocuments } from "./shown_documents.ts";
 
 /**
- * The whole text of a table, or of the documents in it that a filter shows, which the snapshot must have. Each piece takes little time, so that others can do something
- * between two of them. Throws an `ExportError` when the documents do not fit into the format, before the first text.
+ * Returns the output of a table, or of the documents matching a filter. Pieces are small, so that other work can run in between.
+ * Throws an `ExportError` before the first output if the documents cannot be represented in the format.
  */
 export function exportPieces(
   snapshot: ExportSnapshot,
   { table, format, shown }: {
     readonly table: string;
     readonly format: TableFormat;
-    /** All documents without. */
+    /** Omit to export all documents. */
     readonly shown?: Shown | undefined;
   },
 ): Generator<ExportPiece, void, void> {

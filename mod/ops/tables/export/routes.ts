@@ -1,6 +1,6 @@
 /**
- * `GET /export/{table}?format=jsonl|csv`: one table as a download, and `POST` with a filter in the body: what that shows of
- * it (EX10 to EX12, EX17).
+ * `GET /export/{table}?format=jsonl|csv` downloads a table; `POST` with a filter in the body downloads the matching documents
+ * (EX10 to EX12, EX17).
  */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
@@ -24,17 +24,16 @@ export interface ExportRoutesOptions {
   >;
 }
 
-/** What the audit log is told of a filter: that there was one. */
+/** Recorded in the audit log instead of the filter. */
 const FILTERED = { where: "…" };
 
-/** Bytes of the longest character. */
+/** Maximum bytes per character. */
 const CHAR_BYTES_MAX = 4;
 
 /**
- * The sub-app, for `/api/admin`; who may come here is for those who mount it to say. Errors leave as `ServiceError`:
- * `not_found` for tables that cannot be exported, `bad_request` for other formats, for filters that do not fit the table and
- * for tables that do not fit into CSV,
- * `overloaded` when too many exports are under way.
+ * Routes for `/api/admin`; the parent app authenticates. Errors are thrown as `ServiceError`: `not_found` for tables that cannot
+ * be exported, `bad_request` for other formats, invalid filters and tables that CSV cannot represent, `overloaded` for too many
+ * concurrent exports.
  */
 export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono<AdminEnv> {
   let running = 0;
@@ -44,13 +43,13 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     if (!isExportFormat(format)) {
       throw new ServiceError(
         "bad_request",
-        `There is no export format "${format}": use ${tableFormats.join(" or ")}`,
+        `Unknown export format "${format}". Use ${tableFormats.join(" or ")}`,
       );
     }
-    // With the engine: before the look at what is under way, which has to hold until it counts.
+    // Loaded before checking the number of exports, which must not change until this one is counted.
     const { TableDownload } = await import("./table_download.ts");
     if (running >= limits.exportsAtOnceMax) {
-      throw new ServiceError("overloaded", "Too many exports are under way, try again when one has ended");
+      throw new ServiceError("overloaded", "Too many exports are running. Try again when one has finished");
     }
     const download = opened(() =>
       new TableDownload({
@@ -64,13 +63,13 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
         logCheckMs: limits.exportLogCheckMs,
         onEnd(error) {
           running--;
-          if (error !== null) log("error", "An export broke off", { table, error });
+          if (error !== null) log("error", "Export aborted", { table, error });
         },
       })
     );
     running++;
     const headers = headersOf(table, format);
-    // The framework drops the body of an answer to HEAD without ending it.
+    // The framework drops the body of a HEAD response without canceling it.
     if (c.req.raw.method === "HEAD") {
       download.cancel();
       return new Response(null, { headers });
@@ -80,12 +79,12 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     return new Response(new ReadableStream(download), { headers });
   };
   app.get("/export/:table", (c) => {
-    // What is looked for may be somebody's name, and addresses are written down on the way.
+    // The filter may contain personal data, and addresses are logged on the way.
     if (c.req.query("where") !== undefined) {
       c.set("noted", FILTERED);
       throw new ServiceError(
         "bad_request",
-        "A filter does not belong in the address: send it in the body of a POST",
+        "Filters are not allowed in the URL. Send the filter in the body of a POST request",
       );
     }
     return exported(c, { table: c.req.param("table") });
@@ -100,7 +99,7 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
 
 interface Exported {
   readonly table: string;
-  /** Which of its documents: JSON. All without. */
+  /** Filter as JSON; all documents without it. */
   readonly where?: string;
 }
 
@@ -112,7 +111,7 @@ function opened(open: () => TableDownload): TableDownload {
   }
 }
 
-/** Throws what a client is told about an error. */
+/** Throws the error for the client. */
 function refuse(error: unknown): never {
   if (!(error instanceof ExportError)) throw error;
   throw new ServiceError(error.code === "unknown_table" ? "not_found" : "bad_request", error.message, {
@@ -120,7 +119,7 @@ function refuse(error: unknown): never {
   });
 }
 
-/** Nobody hears it, and nothing went wrong that the log should tell. */
+/** For a client that has disconnected; not logged. */
 function clientGone(): ServiceError {
   return new ServiceError("unavailable");
 }
@@ -129,7 +128,7 @@ function headersOf(table: string, format: TableFormat): Record<string, string> {
   const { extension, contentType } = exportFormats[format];
   return {
     "Content-Type": contentType,
-    // Names of tables are letters, digits and underscores.
+    // Table names consist of letters, digits and underscores.
     "Content-Disposition": `attachment; filename="${table}.${extension}"`,
     "Cache-Control": "no-store",
   };

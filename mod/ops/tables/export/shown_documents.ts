@@ -1,4 +1,4 @@
-/** The documents that an administrator's filter shows, from a snapshot: as the grid shows them, in its order. */
+/** Selects the documents that match an administrator's filter in a snapshot, in the filter's order. */
 import { z } from "zod";
 import {
   EngineError,
@@ -15,26 +15,26 @@ import { PAUSE } from "./json_pieces.ts";
 const { table: _, ...shownArgs } = whereArgs;
 const shownSchema = z.strictObject(shownArgs);
 
-/** What the engine says of a filter that does not fit the table. */
+/** Engine errors for filters that do not match the table. */
 const UNFIT: ReadonlySet<string> = new Set(["unknown_index", "bad_bounds", "bad_search"]);
 
-/** Which documents of a table are meant. */
+/** A filter on a table. */
 export type Shown = z.output<typeof shownSchema>;
 
-/** Reads what a request says, which is JSON. Throws an `ExportError`. */
+/** Parses a filter in JSON. Throws an `ExportError`. */
 export function shownOf(text: string): Shown {
   const { exportWhereCharsMax } = opsLimits;
   if (text.length > exportWhereCharsMax) {
-    throw new ExportError("bad_filter", `A filter has at most ${exportWhereCharsMax} characters`);
+    throw new ExportError("bad_filter", `The filter exceeds ${exportWhereCharsMax} characters`);
   }
   const parsed = shownSchema.safeParse(jsonOf(text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const at = issue?.path.join(".") || "it";
-  throw new ExportError("bad_filter", `The filter is not understood: ${at}: ${issue?.message ?? "invalid"}`);
+  throw new ExportError("bad_filter", `Invalid filter: ${at}: ${issue?.message ?? "invalid"}`);
 }
 
-/** Their JSON texts, each time from the first on, as `walk` gives them. A search is ranked once for all times. */
+/** Returns a function that iterates over the documents as JSON. A search is ranked once for all iterations. */
 export function shownDocuments(
   snapshot: ExportSnapshot,
   asked: { readonly table: string; readonly shown: Shown },
@@ -43,7 +43,7 @@ export function shownDocuments(
   return () => walk(snapshot, { ...asked, rows: () => rows ??= rowsOf(asked.shown) });
 }
 
-/** `PAUSE` after so many characters as are read at once, meant or not. Throws an `ExportError` for an index that does not fit. */
+/** Yields `PAUSE` after a number of characters read. Throws an `ExportError` for an unsuitable index. */
 function* walk(
   snapshot: ExportSnapshot,
   { table, shown, rows }: {
@@ -72,7 +72,7 @@ function* walk(
 function rowsOf({ index, range, search, order }: Shown): ExportedRows {
   if (search !== undefined) {
     if (index !== undefined || range !== undefined || order !== undefined) {
-      throw new ExportError("bad_filter", "A search has its own index and its own order");
+      throw new ExportError("bad_filter", "A search cannot be combined with an index or an order");
     }
     const filters = Object.entries(search.eq).map(([field, value]) => [field, valueOf(value)] as const);
     return { search: search.index, options: { query: search.text, filters } };
@@ -86,7 +86,7 @@ function rowsOf({ index, range, search, order }: Shown): ExportedRows {
 
 function boundsOf({ eq, gt, gte, lt, lte }: NonNullable<Shown["range"]>): IndexBounds {
   if (gt !== undefined && gte !== undefined || lt !== undefined && lte !== undefined) {
-    throw new ExportError("bad_filter", "A range has one bound at each end");
+    throw new ExportError("bad_filter", "A range can have only one bound at each end");
   }
   const bound = (open: unknown, closed: unknown) => ({
     value: valueOf(open === undefined ? closed : open),

@@ -1,8 +1,7 @@
 /**
- * One table on its way to a client: a stream that reads from a snapshot of its own as fast as the client takes it, and
- * lets the process do other work before each piece. The snapshot ends with the stream, when the client goes away, when it
- * takes nothing for too long, and when the write-ahead log has become too large: writers pay for an old snapshot with a log
- * that grows.
+ * Streams one table to a client from a snapshot of its own, at the client's pace and yielding to other work between pieces. The
+ * snapshot is closed with the stream, when the client disconnects or stalls, and when the write-ahead log has grown too large,
+ * since an old snapshot prevents its reuse.
  */
 import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { ServiceError } from "../../../errors.ts";
@@ -13,25 +12,25 @@ import { exportPieces } from "./pieces.ts";
 import type { ExportPiece } from "./export_piece.ts";
 import { type Shown, shownOf } from "./shown_documents.ts";
 
-const TOO_LONG = "The export took too long";
+const TOO_LONG = "The export timed out";
 const LOG_TOO_LARGE =
-  "The write-ahead log grew too large while the client took the export; take it faster, or use the command";
+  "The write-ahead log grew too large during the export. Read the response faster, or use the export command";
 const LOG_TOO_LARGE_AT_FIRST =
-  "The write-ahead log grew too large before the export had any text; try again when less is written, or use the command";
+  "The write-ahead log grew too large before the export had any output. Try again with fewer writes, or use the export command";
 
 export interface TableDownloadOptions {
   readonly databasePath: string;
   readonly table: string;
   readonly format: TableFormat;
-  /** Which of its documents: JSON, as clients give it. All without. */
+  /** Filter as JSON from the client; all documents without it. */
   readonly where?: string | undefined;
-  /** The client may take nothing for this long, and may take this long for all. */
+  /** Maximum time without reads, and maximum total time. */
   readonly stallMs: number;
   readonly msMax: number;
-  /** How large the write-ahead log may become meanwhile, and the time between two looks at it. */
+  /** Maximum size of the write-ahead log, and the interval of checks. */
   readonly logBytesMax: number;
   readonly logCheckMs: number;
-  /** Called once when the snapshot has ended, with the reason when something went wrong. */
+  /** Called once when the snapshot is closed, with the error if there was one. */
   readonly onEnd: (error: unknown) => void;
 }
 
@@ -48,12 +47,12 @@ export class TableDownload implements UnderlyingByteSource {
   #watch: ReturnType<typeof setInterval> | undefined;
   #open = true;
 
-  /** Opens the snapshot. Throws an `ExportError` for an unknown table and a filter that is none, without a call of `onEnd`. */
+  /** Opens the snapshot. Throws an `ExportError` for an unknown table or an invalid filter, without calling `onEnd`. */
   constructor(options: TableDownloadOptions) {
     this.#options = options;
     const shown: Shown | undefined = options.where === undefined ? undefined : shownOf(options.where);
     this.#lastMoment = performance.now() + options.msMax;
-    // A log that was large before may be used again from its beginning: only when it grows it is the snapshot's doing.
+    // A log that was large before may be reused from its start; only further growth is due to the snapshot.
     this.#logBytesMax = Math.max(options.logBytesMax, logBytes(options.databasePath));
     this.#snapshot = openExport(options.databasePath);
     try {
@@ -66,8 +65,8 @@ export class TableDownload implements UnderlyingByteSource {
   }
 
   /**
-   * Reads as far as is needed to know whatever the table does not fit: for CSV up to the first text. Rejects with it, when
-   * the signal says so, and with a `ServiceError` when it takes too long or too much of a log.
+   * Reads until it is certain that the table can be represented, for CSV up to the first output. Rejects otherwise, on abort, and
+   * with a `ServiceError` if it takes too long or lets the log grow too much.
    */
   async prepare(signal: AbortSignal): Promise<void> {
     try {
@@ -86,7 +85,7 @@ export class TableDownload implements UnderlyingByteSource {
     }
   }
 
-  /** Arms the clock for a client that never begins to read, and the look at the log. */
+  /** Starts the stall timer, for a client that never reads, and the checks of the log. */
   start(controller: ReadableByteStreamController): void {
     this.#watch = setInterval(() => {
       if (this.#logIsTooLarge()) this.#break(controller, new Error(LOG_TOO_LARGE));
@@ -105,7 +104,7 @@ export class TableDownload implements UnderlyingByteSource {
         if (done === true) {
           this.#end(null);
           controller.close();
-          // A pending read of a byte stream ends only with an answer to it.
+          // A pending read of a byte stream must be answered.
           controller.byobRequest?.respond(0);
           return;
         }
@@ -124,7 +123,7 @@ export class TableDownload implements UnderlyingByteSource {
     this.#end(null);
   }
 
-  /** Why the snapshot must end before there was any text; `null` when it need not. */
+  /** Reason to close the snapshot before any output, or `null`. */
   #tooMuch(): string | null {
     if (performance.now() > this.#lastMoment) return TOO_LONG;
     return this.#logIsTooLarge() ? LOG_TOO_LARGE_AT_FIRST : null;
@@ -136,7 +135,7 @@ export class TableDownload implements UnderlyingByteSource {
 
   #awaitClient(controller: ReadableByteStreamController): void {
     this.#stall = setTimeout(
-      () => this.#break(controller, new Error("The client took nothing of the export for too long")),
+      () => this.#break(controller, new Error("The client stopped reading the export")),
       this.#options.stallMs,
     );
   }

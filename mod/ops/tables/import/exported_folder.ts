@@ -1,4 +1,4 @@
-/** A folder that was exported with its uploaded files: what it says of them, and the numbers of its tables. */
+/** An exported folder with stored files: their metadata, and the numbers of its tables. */
 import { join } from "node:path";
 import { z } from "zod";
 import { decodeId } from "../../../engine/mod.ts";
@@ -11,7 +11,7 @@ import { jsonLines } from "./jsonl_lines.ts";
 const tableLine = z.object({ name: z.string(), number: z.int().min(1) });
 
 const fileLine = z.object({
-  _id: z.string().refine((id) => decodeId(id) !== null, "is no id"),
+  _id: z.string().refine((id) => decodeId(id) !== null, "is not an ID"),
   _creationTime: z.number(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   size: z.int().min(0),
@@ -20,7 +20,7 @@ const fileLine = z.object({
   createdBy: z.string().optional(),
 });
 
-/** An uploaded file in such a folder. */
+/** A stored file in the folder. */
 export interface FolderFile {
   readonly id: string;
   readonly creationTime: number;
@@ -35,13 +35,13 @@ export interface FolderFile {
   readonly path: string;
 }
 
-/** Names in such a folder that are no tables to import. */
+/** Names in the folder that are not tables. */
 export const folderNames: readonly string[] = [exportedFolder.documents, exportedFolder.tables];
 
 export class ExportedFolder {
-  /** Of all tables that were there, those of the service too; empty where nothing is said. */
+  /** Numbers of all tables including system tables; empty if unknown. */
   readonly numbers: ReadonlyMap<string, number>;
-  /** How many uploaded files it has; `null` when it was exported without. */
+  /** Number of stored files; `null` if exported without files. */
   readonly fileCount: number | null;
   readonly #folder: string;
 
@@ -54,7 +54,7 @@ export class ExportedFolder {
     this.fileCount = fileCount;
   }
 
-  /** Looks at a folder, and whether all its files are there. Throws an {@linkcode ImportError} that names the line. */
+  /** Reads a folder and checks that all files are complete. Throws an {@linkcode ImportError} naming the line. */
   static async open(folder: string): Promise<ExportedFolder> {
     const numbers = new Map<string, number>();
     const { tables, documents } = exportedFolder;
@@ -70,7 +70,7 @@ export class ExportedFolder {
       for await (const { path, size, id } of whole.files()) {
         const found = await statIfThere(path);
         if (found?.isFile !== true || found.size !== size) {
-          throw bad(documents, `the contents of ${id} are not in ${exportedFolder.files}, or not whole`);
+          throw bad(documents, `the contents of ${id} are missing or incomplete in ${exportedFolder.files}`);
         }
         fileCount++;
       }
@@ -99,7 +99,7 @@ async function* linesOf<Value>(
       const parsed = shape.safeParse(jsonOf(text));
       if (!parsed.success) {
         const [issue] = parsed.error.issues;
-        throw new FileFault(line, `${issue?.path.join(".") || "the line"}: ${issue?.message ?? "invalid"}`);
+        throw new FileFault(line, `${issue?.path.join(".") || "line"}: ${issue?.message ?? "invalid"}`);
       }
       yield parsed.data;
     }

@@ -1,7 +1,7 @@
-/** What is wrong with a file where it is read, before anybody looks at documents: it cannot be read any further. */
+/** A syntax error of a file, at which reading stops. */
 export class FileFault extends Error {
   override readonly name = "FileFault";
-  /** Counted from 1. */
+  /** Starts at 1. */
   readonly line: number;
 
   constructor(line: number, reason: string, options?: ErrorOptions) {

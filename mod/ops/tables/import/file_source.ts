@@ -1,12 +1,12 @@
-/** A file on the disk as something to import. */
+/** Import sources on disk. */
 import type { ImportSource } from "./importer.ts";
 
-/** A file, and how far the reading of it is. */
+/** A file with its read progress. */
 export interface FileSource extends ImportSource {
   readonly read: { readonly done: number; readonly of: number };
 }
 
-/** `name` is what people are told the file is called. */
+/** `name` is the display name. */
 export function fileSource(
   { path, ...what }: Pick<ImportSource, "name" | "table" | "format"> & { readonly path: string },
 ): FileSource {

@@ -1,17 +1,17 @@
-/** Why an import was refused or stopped, in words for the person who started it. */
+/** Errors of imports, with messages for users. */
 
 /**
- * What an import failed of:
+ * Reason of a failed import:
  * - `unknown_table`: the app has no such table;
- * - `bad_file`: rows or columns that cannot be imported; nothing was written;
+ * - `bad_file`: invalid rows or columns; nothing was written;
  * - `failed`: the rows could not be checked; nothing was written;
- * - `stopped`: writing had begun and went no further; the message says how far it came.
+ * - `stopped`: writing was interrupted; the message contains the progress.
  */
 export type ImportErrorKind = "unknown_table" | "bad_file" | "failed" | "stopped";
 
-/** What is wrong with a row of a file. */
+/** An invalid row. */
 export interface FileRowFault {
-  /** Counted from 1; `null` for the file as a whole. */
+  /** Starts at 1; `null` for the file as a whole. */
   readonly line: number | null;
   readonly message: string;
 }
@@ -19,7 +19,7 @@ export interface FileRowFault {
 export class ImportError extends Error {
   override readonly name = "ImportError";
   readonly kind: ImportErrorKind;
-  /** Rows that do not fit, one by one: up to `importFaultsMax`. */
+  /** Invalid rows, at most `importFaultsMax`. */
   readonly faults: readonly FileRowFault[];
 
   constructor(

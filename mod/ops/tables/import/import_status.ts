@@ -1,14 +1,14 @@
-/** How far the import over HTTP is that is under way, and how the last one ended: for whoever left it and comes back. */
+/** Status of the running and the last import over HTTP, for clients that reconnect. */
 
 export interface RunningImport {
   readonly table: string;
   /** Whether nothing will be written. */
   readonly dryRun: boolean;
   readonly step: "receiving" | "checking" | "deleting" | "writing";
-  /** Bytes of the file so far; `null`: all there are is not known. */
+  /** Bytes processed, and the total or `null` if unknown. */
   readonly done: number;
   readonly of: number | null;
-  /** Rows checked, or written, or documents deleted, in this step. */
+  /** Rows checked, rows written or documents deleted in this step. */
   readonly rows: number;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
@@ -18,13 +18,13 @@ export interface FinishedImport {
   readonly table: string;
   readonly dryRun: boolean;
   readonly endedAt: number;
-  /** Rows written; `null` where it failed, or was a dry run. */
+  /** Rows written; `null` for failed imports and dry runs. */
   readonly imported: number | null;
-  /** Why it failed. */
+  /** Reason of a failure. */
   readonly error: string | null;
 }
 
-/** One at a time: a second one is not begun. */
+/** One import at a time. */
 export class ImportStatus {
   readonly #now: () => number;
   #running: RunningImport | null = null;
@@ -46,7 +46,7 @@ export class ImportStatus {
     this.#running = { ...what, step: "receiving", done: 0, rows: 0, startedAt: this.#now() };
   }
 
-  /** What is told of the import that runs. */
+  /** Updates the running import. */
   note(progress: Partial<Pick<RunningImport, "step" | "done" | "of" | "rows">>): void {
     if (this.#running !== null) this.#running = { ...this.#running, ...progress };
   }

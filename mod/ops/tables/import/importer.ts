@@ -1,6 +1,6 @@
 /**
- * Imports of tables (IM), in two passes over a file: first
- * every row is checked and nothing is written, then the rows are written in batches, each a commit of its own.
+ * Imports tables (IM) in two passes over a file: the first checks every row without writing, the second writes the rows in
+ * batches, each a commit of its own.
  */
 import { UserError } from "../../../errors.ts";
 import type { MutationAnswer, MutationCall } from "../../../functions/host_port.ts";
@@ -21,13 +21,13 @@ import { SeenIds } from "./seen_ids.ts";
 
 const system = createApi<{ "_system/import": typeof importFunctions }>().internal._system.import;
 
-/** A file to import. It is read twice. */
+/** A file to import, which is read twice. */
 export interface ImportSource {
-  /** What people are told it is called. */
+  /** Display name. */
   readonly name: string;
   readonly table: string;
   readonly format: TableFormat;
-  /** Its bytes from the beginning on. Closed when the iteration ends, also early. */
+  /** Opens the contents. The iterator is closed at the end, also if it is left early. */
   open(): AsyncIterable<Uint8Array>;
 }
 
@@ -35,13 +35,13 @@ export interface ImportSummary {
   readonly table: string;
   /** Documents written. */
   readonly imported: number;
-  /** Documents deleted before; 0 but for `replace`. */
+  /** Documents deleted before; 0 except for `replace`. */
   readonly deleted: number;
-  /** Of the last commit. */
+  /** Timestamp of the last commit. */
   readonly ts: number;
 }
 
-/** Told of after each batch. What a listener throws stops the import there. */
+/** Progress after each batch. Exceptions of a listener stop the import. */
 export interface ImportProgress {
   readonly source: ImportSource;
   readonly step: "checked" | "deleted" | "written";
@@ -53,7 +53,7 @@ export interface ImporterOptions {
   /** The writer. */
   readonly port: { mutate(call: MutationCall): Promise<MutationAnswer> };
   readonly mode: ImportMode;
-  /** Id of the document that tells how far it comes, changed with each batch that is written. */
+  /** ID of the document that tracks the progress, updated with each written batch. */
   readonly workId?: string;
   readonly onProgress?: (progress: ImportProgress) => void;
 }
@@ -66,8 +66,7 @@ export class Importer {
   }
 
   /**
-   * Checks every row of a file; writes nothing. Returns how many there are. Throws an {@linkcode ImportError} that names
-   * what is wrong by line.
+   * Checks every row without writing. Returns their number. Throws an {@linkcode ImportError} listing errors by line.
    */
   async check(source: ImportSource): Promise<{ readonly rows: number }> {
     const { mode } = this.#options;
@@ -76,7 +75,7 @@ export class Importer {
     let rows = 0;
     try {
       for await (const { batch, lines } of rowBatches(source.open(), source.format)) {
-        // The documents that `replace` finds are gone by the time it writes.
+        // `replace` deletes existing documents first, so they cannot conflict.
         const args = { table: source.table, mode: mode === "insert" ? mode : "upsert", batch } as const;
         const { result } = await this.#call(system.check, args);
         for (const { row, message } of result.faults) faults.push({ line: lines[row] ?? null, message });
@@ -84,12 +83,12 @@ export class Importer {
           const line = lines[row] ?? 0;
           const before = id === null ? null : seen?.add(id, line) ?? null;
           if (before !== null) {
-            faults.push({ line, message: `The document "${id}" stands in line ${before} already` });
+            faults.push({ line, message: `Duplicate _id "${id}", first used in line ${before}` });
           }
         });
         rows += lines.length;
         if (rows > opsLimits.importRowsMax) {
-          const message = `more than ${opsLimits.importRowsMax} rows; import it in several files`;
+          const message = `more than ${opsLimits.importRowsMax} rows. Split it into several files`;
           faults.push({ line: null, message });
         }
         if (faults.length >= opsLimits.importFaultsMax) break;
@@ -104,8 +103,8 @@ export class Importer {
   }
 
   /**
-   * Writes the rows of a file that was checked. Throws an {@linkcode ImportError} that says how far it came when the
-   * writer refuses a batch or the file cannot be read.
+   * Writes the rows of a checked file. Throws an {@linkcode ImportError} with the progress if the writer rejects a batch or the
+   * file cannot be read.
    */
   async write(source: ImportSource): Promise<ImportSummary> {
     const { mode, workId, onProgress } = this.#options;
@@ -143,7 +142,7 @@ export class Importer {
     return { table, imported: done.written, deleted: done.deleted, ts };
   }
 
-  /** Calls a function of the writer. A `UserError` thrown there is thrown here; any other failure is a `SystemCallError`. */
+  /** Calls a function of the writer. Its `UserError`s are rethrown; other failures become a `SystemCallError`. */
   async #call<Args extends Record<string, unknown>, Result>(
     reference: FunctionReference<"mutation", Args, Result>,
     args: Args,
@@ -173,11 +172,11 @@ function badRows(source: ImportSource, all: readonly FileRowFault[]): ImportErro
   const { importFaultsMax } = opsLimits;
   const faults = all.slice(0, importFaultsMax);
   const shown = faults.map(({ line, message }) => at(source, line ?? undefined, message));
-  const more = all.length >= importFaultsMax ? ["There may be more: the check ended here."] : [];
+  const more = all.length >= importFaultsMax ? ["There may be more. The check stopped here."] : [];
   return new ImportError("bad_file", ["Nothing was imported.", ...shown, ...more].join("\n"), { faults });
 }
 
-/** What a check that could not be finished throws. */
+/** Error of an incomplete check. */
 function refused({ name }: ImportSource, error: unknown): ImportError {
   if (error instanceof UserError) {
     const kind = error.code === "unknown_table" ? "unknown_table" : "bad_file";
@@ -185,18 +184,18 @@ function refused({ name }: ImportSource, error: unknown): ImportError {
   }
   return new ImportError(
     "failed",
-    `Nothing was imported.\n${name}: the rows could not be checked: ${reasonOf(error)}`,
+    `Nothing was imported.\n${name}: cannot check the rows: ${reasonOf(error)}`,
     { cause: error },
   );
 }
 
-/** What a write that went no further throws: how far it came, and what to do about it. */
+/** Error of an interrupted write: the progress, and advice. */
 function stopped(
   source: ImportSource,
   { mode, done, lines, cause }: {
     readonly mode: ImportMode;
     readonly done: { readonly deleted: number; readonly written: number };
-    /** Of the batch that was being written. */
+    /** Lines of the current batch. */
     readonly lines: readonly number[];
     readonly cause: unknown;
   },
@@ -205,12 +204,12 @@ function stopped(
   const line = cause instanceof FileFault ? cause.line : fault === null ? undefined : lines[fault.row];
   const emptied = mode === "replace" ? `${counted(done.deleted, "document")} deleted before, ` : "";
   const advice = mode === "replace"
-    ? "Import it again with the mode replace"
-    : "Rows with an _id can be imported again with the mode upsert";
+    ? "Import the file again with mode replace"
+    : "Rows with an _id can be imported again with mode upsert";
   return new ImportError(
     "stopped",
     `${at(source, line, reasonOf(cause))}\nThe import into table "${source.table}" stopped: ${emptied}` +
-      `${counted(done.written, "row")} written, and these stay. ${advice}`,
+      `${counted(done.written, "row")} written and kept. ${advice}`,
     { cause },
   );
 }

@@ -1,29 +1,28 @@
-/** The lines of a JSONL file, as its bytes come. */
+/** Splits JSONL files into lines while they are read. */
 import { Buffer } from "node:buffer";
 import { yieldToEventLoop } from "../../../kit/event_loop.ts";
 import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
 
-/** One line that is not blank. */
+/** A non-blank line. */
 export interface JsonLine {
-  /** Counted from 1. */
+  /** Starts at 1. */
   readonly line: number;
   readonly text: string;
 }
 
 const LF = 0x0a;
 const BLANK = /^\s*$/;
-/** Blank lines after which the process does its other work: nobody waits for what is not given out. */
+/** Number of blank lines after which the event loop gets a tick. */
 const BLANK_LINES_AT_ONCE = 4_096;
 
 /**
- * The lines of a file that have something in them. Lines end in LF or CRLF; a byte order mark at the beginning of the file
- * is skipped. Throws a {@linkcode FileFault} for a line that is too long or not UTF-8. The source is closed when the caller
- * stops early.
+ * Yields the non-blank lines of a file. Lines end in LF or CRLF; a leading byte order mark is skipped. Throws a
+ * {@linkcode FileFault} for a line that is too long or not UTF-8. Leaving the iteration closes the source.
  */
 export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<JsonLine, void, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true });
-  /** Pieces of the line that is not over yet. */
+  /** Pieces of the current line. */
   let pieces: Uint8Array[] = [];
   let bytes = 0;
   let line = 1;
@@ -55,7 +54,7 @@ export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenera
     if (from === piece.length) continue;
     bytes += piece.length - from;
     checkLength(bytes, line);
-    // The source may use its buffer again.
+    // Copied, because the source may reuse its buffer.
     pieces.push(piece.slice(from));
   }
   const found = take(new Uint8Array());
@@ -67,6 +66,6 @@ function checkLength(bytes: number, line: number): void {
   if (bytes <= importLineBytesMax) return;
   throw new FileFault(
     line,
-    `the line is longer than ${importLineBytesMax} bytes; is each document on a line?`,
+    `the line is longer than ${importLineBytesMax} bytes. Put each document on its own line`,
   );
 }

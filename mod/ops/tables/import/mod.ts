@@ -1,4 +1,4 @@
-/** Imports of tables, for the server. */
+/** Imports of tables. */
 export { type FileSource, fileSource } from "./file_source.ts";
 export { ExportedFolder, folderNames } from "./exported_folder.ts";
 export type { FinishedImport, RunningImport } from "./import_status.ts";

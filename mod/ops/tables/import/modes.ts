@@ -1,6 +1,6 @@
-/** What becomes of documents that are there already. */
+/** How imports treat existing documents. */
 
 export const importModes = ["insert", "upsert", "replace"] as const;
 
-/** `insert` refuses rows with their ids, `upsert` replaces those, and `replace` first deletes them all. */
+/** `insert` rejects rows with existing IDs, `upsert` replaces these documents, `replace` deletes all documents first. */
 export type ImportMode = (typeof importModes)[number];

@@ -1,4 +1,4 @@
-/** Imports over HTTP (IM12, IM13, IM21, IM22). Who mounts them sees to it that administrators ask. */
+/** HTTP routes of imports (IM12, IM13, IM21, IM22). The parent app authenticates administrators. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -19,13 +19,13 @@ import { importModes } from "./modes.ts";
 export interface ImportRoutesOptions {
   /** The writer. */
   readonly port: ImporterOptions["port"];
-  /** Where it is written down that one runs, for whoever comes after the server has ended meanwhile. */
+  /** Records running imports, so that an interrupted one is reported after a restart. */
   readonly works: Pick<AdminWork, "beginImport" | "endImport">;
-  /** Folder of bodies that are being imported. What a killed server left there, its owner removes. */
+  /** Folder of request bodies. The owner removes leftovers of a killed server. */
   readonly tempDir: string;
-  /** Largest body, in bytes. */
+  /** Maximum size of a body in bytes. */
   readonly bodyBytesMax?: number;
-  /** A body that brings nothing for this long has broken off. */
+  /** Time without bytes after which a body fails. */
   readonly stallMs?: number;
   readonly now?: () => number;
   readonly log: Log;
@@ -39,12 +39,12 @@ const querySchema = z.object({
 });
 
 /**
- * `POST /import/{table}?mode=insert|upsert|replace&format=jsonl|csv`: answers `{imported, table, ts}`. Throws
- * `bad_request` with the first bad rows and for a body that breaks off, `not_found` for a table that is not there,
- * `body_too_large`, `disk_full`, `overloaded` while another import runs, `unavailable` when the writer cannot be asked;
- * nothing was written then. `import_stopped` says how much was. With `dryRun=true` it answers
- * `{table, rows, faults: [{line, message}], more}` and writes nothing. With `detached=true` it goes on without its client
- * once the body is there. `GET /import` tells how far it is, and how the last one ended.
+ * `POST /import/{table}?mode=insert|upsert|replace&format=jsonl|csv` responds with `{imported, table, ts}`. Throws `bad_request`
+ * with the first invalid rows and for incomplete bodies, `not_found` for an unknown table, `body_too_large`, `disk_full`,
+ * `overloaded` while another import runs, and `unavailable` if the writer cannot be reached; in these cases nothing was written.
+ * `import_stopped` states how much was written. With `dryRun=true` it responds with `{table, rows, faults: [{line, message}],
+ * more}` and writes nothing. With `detached=true` it continues without the client once the body was received. `GET /import`
+ * returns the status of the running and the last import.
  */
 export function importRoutes(
   {
@@ -58,7 +58,7 @@ export function importRoutes(
   }: ImportRoutesOptions,
 ): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
-  /** One is under way at most: two would take turns with the writer, and fill the disk together. */
+  /** At most one at a time, because two would compete for the writer and the disk. */
   const status = new ImportStatus(now);
 
   app.get("/import", (c) => c.json(status.told));
@@ -74,12 +74,12 @@ export function importRoutes(
       const modes = importModes.join(", ");
       throw new ServiceError(
         "bad_request",
-        `Give mode as one of ${modes}, format as one of ${
+        `mode must be one of ${modes}, format one of ${
           tableFormats.join(", ")
         }, dryRun and detached as true or false`,
       );
     }
-    if (status.isRunning) throw new ServiceError("overloaded", "Another import is running, try again later");
+    if (status.isRunning) throw new ServiceError("overloaded", "Another import is running. Try again later");
     const { mode, format } = query.data;
     const dryRun = query.data.dryRun === "true";
     const table = c.req.param("table");
@@ -96,7 +96,7 @@ export function importRoutes(
       });
       await c.get("confirmAccess")();
       status.note({ step: "checking", done: 0, of: body.size });
-      // With the engine and the library of CSV.
+      // Loaded with the engine and the CSV library.
       const [{ fileSource }, { Importer }] = await Promise.all([
         import("./file_source.ts"),
         import("./importer.ts"),
@@ -107,7 +107,7 @@ export function importRoutes(
           (error) => {
             throw new ImportError(
               "failed",
-              "Nothing was imported.\nIt could not be written down that it begins",
+              "Nothing was imported.\nCannot record the start of the import",
               {
                 cause: error,
               },
@@ -119,11 +119,11 @@ export function importRoutes(
         port,
         mode,
         ...(workId !== undefined && { workId }),
-        // Nobody would learn of what happens from here on. Rows that are being written come whole all the same.
+        // From here on no one would learn the outcome. Rows being written are completed anyway.
         onProgress({ step, rows }) {
           status.note({ step: STEPS[step], rows, done: source.read.done });
           if (step === "checked") throwIfGone(signal);
-          if (step === "deleted" && signal.aborted) throw new Error("The client went away");
+          if (step === "deleted" && signal.aborted) throw new Error("The client disconnected");
         },
       });
       if (dryRun) return c.json({ table, ...await dryRunOf(importer, source) });
@@ -133,11 +133,11 @@ export function importRoutes(
       status.note({ step: mode === "replace" ? "deleting" : "writing", rows: 0, done: 0 });
       const { imported, deleted, ts } = await importer.write(source);
       ending = { imported };
-      log("info", "Rows were imported", { table, mode, imported, deleted });
+      log("info", "Import finished", { table, mode, imported, deleted });
       return c.json({ imported, table, ts });
     } catch (error) {
       const answer = answerOf(error, log);
-      ending = { error: answer instanceof ServiceError ? answer.message : "The import failed" };
+      ending = { error: answer instanceof ServiceError ? answer.message : "Import failed" };
       throw answer;
     } finally {
       if (workId !== undefined) await works.endImport(workId, ending.error ?? null);
@@ -154,21 +154,21 @@ const STEPS = {
 } as const satisfies Record<ImportProgress["step"], RunningImport["step"]>;
 
 interface DryRun {
-  /** Rows that fit; 0 when some do not. */
+  /** Valid rows; 0 if some are invalid. */
   readonly rows: number;
   readonly faults: readonly FileRowFault[];
-  /** Whether there may be faults behind these: the check ended there. */
+  /** Whether there may be further errors, because the check stopped. */
   readonly more: boolean;
 }
 
-/** What an import would do. What keeps it from being looked at all the same is thrown. */
+/** Returns the result of a dry run. Throws errors that prevent the check. */
 async function dryRunOf(importer: Importer, source: ImportSource): Promise<DryRun> {
   try {
     return { ...await importer.check(source), faults: [], more: false };
   } catch (error) {
     if (!(error instanceof ImportError) || error.kind !== "bad_file") throw error;
     const { faults, message } = error;
-    // A fault of the file as a whole, such as a column that the table does not have.
+    // An error of the file as a whole, such as an unknown column.
     if (faults.length === 0) {
       return { rows: 0, faults: [{ line: null, message: lastLine(message) }], more: false };
     }
@@ -181,10 +181,10 @@ function lastLine(text: string): string {
 }
 
 function throwIfGone(signal: AbortSignal): void {
-  if (signal.aborted) throw new ServiceError("bad_request", "The client went away; nothing was imported");
+  if (signal.aborted) throw new ServiceError("bad_request", "The client disconnected; nothing was imported");
 }
 
-/** What the client is told. */
+/** Converts an error for the client. */
 function answerOf(error: unknown, log: Log): unknown {
   if (!(error instanceof ImportError)) return error;
   const { kind, message, cause } = error;
@@ -199,10 +199,10 @@ function answerOf(error: unknown, log: Log): unknown {
       if (cause instanceof SystemCallError && cause.retryable) {
         return new ServiceError("unavailable", message, options);
       }
-      log("error", "An import could not be checked", { error: cause });
+      log("error", "Import check failed", { error: cause });
       return new ServiceError("import_failed", message, options);
     case "stopped":
-      log("error", "An import stopped halfway", { error: message });
+      log("error", "Import interrupted", { error: message });
       return new ServiceError("import_stopped", message, options);
     default:
       return kind satisfies never;

@@ -1,4 +1,4 @@
-/** A file's rows in batches that fit one commit, with the lines they stand in. */
+/** Groups a file's rows into batches that fit one commit, with line numbers. */
 import { CsvError, csvRows } from "../../../kit/csv.ts";
 import { opsLimits } from "../../limits.ts";
 import type { RowBatch } from "../../isolate_functions/import.ts";
@@ -9,11 +9,11 @@ import { jsonLines } from "./jsonl_lines.ts";
 /** Rows of a file. */
 export interface LinedBatch {
   readonly batch: RowBatch;
-  /** The line in which each row begins, counted from 1. */
+  /** Line in which each row starts, from 1. */
   readonly lines: readonly number[];
 }
 
-/** A row that is waiting for its batch. */
+/** A row to be batched. */
 interface Row<Content> {
   readonly line: number;
   readonly content: Content;
@@ -21,8 +21,8 @@ interface Row<Content> {
 }
 
 /**
- * The batches of a file, at least one. Throws a {@linkcode FileFault} where the file cannot be read any further; the rows
- * before it have been given out by then.
+ * Yields the batches of a file, at least one. Throws a {@linkcode FileFault} where the file cannot be parsed further, after
+ * yielding the rows before it.
  */
 export async function* rowBatches(
   source: AsyncIterable<Uint8Array>,
@@ -40,7 +40,9 @@ export async function* rowBatches(
     case "csv": {
       const rows = cellRows(source);
       const header = await rows.next();
-      if (header.done) throw new FileFault(1, "the file has no header: its first line names the columns");
+      if (header.done) {
+        throw new FileFault(1, "the file has no header. The first line must contain the column names");
+      }
       const columns = [...header.value.content];
       for await (const batch of batched(rows)) {
         yield {
@@ -72,7 +74,7 @@ async function* cellRows(
   }
 }
 
-/** Rows put together as the limits allow; an empty file is one empty batch. */
+/** Groups rows within the limits; an empty file is one empty batch. */
 async function* batched<Content>(
   rows: AsyncIterable<Row<Content>>,
 ): AsyncGenerator<readonly Row<Content>[], void, void> {

@@ -1,4 +1,4 @@
-/** The ids met in a file, each with its line: on the disk when they are many, so that memory is bounded. */
+/** Set of IDs in a file with their lines, in bounded memory: large sets are stored on disk. */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 const CACHE_KIB = 8 * 1024;
@@ -10,7 +10,7 @@ export class SeenIds implements Disposable {
 
   constructor() {
     this.#db = new DatabaseSync(":memory:");
-    // A temporary table lies in a file without a name, which is gone with the connection or the process.
+    // A temporary table uses an unnamed file, which is removed with the connection or the process.
     this.#db.exec(`
       PRAGMA temp_store = FILE;
       PRAGMA temp.cache_size = -${CACHE_KIB};
@@ -21,7 +21,7 @@ export class SeenIds implements Disposable {
     this.#find = this.#db.prepare("SELECT line FROM ids WHERE id = ?");
   }
 
-  /** Notes an id. Gives the line in which it was met before, or `null`. */
+  /** Adds an ID. Returns the line of an earlier occurrence, or `null`. */
   add(id: string, line: number): number | null {
     if (Number(this.#insert.run(id, line).changes) > 0) return null;
     return Number(this.#find.get(id)?.["line"]);

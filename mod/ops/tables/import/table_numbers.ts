@@ -1,12 +1,12 @@
-/** The numbers that tables had where files come from: their ids carry them, so a new database has to use the same. */
+/** Numbers of tables at the source. IDs contain them, so a new database must use the same ones. */
 import { decodeId } from "../../../engine/mod.ts";
 import { FileFault } from "./file_fault.ts";
 import type { ImportSource } from "./importer.ts";
 import { type LinedBatch, rowBatches } from "./row_batches.ts";
 
 /**
- * The number of each table that the first rows of its file show, for a database that has no tables yet. Files that cannot
- * be read are left to the check of their rows, and so is a number that two tables have.
+ * Returns the table numbers found in the first rows of each file, for a database without tables. Unreadable files and conflicting
+ * numbers are left to the check of the rows.
  */
 export async function tableNumbersOf(sources: readonly ImportSource[]): Promise<Map<string, number>> {
   const numbers = new Map<string, number>();
