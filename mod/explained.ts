@@ -15,7 +15,7 @@ const OF_FUNCTIONS: readonly Row[] = [
     "functions",
   ],
   [/There is no index|is not a cursor of this query|a vector search gives|filter\(\) cannot/, "queries"],
-  [/cannot be scheduled|A cron needs a name|Duplicate cron/, "scheduling"],
+  [/cannot be scheduled|Cannot schedule |A cron needs a name|Duplicate cron/, "scheduling"],
   [/Cannot store (?:field|this document)|There is no table "|by defineTable/, "schema"],
   [
     /(?:handler|path|pathPrefix) of a route|Duplicate route |by httpAction/,

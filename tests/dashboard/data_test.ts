@@ -353,7 +353,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     const setTotal = (total: number) => asAdmin("_admin/data:patch", { id: newest._id, set: { total } });
     await setTotal(5);
     await button("Set field").click();
-    await told('Somebody else has changed "total" meanwhile');
+    await told('Someone else changed "total" while you were editing');
     assert.deepEqual(await totals(), [5, 1]);
     // Content behind a dialog has no roles.
     await page.locator(".grid-row", { hasText: "Second of two" }).getByText("5", { exact: true }).waitFor();
@@ -361,7 +361,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await told("Set total on 2 documents");
     await setTotal(6);
     await undo();
-    await told('Somebody else has changed "total" meanwhile');
+    await told('Someone else changed "total" while you were editing');
     assert.deepEqual(await totals(), [6, 80]);
     await button("Set field on 2").click();
     await page.getByLabel("Field", { exact: true }).selectOption("title");

@@ -155,7 +155,7 @@ testDashboard("functions and logs", { functions }, async (dashboard, t) => {
     await page.getByLabel("Run as").selectOption("user");
     await page.getByLabel("User", { exact: true }).fill("nobody-at-all");
     await button("Run").click();
-    await told("There is no such account");
+    await told("Account not found");
   });
 
   await t.step("an internal function is run too", async () => {

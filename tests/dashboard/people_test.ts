@@ -248,7 +248,7 @@ testDashboard("users, administrators and settings", {
 
   await t.step("testing the backup target without one shows an error", async () => {
     await button("Test backup target").first().click();
-    await told("There are no scheduled backups");
+    await told("Scheduled backups are off");
     await button("Dismiss").last().click();
   });
 

@@ -51,7 +51,7 @@ Deno.test("an incomplete body is a bad request, not a server error", async () =>
     const { request } = streamed(["a", new Error("reset")], headers);
     await assert.rejects(requestText(request, 100), {
       code: "bad_request",
-      message: "The request body broke off",
+      message: "The request body was incomplete",
     });
   }
 });

@@ -54,7 +54,7 @@ Deno.test("[AD3] a backup is made as asked for, without the secret key, and answ
     const facts = { createdAt: "2030-01-01T00:00:00.000Z", ts: 7, parts: ["database"] };
     assert.deepEqual(made, { name, size, ...facts, missingFiles: 3 });
   }
-  assert.equal(app.logged.at(-1)?.message, "An administrator made a backup");
+  assert.equal(app.logged.at(-1)?.message, "Backup created");
 });
 
 Deno.test("[AD3] a body that says something else is refused", async () => {
@@ -70,7 +70,7 @@ Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => 
     const [reason, expected] of [
       ["The database is damaged", [500, "backup_failed"]],
       ["No space left on device", [507, "disk_full"]],
-      ["There is no room on the disk for the backup", [507, "disk_full"]],
+      ["Not enough disk space for the backup", [507, "disk_full"]],
     ] as const
   ) {
     await using app = await startAdminApp({
@@ -84,7 +84,7 @@ Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => 
     assert.ok(message.includes(reason), message);
     assert.deepEqual(await namesIn(app.backupsDir), []);
     assert.deepEqual(app.logged.map(({ level, message }) => `${level} ${message}`), [
-      "error A backup failed",
+      "error Backup failed",
     ]);
   }
 });
@@ -216,7 +216,7 @@ Deno.test("[AD6] a deleted backup is gone", async () => {
   const response = await app.request("/backups/a.tar.zst", { method: "DELETE" });
   assert.deepEqual([response.status, await response.json()], [200, {}]);
   assert.deepEqual(await namesIn(app.backupsDir), []);
-  assert.equal(app.logged.at(-1)?.message, "An administrator deleted a backup");
+  assert.equal(app.logged.at(-1)?.message, "Backup deleted");
   const again = await errorOf(await app.request("/backups/a.tar.zst", { method: "DELETE" }));
   assert.deepEqual([again.status, again.code], [404, "not_found"]);
 });

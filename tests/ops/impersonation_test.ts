@@ -21,7 +21,7 @@ Deno.test("[AD2] impersonation gives tokens of a session of the user that ends a
   assert.equal((await accounts.identityOf(tokens.accessToken)).userId, userId);
   assert.deepEqual(app.logged, [{
     level: "info",
-    message: "An administrator acts as a user",
+    message: "Impersonation started",
     fields: { adminId, userId, ttlSeconds: 600 },
   }]);
 });

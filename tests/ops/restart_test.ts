@@ -11,5 +11,5 @@ Deno.test("[AD7] a restart is there only when somebody would start the server ag
   assert.deepEqual(await (await app.request("/restore/restart")).json(), { offered: true });
   const response = await app.request("/restore/restart", { method: "POST" });
   assert.deepEqual([response.status, await response.json(), restarts], [200, {}, 1]);
-  assert.equal(app.logged[0]?.message, "An administrator asked for a restart");
+  assert.equal(app.logged[0]?.message, "Restart requested by an administrator");
 });

@@ -124,7 +124,7 @@ Deno.test("[AD10] a bad archive is refused with the reason; other failures are n
         "The table x is damaged",
       ]],
       [new RestoreError("No room", { fault: "room" }), [507, "disk_full", "No room"]],
-      [new Error("I/O error"), [500, "restore_failed", "The restore could not be staged: I/O error"]],
+      [new Error("I/O error"), [500, "restore_failed", "Cannot stage the restore: I/O error"]],
     ] as const
   ) {
     await using app = await startAdminApp({ restores: { stage: () => Promise.reject(error) } });
@@ -158,7 +158,7 @@ Deno.test("[AD10] whose trouble it is comes through the process that stages", as
   assert.match(await refusal(new Uint8Array(10)), /^400 invalid_backup /);
   assert.match(
     await refusal(await petabyteArchive()),
-    /^507 disk_full There is no room on the disk to unpack/,
+    /^507 disk_full Not enough disk space to unpack/,
   );
   await Deno.mkdir(folder.at("restore-staged"));
   using staging = await Deno.open(folder.at("restore-staged"));

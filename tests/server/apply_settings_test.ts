@@ -37,7 +37,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
     ["log", { keepMs: 2 * 86_400_000, bytesMax: 64 * 1024 ** 2 }],
   ]);
   assert.deepEqual(logged, [
-    ["error", "Settings could not be put to use", "accounts", "Error: no sign-ups: true"],
+    ["error", "Cannot apply settings", "accounts", "Error: no sign-ups: true"],
   ]);
   told.length = 0;
   // What a flag says counts more, and a server without a log has none to change.

@@ -94,8 +94,8 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
   await Deno.writeTextFile(folder.at("mine.tar.zst"), "mine");
   for (
     const [args, says] of [
-      [["--out", "mine.tar.zst"], /mine\.tar\.zst" is there already/],
-      [["--data", "nowhere"], /There is no data folder "nowhere"/],
+      [["--out", "mine.tar.zst"], /mine\.tar\.zst" already exists/],
+      [["--data", "nowhere"], /Data folder "nowhere" not found/],
       [["--data", "."], /There is no database/],
       [["--out", "no/where"], /Cannot write/],
       [["--out", "/dev/full"], /Cannot write "\/dev\/full": this process has no permission to use it/],

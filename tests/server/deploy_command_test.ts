@@ -142,7 +142,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       ]);
       const none = await onServer("migrate", "change:none", "--table", "notes");
       assert.equal(none.code, 1);
-      assert.match(none.err, /There is no internal mutation "change:none"/);
+      assert.match(none.err, /Internal mutation "change:none" not found/);
     },
   );
 

@@ -175,13 +175,13 @@ Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason
       [
         ["--tables", "left,_passwords"],
         1,
-        /There is no table "_passwords" to export; the tables are kinds, left, right, _scheduled_functions, _users/,
+        /Cannot export table "_passwords": not found\. Available tables: kinds, left, right, _scheduled_functions, _users/,
       ],
       [["--tables", ","], 2, /expected table names/],
       [["--format", "xml"], 2, /expected one of jsonl, csv/],
       [["--out", "/dev/full"], 1, /Cannot write "\/dev\/full": this process has no permission to use it/],
       [["--out", "/proc/x"], 1, /Cannot write "\/proc\/x": this process has no permission to use it/],
-      [["--out", place.at("full")], 1, /it is not empty, there is "file"/],
+      [["--out", place.at("full")], 1, /it is not empty and contains "file"/],
     ] as const
   ) {
     const { code: ended, out, err } = await place.run("export", "--out", place.at("out"), ...args);

@@ -130,7 +130,7 @@ Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done wit
     [twice, [], 2, /two files for table "notes", notes\.csv and notes\.jsonl/],
     [join(folder, "missing.jsonl"), [], 1, /Cannot import ".*missing\.jsonl": No such file/],
     [place.write("empty", {}), [], 1, /contains no file to import: .*\.jsonl or \.csv/],
-    [join(folder, "_users.jsonl"), [], 1, /"_users" belongs to the service/],
+    [join(folder, "_users.jsonl"), [], 1, /Cannot import into table "_users"/],
     [join(folder, "nothing.jsonl"), [], 1, /There is no table "nothing"/],
     [
       join(folder, "notes.txt"),

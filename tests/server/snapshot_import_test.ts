@@ -185,7 +185,7 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   await Deno.remove(folder.at("data/storage"), { recursive: true });
   const gone = await run("export", ["--data", folder.at("data"), "--with-files", "--out", folder.at("gone")]);
   assert.equal(gone.code, 1);
-  assert.match(gone.err, /The contents of the file \S+ are not in the data folder/);
+  assert.match(gone.err, /The contents of file \S+ are not in the data folder/);
   await assert.rejects(Deno.stat(folder.at("gone")), Deno.errors.NotFound);
 });
 

@@ -133,52 +133,56 @@ const hostile: readonly {
   {
     what: "a name that leads out",
     entries: [database, { name: "storage/../../evil" }],
-    says: /does not belong/,
+    says: /an unexpected file/,
   },
   {
     what: "a name that leads up at its end",
     entries: [database, { name: "storage/ab/.." }],
-    says: /does not belong/,
+    says: /an unexpected file/,
   },
-  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], says: /does not belong/ },
-  { what: "a name of another kind", entries: [database, { name: "lock" }], says: /does not belong/ },
-  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], says: /does not belong/ },
-  { what: "a folder's own name", entries: [database, { name: "storage" }], says: /does not belong/ },
+  { what: "an absolute name", entries: [database, { name: "/tmp/evil" }], says: /an unexpected file/ },
+  { what: "a name of another kind", entries: [database, { name: "lock" }], says: /an unexpected file/ },
+  { what: "a hidden file", entries: [database, { name: "storage/.ssh/x" }], says: /an unexpected file/ },
+  { what: "a folder's own name", entries: [database, { name: "storage" }], says: /an unexpected file/ },
   {
     what: "a very long name",
     entries: [database, { name: `storage/${"a".repeat(300)}` }],
-    says: /does not belong/,
+    says: /an unexpected file/,
   },
   {
     what: "a folder",
     entries: [database, { name: "storage/ab/", type: "directory" }],
-    says: /no plain file/,
+    says: /not a regular file/,
   },
   {
     what: "a symbolic link",
     entries: [database, { name: ab, type: "symlink", linkname: "/etc" }],
-    says: /no plain/,
+    says: /not a regular file/,
   },
   {
     what: "a hard link",
     entries: [database, { name: ab, type: "link", linkname: "data.db" }],
-    says: /no plain/,
+    says: /not a regular file/,
   },
-  { what: "a device", entries: [database, { name: ab, type: "character-device" }], says: /no plain file/ },
-  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], says: /no plain file/ },
+  {
+    what: "a device",
+    entries: [database, { name: ab, type: "character-device" }],
+    says: /not a regular file/,
+  },
+  { what: "a pipe", entries: [database, { name: ab, type: "fifo" }], says: /not a regular file/ },
   { what: "one name twice", entries: [database, database], says: /twice/ },
   {
     what: "a file where a folder is needed",
     entries: [database, { name: "storage/ab" }, { name: ab }],
-    says: /beside/,
+    says: /conflicts with/,
   },
   {
     what: "a part that the manifest does not name",
     entries: [database, { name: "logs.db" }],
-    says: /does not belong/,
+    says: /an unexpected file/,
   },
-  { what: "no database", entries: [{ name: ab }], says: /not there \(database\)/ },
-  { what: "a second manifest", entries: [database, manifestEntry], says: /does not belong/ },
+  { what: "no database", entries: [{ name: ab }], says: /part "database" .* is missing/ },
+  { what: "a second manifest", entries: [database, manifestEntry], says: /an unexpected file/ },
 ];
 
 for (const { what, entries, says } of hostile) {
@@ -193,9 +197,9 @@ Deno.test("[BK5] an archive without its manifest, its checksums or with files be
   withFolder(async (folder) => {
     const refused = async (entries: readonly ForeignEntry[], says: RegExp, sums = false) =>
       assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, says);
-    await refused([database, manifestEntry], /does not begin with a manifest/, true);
-    await refused([manifestEntry, database], /no checksums/);
-    await refused([manifestEntry, database, { name: "checksums.json", body: "{}" }], /list of checksums/);
+    await refused([database, manifestEntry], /does not start with a manifest/, true);
+    await refused([manifestEntry, database], /checksums are missing/);
+    await refused([manifestEntry, database, { name: "checksums.json", body: "{}" }], /checksum list/);
     await refused([], /does not begin/);
     const whole = await foreignArchive([manifestEntry, database]);
     await extractArchive(streamOf(whole), join(folder, "unpacked"));
@@ -207,7 +211,7 @@ Deno.test("[BK6] sums and sizes other than listed are refused; the message names
     const tar = new TextDecoder("latin1").decode(await tarOf("the database"));
     const other = tar.replace("the database", "other things");
     const swapped = await packed(Uint8Array.from(other, (character) => character.charCodeAt(0)));
-    assert.match((await refusal(swapped, folder)).message, /"data\.db" is not as its checksum says/);
+    assert.match((await refusal(swapped, folder)).message, /wrong checksum of "data\.db"/);
   }));
 
 Deno.test("[BK7] what is no archive, or one of a newer format, is refused with the reason", () =>
@@ -216,13 +220,13 @@ Deno.test("[BK7] what is no archive, or one of a newer format, is refused with t
       assert.match((await refusal(archive, folder)).message, expected);
       await assert.rejects(readManifest(streamOf(archive)), ArchiveError);
     };
-    await says(bytesOf("SQLite format 3\0 and more"), /no archive of the server/);
-    await says(new Uint8Array(0), /cut off/);
+    await says(bytesOf("SQLite format 3\0 and more"), /Not a backup archive/);
+    await says(new Uint8Array(0), /truncated/);
     await says(await packed(bytesOf("no tar at all, but compressed".repeat(100))), /damaged/);
     const newer = JSON.stringify({ ...manifest, format: 2, syncline: "9.0.0", parts: ["moon"] });
     await says(
       await foreignArchive([{ name: "manifest.json", body: newer }, database]),
-      /newer version of the server \(9\.0\.0\)/,
+      /newer version \(9\.0\.0\)/,
     );
     await says(await foreignArchive([{ name: "manifest.json", body: "{" }, database]), /no JSON/);
     await says(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /does not say/);
@@ -231,10 +235,10 @@ Deno.test("[BK7] what is no archive, or one of a newer format, is refused with t
 Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =>
   withFolder(async (folder) => {
     const bomb = frame(new Uint8Array(200 << 20));
-    assert.match((await refusal(bomb, folder)).message, /cannot be unpacked|another way/);
+    assert.match((await refusal(bomb, folder)).message, /cannot decompress|unexpected zstd/);
     const zeros = new Uint8Array(64 << 20);
     const tail = await packed(new Uint8Array(await new Blob([await tarOf("small"), zeros]).arrayBuffer()));
-    assert.match((await refusal(tail, folder)).message, /belongs to no file/);
+    assert.match((await refusal(tail, folder)).message, /too much data outside of files/);
     const whole = await archiveOf({ "data.db": bytesOf("small") });
     const twice = new Uint8Array(await new Blob([whole, whole]).arrayBuffer());
     assert.match((await refusal(twice, folder)).message, /bytes behind its end/);
@@ -243,7 +247,7 @@ Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =
 Deno.test("[BK8] an archive with more in it than the disk can take is refused before it is unpacked", () =>
   withFolder(async (folder) => {
     const { message } = await refusal(await petabyteArchive(), folder, UnpackRoomError);
-    assert.match(message, /no room on the disk to unpack "data\.db"/);
+    assert.match(message, /Not enough disk space to unpack "data\.db"/);
   }));
 
 Deno.test("[BK9] an archive whose writing fails rejects with the reason and aborts its target", async () => {

@@ -130,7 +130,7 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
       const message = await refusal(await packed([manifestEntry(manifestOf(changes)), codeEntry]));
       assert.match(
         message,
-        /leads out of|no address within|which is no folder|has no files|too big|Too big|is not valid/,
+        /leads out of|no address within|which is not a folder|has no files|too big|Too big|is invalid/,
         message,
       );
     });
@@ -138,7 +138,7 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
 });
 
 Deno.test("DP13 a front end without a file that could be served is not packed", async () => {
-  await assert.rejects(bundleOf({ ...firstApp, "public/.hidden": "" }), /has no file that could be served/);
+  await assert.rejects(bundleOf({ ...firstApp, "public/.hidden": "" }), /contains no files to serve/);
 });
 
 Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", async (t) => {
@@ -152,23 +152,23 @@ Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", 
       "cut off": [whole.slice(0, whole.length - 30), /damaged|cut off/],
       "cut off early": [whole.slice(0, 100), /damaged|empty/],
       "a flipped byte": [whole.map((byte, at) => at === whole.length >> 1 ? byte ^ 1 : byte), /damaged|not/],
-      "no manifest": [tar(codeEntry), /begin with version\.json/],
-      "a manifest that is no JSON": [tar({ name: "version.json", text: "{" }), /no JSON/],
-      "a manifest of another shape": [tar(manifestEntry({ hash: "x" })), /is not valid/],
+      "no manifest": [tar(codeEntry), /start with version\.json/],
+      "a manifest that is not JSON": [tar({ name: "version.json", text: "{" }), /not JSON/],
+      "a manifest of another shape": [tar(manifestEntry({ hash: "x" })), /is invalid/],
       "a wrong hash": [
         tar(manifestEntry({ ...manifest, hash: "0".repeat(32) }), codeEntry),
-        /what its hash says/,
+        /does not match its hash/,
       ],
-      "a file missing": [tar(manifestEntry(manifest)), /cut off: "functions\/a\.ts"/],
+      "a file missing": [tar(manifestEntry(manifest)), /truncated: "functions\/a\.ts"/],
       "a file more": [
         tar(manifestEntry(manifest), codeEntry, { name: "code/functions/b.ts" }),
-        /does not name/,
+        /does not list/,
       ],
-      "a file twice": [tar(manifestEntry(manifest), codeEntry, codeEntry), /does not name/],
-      "a file elsewhere": [tar(manifestEntry(manifest), { name: "../a.ts", text }), /does not name/],
+      "a file twice": [tar(manifestEntry(manifest), codeEntry, codeEntry), /does not list/],
+      "a file elsewhere": [tar(manifestEntry(manifest), { name: "../a.ts", text }), /does not list/],
       "another content": [
         tar(manifestEntry(manifest), { ...codeEntry, text: "import {};\n" }),
-        /not what its manifest says/,
+        /does not match its manifest/,
       ],
       "a link as a file": [
         tar(manifestEntry(manifest), {
@@ -177,7 +177,7 @@ Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", 
           linkname: "/etc/passwd",
           size: 0,
         }),
-        /does not name/,
+        /does not list/,
       ],
       "much more than it says": [
         tar(manifestEntry(manifestOf({ files: { "functions/a.ts": { ...file, bytes: 2 ** 30 } } }))),
@@ -192,8 +192,8 @@ Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", 
 Deno.test("[DP15] files that are one on the server's disk are refused by both names", () => {
   assert.equal(
     oneName(["functions/Notes.ts", "functions/notes.ts"]).message,
-    '"functions/Notes.ts" and "functions/notes.ts" are one name on the server\'s disk, which does not tell upper from ' +
-      "lower case: rename one",
+    '"functions/Notes.ts" and "functions/notes.ts" are the same name on the server\'s ' +
+      "case-insensitive disk. Rename one",
   );
 });
 
@@ -201,6 +201,6 @@ Deno.test("[DP15] paths of Windows are none of a bundle", async () => {
   for (const path of ["functions\\a.ts", "C:\\functions\\a.ts"]) {
     const manifest = manifestOf({ files: { "functions/a.ts": file, [path]: file } });
     const bytes = await packed([{ name: "version.json", text: JSON.stringify(manifest) }]);
-    assert.match(await refusal(bytes), /version\.json is not valid: files\..*: Invalid key/);
+    assert.match(await refusal(bytes), /version\.json is invalid: files\..*: Invalid key/);
   }
 });

@@ -106,7 +106,7 @@ for (
       assert.equal(error.code, "unknown_table");
       assert.equal(
         error.message,
-        `There is no table "${table}" to export; the tables are notes, tags, _scheduled_functions, _users`,
+        `Cannot export table "${table}": not found. Available tables: notes, tags, _scheduled_functions, _users`,
       );
       return true;
     });
@@ -120,7 +120,7 @@ Deno.test("[EX7] a folder with something in it is refused and stays as it is; an
   await place.export();
   const before = await Deno.readTextFile(`${place.out}/notes.jsonl`);
   place.database.commit((tx) => tx.insert("notes", { body: "three" }));
-  await assert.rejects(place.export(), /is not empty, there is ".*"; name a folder that is new or empty/);
+  await assert.rejects(place.export(), /is not empty and contains ".*"\. Pass a new or empty folder/);
   assert.equal(await Deno.readTextFile(`${place.out}/notes.jsonl`), before);
   await assert.rejects(place.export({ folder: `${place.out}/notes.jsonl` }), /it is a file/);
   await assert.rejects(
@@ -150,7 +150,7 @@ Deno.test("[EX7] an export that is stopped leaves nothing", async () => {
 Deno.test("an app without tables has nothing to export", async () => {
   using place = new Place();
   using empty = new TestDatabase({ _users: anyTable() });
-  await assert.rejects(place.export({ databasePath: empty.path }), /nothing to export/);
+  await assert.rejects(place.export({ databasePath: empty.path }), /Nothing to export/);
   assert.deepEqual(place.left(), []);
 });
 
@@ -176,7 +176,7 @@ Deno.test("[EX7] an export leaves the disk the room that a server needs, and not
   }
   let asked = 0;
   const hasRoom = () => Promise.resolve(++asked < 2);
-  await assert.rejects(place.export({ tables: ["notes"], hasRoom }), /there is no room on the disk/);
+  await assert.rejects(place.export({ tables: ["notes"], hasRoom }), /not enough disk space/);
   assert.equal(asked, 2);
   assert.deepEqual(place.left(), []);
   const full = () => Promise.resolve(false);

@@ -187,7 +187,7 @@ Deno.test("[EX16] contents that are not there end the export, and nothing is lef
     const folder = place.folder.at("out");
     await assert.rejects(
       exportFiles(snapshot, { tables: null, format: "jsonl", folder, files }),
-      new RegExp(`The contents of the file ${id} are not in the data folder`),
+      new RegExp(`The contents of file ${id} are not in the data folder`),
     );
   }
   assert.deepEqual([...Deno.readDirSync(place.folder.path)].map(({ name }) => name), ["data"]);

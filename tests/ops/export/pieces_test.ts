@@ -143,9 +143,9 @@ Deno.test("[EX5] what CSV cannot hold is refused before the first text, with the
     const [documents, message] of [
       [
         [{ a: "x" }, { a: "half \udc00" }],
-        /document "[0-9a-z]{26}" has half a character in field "a".*jsonl/,
+        /document "[0-9a-z]{26}" has a lone surrogate in field "a".*jsonl/,
       ],
-      [[{ ["\ud800"]: 1 }], /half a character in field "\\ud800".*jsonl/],
+      [[{ ["\ud800"]: 1 }], /a lone surrogate in field "\\ud800".*jsonl/],
       [
         [wide(0, 1000), wide(1000, 1000), wide(2000, fields - 2000 + 1)],
         /more than 2048 different fields.*jsonl/,

@@ -141,7 +141,7 @@ Deno.test("[IM4] all bad rows are told up to a number, and the rest of the file 
     lines.slice(1, -1).map((line) => Number(/line (\d+)/.exec(line)?.[1])),
     Array.from({ length: opsLimits.importFaultsMax }, (_, n) => n * 3 + 1),
   );
-  assert.equal(lines.at(-1), "There may be more: the check ended here.");
+  assert.equal(lines.at(-1), "There may be more. The check stopped here.");
 });
 
 Deno.test("[IM4] a document that stands twice in the file is told with both lines, however far apart", async () => {
@@ -150,9 +150,9 @@ Deno.test("[IM4] a document that stands twice in the file is told with both line
   const [doc] = await world.rows("notes");
   const between = Array.from({ length: 600 }, (_, n) => ({ text: String(n) }));
   const file = source("notes", jsonl([doc, ...between, doc]));
-  assert.match(await world.refusal(file, "replace"), /line 602: .* stands in line 1 already$/);
+  assert.match(await world.refusal(file, "replace"), /line 602: .* first used in line 1$/);
   await world.import(source("notes", ""), "replace");
-  assert.match(await world.refusal(file, "insert"), /line 602: .* stands in line 1 already$/);
+  assert.match(await world.refusal(file, "insert"), /line 602: .* first used in line 1$/);
   assert.deepEqual(await world.rows("notes"), []);
   const near = source("notes", jsonl([doc, doc]));
   assert.match(await world.refusal(near, "insert"), /line 2: .*(already)/);
@@ -199,7 +199,7 @@ Deno.test("[IM6] tables that are not there and those of the service are refused"
   await using world = new ImportWorld(tables());
   for (const text of ["", jsonl([{ text: "x" }])]) {
     assert.match(await world.refusal(source("nothing", text)), /There is no table "nothing".*users, notes/);
-    assert.match(await world.refusal(source("_users", text)), /"_users" belongs to the service/);
+    assert.match(await world.refusal(source("_users", text)), /Cannot import into table "_users"/);
   }
   await assert.rejects(
     world.import(source("nothing", "")),
@@ -281,7 +281,7 @@ Deno.test("[IM8] an import that is stopped while it writes says how far it came"
     assert.ok(error instanceof ImportError);
     assert.equal(error.kind, "stopped");
     assert.match(error.message, /^notes\.jsonl, line 301: .*has it already\n/);
-    assert.match(error.message, /1 document deleted before, 256 rows written, and these stay\./);
+    assert.match(error.message, /1 document deleted before, 256 rows written and kept\./);
     return true;
   });
   assert.equal((await world.rows("notes")).length, 257);

@@ -137,7 +137,7 @@ for (
     ["a bad row", "notes", `${row}{"text":1}\n`, 400, "bad_request", /notes\.jsonl, line 2: .*text: /],
     ["an unknown column", "notes?format=csv", "wrong\na\n", 400, "bad_request", /no field "wrong"/],
     ["an unknown table", "nothing", row, 404, "not_found", /There is no table "nothing"/],
-    ["a table of the service", "_users", row, 404, "not_found", /belongs to the service/],
+    ["a table of the service", "_users", row, 404, "not_found", /it is a system table/],
     ["an unknown mode", "notes?mode=merge", row, 400, "bad_request", /insert, upsert, replace/],
     ["an unknown format", "notes?format=xml", row, 400, "bad_request", /jsonl, csv/],
     ["a body that is too large", "notes", row.repeat(10_000), 413, "body_too_large", /too large/],
@@ -176,11 +176,11 @@ Deno.test("[IM13] of a body that breaks off or stands still nothing is written",
       pull: end,
     });
   const broken = await world.post("notes", halves((controller) => controller.error(new Error("reset"))));
-  assert.deepEqual([broken.status, broken.body.errorMessage], [400, "The request body broke off"]);
+  assert.deepEqual([broken.status, broken.body.errorMessage], [400, "The request body was incomplete"]);
   const still = await world.post("notes", halves(() => {}));
   assert.deepEqual([still.status, still.body.errorMessage], [
     400,
-    "The request body stood still for too long",
+    "The request body stalled",
   ]);
   assert.deepEqual(await world.rows("notes"), []);
   assert.deepEqual(world.leftOver(), []);
@@ -210,10 +210,10 @@ Deno.test("[IM13] a table is not emptied on, nor written, for a client that left
   assert.equal(answer.body.errorData?.code, "import_stopped");
   assert.match(
     answer.body.errorMessage ?? "",
-    /The client went away\n.* 512 documents deleted before, 0 rows written/,
+    /The client disconnected\n.* 512 documents deleted before, 0 rows written/,
   );
   assert.equal((await world.rows("notes")).length, 88);
-  assert.equal(world.logged.at(-1), "An import stopped halfway");
+  assert.equal(world.logged.at(-1), "Import interrupted");
 });
 
 Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could not begin says that", async () => {
@@ -230,7 +230,7 @@ Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could 
   [calls, failsAt] = [0, 4];
   const late = await world.post("notes", row.repeat(300));
   assert.deepEqual([late.status, late.body.errorData?.code], [500, "import_stopped"]);
-  assert.match(late.body.errorMessage ?? "", /disk is full\n.*: 256 rows written, and these stay/);
+  assert.match(late.body.errorMessage ?? "", /disk is full\n.*: 256 rows written and kept/);
   assert.equal((await world.rows("notes")).length, 256);
 });
 
@@ -324,7 +324,7 @@ for (const mode of ["insert", "replace"] as const) {
     letGo();
     const { status, body } = await answer;
     assert.deepEqual([status, body.errorData?.code], [500, "import_stopped"]);
-    assert.match(body.errorMessage ?? "", /The server that ran it was replaced\n.*512 rows written/);
+    assert.match(body.errorMessage ?? "", /The server that ran the import was replaced\n.*512 rows written/);
     assert.equal((await world.rows("notes")).length, mode === "replace" ? 512 : 515);
     assert.equal((await world.works())[0]?.["state"], "interrupted");
     await world.forget(told?.["_id"]);
@@ -342,7 +342,7 @@ Deno.test("[IM22] an import is canceled between two batches; one that runs is no
   assert.equal((await world.works()).length, 1);
   await world.asAdmin("_admin/work:cancel", { workId: running?.["_id"] });
   letGo();
-  assert.match((await answer).body.errorMessage ?? "", /It was canceled\n.*512 rows written/);
+  assert.match((await answer).body.errorMessage ?? "", /The import was canceled\n.*512 rows written/);
   assert.deepEqual((await world.works()).map(({ state, changed }) => [state, changed]), [["canceled", 512]]);
   assert.equal((await world.rows("notes")).length, 512);
 });
@@ -361,5 +361,5 @@ Deno.test("[IM22] what stopped while it wrote stays told, what has written nothi
   assert.equal((await world.post("notes", row.repeat(300))).status, 500);
   const [stopped] = await world.works();
   assert.deepEqual([stopped?.["state"], stopped?.["changed"]], ["failed", 256]);
-  assert.match(String(stopped?.["error"]), /disk is full[^]*256 rows written, and these stay/);
+  assert.match(String(stopped?.["error"]), /disk is full[^]*256 rows written and kept/);
 });

@@ -304,7 +304,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     const { runs: [flood] } = await logs(server, bearer, { function: "notes:flood" });
     const chars = flood.logLines.join("").length;
     assert.ok(chars < logLimits.linesCharsMax + 1_000, String(chars));
-    assert.match(flood.logLines.at(-1), /more log lines were cut/);
+    assert.match(flood.logLines.at(-1), /more log lines were truncated/);
     assert.match(flood.logLines[0], /\.\.\.$/);
   });
 
@@ -437,7 +437,7 @@ Deno.test("[EL3] [EL13] the log is kept through restarts, and a damaged one is p
   assert.deepEqual(after.runs[0].logLines, ["[INFO] Adding a note text=after length=5"]);
   assert.equal(after.runs.length, 1);
   assert.equal(after.log.trouble, null);
-  assert.ok(server.logged.some((line) => /execution log could not be used.*logs\.db\.unusable/.test(line)));
+  assert.ok(server.logged.some((line) => /Execution log unusable.*logs\.db\.unusable/.test(line)));
   assert.match(await Deno.readTextFile(join(server.dataDir, "logs.db.unusable")), /^no database/);
 });
 

@@ -12,7 +12,7 @@ Deno.test("[EL12] of many lines as many are kept as fit, and a line says how man
   const { lines } = keptLines([...all, line, line, line]);
   assert.deepEqual(lines.slice(0, fitting), all);
   assert.deepEqual(lines.slice(fitting), [
-    `[WARN] 3 more log lines were cut: the log keeps ${logLimits.linesCharsMax} characters of a run`,
+    `[WARN] 3 more log lines were truncated (limit: ${logLimits.linesCharsMax} characters per run)`,
   ]);
   assert.equal(levelOf(lines), 3, "the mark is a warning that a filter finds");
 });

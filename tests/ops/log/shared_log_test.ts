@@ -253,7 +253,7 @@ Deno.test("[EL13] the log of another version is put aside once the server that w
     old.database.execute("PRAGMA user_version = 99");
     const { keeper, told } = keeperOf(path, () => now);
     using _keeper = keeper;
-    assert.match(told.state?.trouble ?? "", /another version .* still uses it/);
+    assert.match(told.state?.trouble ?? "", /another version .* still using it/);
     add(old, 3);
     keeper.take(message);
     assert.deepEqual([told.state?.lost, found(old).length], [1, 3]);

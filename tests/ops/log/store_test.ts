@@ -253,7 +253,7 @@ Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, an
       keeper.take({ type: "Runs", pack: packMessage(packed([someRun(seeded(1), START)])) });
       keeper.take(page);
       assert.equal((told.answers[0] as { runs: unknown[] }).runs.length, 1, name);
-      assert.match(told.says.join("\n"), /could not be used; it lies in "logs\.db\.unusable"/, name);
+      assert.match(told.says.join("\n"), /unusable; moved to "logs\.db\.unusable"/, name);
       assert.equal((await Deno.stat(`${path}.unusable`)).isFile, true);
     });
   }
@@ -285,7 +285,7 @@ Deno.test("[EL13] where somebody removes the file of a running server's log a ne
     assert.deepEqual(told.says, [], "another server may be putting it aside");
     keeper.take({ type: "Runs", pack: runs });
     keeper.tidy();
-    assert.deepEqual(told.says, ["warn: Somebody has removed the execution log; a new one has begun"]);
+    assert.deepEqual(told.says, ["warn: The execution log was removed; started a new one"]);
     keeper.take({ type: "Runs", pack: runs });
     keeper.tidy();
     keeper.tidy();
@@ -309,6 +309,6 @@ Deno.test("[EL13] where no log can be made runs are counted, and the reason is t
     assert.deepEqual(told.answers, [null]);
     assert.equal(told.says.length, 1);
     assert.deepEqual([told.state?.lost, told.state?.rows], [5, 0]);
-    assert.match(told.state?.trouble ?? "", /cannot be made/);
+    assert.match(told.state?.trouble ?? "", /cannot create a new one/);
   });
 });

@@ -100,7 +100,7 @@ Deno.test("[PT4] the process that rebuilds a point is killed, or ended by who as
       return hangs.promise;
     };
     const giving = new AbortController();
-    const refused = assert.rejects(stage({}, giving), /ended before it was done/, way);
+    const refused = assert.rejects(stage({}, giving), /exited before it had finished/, way);
     await asked.promise;
     if (way === "killed") await killNow([await processOf(dataDir)]);
     else giving.abort();

@@ -282,7 +282,7 @@ Deno.test("[RS7] a file made in between is neither overwritten nor taken for the
   await Deno.writeTextFile(join(s.dataDir, "data.db"), "made by somebody");
   await assert.rejects(applyStagedRestore(s.dataDir, NOW), (error) => {
     assert.ok(error instanceof RestoreError);
-    assert.match(error.message, /Both "data\.db" and ".*" are in the data folder.*Move "data\.db"/);
+    assert.match(error.message, /Both "data\.db" and ".*" exist in the data folder.*Move "data\.db"/);
     return true;
   });
   assert.equal(await Deno.readTextFile(join(s.dataDir, "data.db")), "made by somebody");
@@ -298,7 +298,7 @@ Deno.test("[RS12] staged files that are gone are told before anything is moved, 
   ) as { folder: string };
   await Deno.remove(join(s.dataDir, "restore-staged", folder, "data.db"));
   const before = await filesOf(s.dataDir);
-  await assert.rejects(applyStagedRestore(s.dataDir, NOW), /data\.db" is gone from the data folder/);
+  await assert.rejects(applyStagedRestore(s.dataDir, NOW), /data\.db" is missing from the data folder/);
   assert.deepEqual(await filesOf(s.dataDir), before);
   assert.equal(await cancelRestore(s.dataDir), true);
   assert.deepEqual(await filesOf(s.dataDir), s.before);
@@ -318,7 +318,7 @@ Deno.test("[RS12] staged files that were damaged meanwhile are told before anyth
       [
         "data.db",
         () => Deno.truncate(at("data.db"), 5000),
-        /data\.db" is damaged: it has 5000 bytes, and had/,
+        /data\.db" is damaged: it has 5000 bytes, but had/,
       ],
       ["logs.db", () => Deno.truncate(at("logs.db"), 0), /logs\.db" is damaged: it has 0 bytes/],
       ["data.db", () => Deno.writeFile(at("data.db"), zeroes), /data\.db" is damaged: it is no database/],
@@ -360,7 +360,7 @@ Deno.test("[RS12] a restore whose marker is broken can be cancelled while nothin
       assert.deepEqual(after, s.before, `ended before step ${nth}`);
     } catch (error) {
       if (!(error instanceof RestoreError)) throw error;
-      assert.match(error.message, /it cannot be told whether files were moved/);
+      assert.match(error.message, /it is unknown whether files were moved/);
       assert.deepEqual(await filesOf(s.dataDir), before);
       refused++;
     }

@@ -183,7 +183,7 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
     [[join(place.path, "none")], 1, /the file does not exist.*Nothing has changed/],
     [[place.path], 1, /is not a file/],
     [["/proc/1/environ"], 1, /this process has no permission to use it.*Nothing has changed/],
-    [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
+    [[cut], 1, /archive is (truncated|damaged).*Nothing has changed/],
     [[], 2, /Missing source: pass an archive/],
     [[archive, "--cancel"], 2, /cannot be combined/],
   ];
@@ -266,7 +266,7 @@ Deno.test("[RS12] a start that cannot apply a restore fails and says how to canc
   assert.equal(code, 1);
   assert.match(
     err,
-    /Cannot apply the restore that is staged in .*data\.db" is gone .*restore --cancel --data "/,
+    /Cannot apply the restore that is staged in .*data\.db" is missing .*restore --cancel --data "/,
   );
   assert.equal((await place.restore("--cancel")).code, 0);
   await using second = await place.serve();

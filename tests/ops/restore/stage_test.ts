@@ -140,8 +140,8 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
   flipped[good.length >> 1] = (flipped[good.length >> 1] ?? 0) ^ 0x40;
   const cut = await databaseBytes(["new"]);
   const cases: readonly [what: string, archive: string, message: RegExp][] = [
-    ["missing", join(folder, "none.tar.zst"), /^There is no file ".*none\.tar\.zst"$/],
-    ["a folder", folder, /is not a file: name a backup archive/],
+    ["missing", join(folder, "none.tar.zst"), /^File not found: ".*none\.tar\.zst"$/],
+    ["a folder", folder, /is not a file\. Pass a backup archive/],
     ["something else", await write("text", new TextEncoder().encode("hello")), /archive/],
     ["empty", await write("empty", new Uint8Array()), /archive/],
     ["cut off", await write("cut", good.subarray(0, good.length - 20)), /archive/],
@@ -156,17 +156,20 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
   }
   for (
     const [database, message] of [
-      [new TextEncoder().encode("no database\n".repeat(500)), /cannot be restored: it is not a database$/],
-      [cut.subarray(0, cut.length - 4096), /cannot be restored: .*(malformed|damaged)/],
+      [
+        new TextEncoder().encode("no database\n".repeat(500)),
+        /^Cannot restore the archive's .*: it is not a database$/,
+      ],
+      [cut.subarray(0, cut.length - 4096), /^Cannot restore the archive's .*(malformed|damaged)/],
     ] as const
   ) assert.match(await attempt(await makeArchive(folder, { database })), message);
   const log = await logBytes();
   for (
     const [bytes, message] of [
-      [new TextEncoder().encode("no log\n".repeat(900)), /^The archive's execution log cannot be restored: /],
+      [new TextEncoder().encode("no log\n".repeat(900)), /^Cannot restore the archive's execution log: /],
       [
         log.subarray(0, log.length - 4096),
-        /^The archive's execution log cannot be restored: .*(malformed|damaged)/,
+        /^Cannot restore the archive's execution log: .*(malformed|damaged)/,
       ],
     ] as const
   ) {
@@ -295,7 +298,7 @@ Deno.test("[RS5] cancelling waits for a restore that is being staged, and never 
   const marker = { ...await s.marker(), folder: "00112233445566aa", source: "another.tar.zst" };
   await Deno.writeTextFile(join(s.dataDir, "restore-staged/pending-restore.json"), JSON.stringify(marker));
   staging.close();
-  assert.match(await cancelled, /"another\.tar\.zst" was staged in the place of that of "backup\.tar\.zst"/);
+  assert.match(await cancelled, /"another\.tar\.zst" has replaced that of "backup\.tar\.zst"/);
   assert.equal((await stagedRestore(s.dataDir))?.source, "another.tar.zst");
 });
 
@@ -306,8 +309,8 @@ Deno.test("[RS12] a marker that cannot be understood is told, and nothing is don
   await Deno.writeTextFile(join(s.dataDir, "restore-staged/pending-restore.json"), '{"format":2}');
   const before = await filesOf(s.dataDir);
   for (const use of [stagedRestore, cancelRestore]) {
-    assert.match(await refused(use(s.dataDir)), /Cannot understand ".*pending-restore\.json"/);
+    assert.match(await refused(use(s.dataDir)), /Cannot read ".*pending-restore\.json"/);
   }
-  assert.match(await refused(s.stage()), /Cannot understand/);
+  assert.match(await refused(s.stage()), /Cannot read/);
   assert.deepEqual(await filesOf(s.dataDir), before);
 });

@@ -53,7 +53,7 @@ Deno.test("[SB8] a bucket that has not got all of it has no backup", () =>
     await using _target = target;
     service.fault = ({ method }) =>
       method === "HEAD" ? new Response(null, { headers: { "Content-Length": "7" } }) : null;
-    await assert.rejects(target.put(NAME, path), /The bucket has 7 of the 100000 bytes/);
+    await assert.rejects(target.put(NAME, path), /The bucket has stored 7 of 100000 bytes/);
   }));
 
 Deno.test("[SB8] what a killed server left half sent is ended at the next start, and no upload of others", async () => {
@@ -70,12 +70,12 @@ Deno.test("[SB8] a service that refuses ends the start; one that cannot be reach
   service.fault = () => service.refusal("AccessDenied", 403);
   await assert.rejects(
     BucketTarget.open(service.place("app/")),
-    /^BackupError: s3:\/\/files\/app\/ cannot be used: AccessDenied/,
+    /^BackupError: Cannot use s3:\/\/files\/app\/: AccessDenied/,
   );
   service.fault = ({ method }) => method === "POST" ? service.refusal("AccessDenied", 403) : null;
   await assert.rejects(
     BucketTarget.open(service.place()),
-    /cannot be used/,
+    /Cannot use/,
     "it may be listed but not written",
   );
   await service[Symbol.asyncDispose]();

@@ -52,7 +52,7 @@ for (const [title, options] of disks) {
       await using target = await FolderTarget.open(place, options);
       await Deno.writeTextFile(join(place, NAME), "another");
       await Deno.writeTextFile(join(folder, NAME), "new");
-      await assert.rejects(target.put(NAME, join(folder, NAME)), /is there already/);
+      await assert.rejects(target.put(NAME, join(folder, NAME)), /already exists/);
       assert.equal(await Deno.readTextFile(join(place, NAME)), "another");
       await Deno.remove(join(place, NAME));
       await assert.rejects(target.put(NAME, join(folder, "gone")));
@@ -78,10 +78,10 @@ Deno.test("[SB6] a folder that has gone is told, and is not made anew on the dis
     await using target = await FolderTarget.open(place);
     await target.check();
     await Deno.remove(place);
-    await assert.rejects(target.check(), /mounted" is not there any more: mount its disk/);
+    await assert.rejects(target.check(), /mounted" no longer exists\. Mount its disk/);
     await assert.rejects(Deno.stat(place), Deno.errors.NotFound);
     await Deno.writeTextFile(place, "a file");
-    await assert.rejects(target.check(), /is not there any more/);
+    await assert.rejects(target.check(), /no longer exists/);
   }));
 
 Deno.test("[SB5] links and folders that are called like scheduled backups are none", () =>

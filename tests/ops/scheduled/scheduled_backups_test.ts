@@ -8,7 +8,7 @@ import { BackupWorld, DAY, HOUR, summary } from "./support.ts";
 const MINUTE = 60_000;
 
 function failures({ logged }: BackupWorld): unknown[] {
-  return logged.filter(({ message }) => message === "A scheduled backup failed").map(({ fields }) =>
+  return logged.filter(({ message }) => message === "Scheduled backup failed").map(({ fields }) =>
     fields["reason"]
   );
 }
@@ -74,7 +74,7 @@ Deno.test("[SB3] a failed one is told with its reason and tried again after paus
   const jobs = await world.world.query("app:jobs") as { name: string; state: unknown }[];
   assert.deepEqual(jobs.find(({ name }) => name === BACKUP_PATH)?.state, {
     kind: "failed",
-    error: "The scheduled backup failed: the disk is full",
+    error: "Scheduled backup failed: the disk is full",
   });
   world.make = () => Promise.resolve(summary);
   await world.advance(11 * MINUTE);
@@ -182,7 +182,7 @@ Deno.test("[SB5] when old ones cannot be deleted the new one counts all the same
   world.target.listFailure = new Error("nobody answers");
   await world.advance(DAY);
   assert.deepEqual(world.hours, [0, 24]);
-  assert.equal(world.logged.at(-1)?.message, "Old scheduled backups could not be deleted");
+  assert.equal(world.logged.at(-1)?.message, "Cannot delete old scheduled backups");
   world.target.listFailure = null;
   await world.advance(DAY);
   assert.equal(world.target.names.length, 1);

@@ -9,7 +9,7 @@ import { ServerProcess } from "../../support/processes/server_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 
-const MADE = "info A scheduled backup was made";
+const MADE = "info Scheduled backup created";
 const functions = {
   "notes.ts": `
 import { mutation } from "syncline/server";
@@ -39,7 +39,7 @@ Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps so many
   await madeAtLeast(server, 4);
   const { body } = await server.post("/api/mutation", { path: "notes:add", args: {} });
   assert.equal(body.value, "done");
-  await server.logs("info An old scheduled backup was deleted");
+  await server.logs("info Old scheduled backup deleted");
   await server.restart(async () => {
     assert.equal((await scheduledIn(target)).length, 2);
     assert.ok((await Deno.stat(join(target, byHand))).isFile);
@@ -59,7 +59,7 @@ Deno.test("[SB3] [SB6] a target that vanishes costs backups and nothing else, un
   });
   await madeAtLeast(server, 1);
   await Deno.rename(target, `${target}-away`);
-  await server.logs("error A scheduled backup failed");
+  await server.logs("error Scheduled backup failed");
   const { body } = await server.post("/api/mutation", { path: "notes:add", args: {} });
   assert.equal(body.value, "done");
   await Deno.rename(`${target}-away`, target);
