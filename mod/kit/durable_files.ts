@@ -79,7 +79,8 @@ export async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "disk_full"]);
 
 /** How the file system, SQLite and backups say it, in errors that another process reported as text. */
-const FULL_TEXT = /\bno space left on device\b|\bdisk is full\b|\bno room on the disk\b|\bnot enough disk space\b/i;
+const FULL_TEXT =
+  /\bno space left on device\b|\bdisk is full\b|\bno room on the disk\b|\bnot enough disk space\b/i;
 
 /** Whether an error, or one that caused it, says that the disk is full, or this user's quota of it. */
 export function isDiskFull(error: unknown): boolean {
