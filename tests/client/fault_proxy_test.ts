@@ -1,19 +1,17 @@
 /**
  * The client against the real server over a line that breaks in every way: each mutation is applied exactly once and in
- * order, each promise ends as the mutation did, each subscription ends equal to a fresh query. `SYNCLINE_FAULTS=full` runs it in
- * full size: 10,000 mutations and 500 faults.
+ * order, each promise ends as the mutation did, each subscription ends equal to a fresh query.
  */
 import assert from "node:assert/strict";
 import { FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import type { Clock } from "../../mod/client/mod.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy, FAULTS } from "./support/fault_proxy.ts";
+import { isLongRun } from "../support/long_runs.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 
-const size = Deno.env.get("SYNCLINE_FAULTS") === "full"
-  ? { mutations: 10_000, faults: 500 }
-  : { mutations: 1000, faults: 50 };
+const size = isLongRun ? { mutations: 10_000, faults: 500 } : { mutations: 1000, faults: 50 };
 const CLIENTS = 4;
 /** Mutations a client keeps under way. */
 const WINDOW = 10;

@@ -1,7 +1,7 @@
 /**
  * Three servers in processes of their own, to which everything happens that may, with clients that write and watch.
  *
- * `deno task test:cluster` runs 200 takeovers with 64 clients. Otherwise there are a few, and which kinds come is another
+ * `deno task test:long cluster` runs 200 takeovers with 64 clients. Otherwise there are a few, and which kinds come is another
  * choice each time, so that all of them do. `SYNCLINE_CLUSTER_TAKEOVERS` says how many there are, `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of which kinds (names of `support/faults.ts`, by commas),
  * `SYNCLINE_CLUSTER_CLIENTS` with how many clients. What was done and said is written to the file `SYNCLINE_CLUSTER_HISTORY`,
  * and told when something fails.
@@ -13,14 +13,14 @@ import { Clients } from "./support/clients.ts";
 import { chosen, type FaultName, FAULTS, namedFaults } from "./support/faults.ts";
 import { Figures } from "./support/figures.ts";
 import { History } from "./support/history.ts";
+import { isLongRun } from "../support/long_runs.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ProcessRig } from "./support/server_processes.ts";
 
-const IS_FULL = Deno.env.get("SYNCLINE_CLUSTER_FAULTS") === "full";
-const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (IS_FULL ? 200 : 4));
-const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (IS_FULL ? 1 : anySeed()));
-const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (IS_FULL ? 64 : 6));
+const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (isLongRun ? 200 : 4));
+const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (isLongRun ? 1 : anySeed()));
+const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (isLongRun ? 64 : 6));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 const LONG_MS = 120_000;
 /** Takeovers behind each of which something happens that needs none, and behind which everything is looked at. */

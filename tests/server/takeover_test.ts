@@ -1,20 +1,20 @@
 /**
  * A server takes over from another, with real processes: under load from callers that see each cut connection, and from
- * clients of the sync protocol. With SYNCLINE_TAKEOVERS=full the load is as large as the machine can make it.
+ * clients of the sync protocol. In a long run the load is as large as the machine can make it.
  */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { connectLocal, readLines, writeLine } from "../../mod/kit/local_socket.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
 import { Child } from "../support/processes/child.ts";
+import { isLongRun } from "../support/long_runs.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
 import { RawHttp } from "./support/raw_http.ts";
 
-const FULL = Deno.env.get("SYNCLINE_TAKEOVERS") === "full";
-const SOCKETS = FULL ? 1_000 : 40;
-const CALLERS = FULL ? 8 : 4;
-const PAUSE_MS = FULL ? 0 : 4;
+const SOCKETS = isLongRun ? 1_000 : 40;
+const CALLERS = isLongRun ? 8 : 4;
+const PAUSE_MS = isLongRun ? 0 : 4;
 const START_MS = 60_000;
 
 const schema = (more: string, indexes = "") => `
@@ -152,7 +152,7 @@ async function ask(folder: TempFolder, ...messages: object[]) {
 }
 
 function tell(text: string): void {
-  if (FULL) Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
+  if (isLongRun) Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
 const ASK = { type: "ask", protocol: 2, pid: 4_242 };

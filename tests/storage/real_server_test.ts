@@ -6,6 +6,7 @@ import { childrenOf, commandLine } from "../support/processes/process_tree.ts";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { repeats } from "../support/long_runs.ts";
 import { pause } from "../support/waiting.ts";
 
 const functions = "tests/storage/functions";
@@ -154,8 +155,8 @@ async function openBlobs(server: ServerProcess): Promise<number> {
   return new TextDecoder().decode(stdout).split("\n").filter((line) => line.includes("/storage/")).length;
 }
 
-/** Rounds of killing: `SYNCLINE_DURABILITY_ROUNDS` for more. */
-const rounds = Number(Deno.env.get("SYNCLINE_DURABILITY_ROUNDS") ?? 2);
+/** Rounds of killing. */
+const rounds = repeats(2, 50);
 const UPLOADS = 200;
 /** Clients are told apart by address: more uploads than one of them may begin at once come from several. */
 const CLIENTS = 8;

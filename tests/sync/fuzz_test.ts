@@ -1,11 +1,11 @@
 /** Frames that no client of ours would send: nothing crashes, nobody else notices. */
 import assert from "node:assert/strict";
 import { Random } from "../sim/support/random.ts";
+import { repeats } from "../support/long_runs.ts";
 import { settle, TestSocket } from "./support/test_socket.ts";
 import { World } from "./support/world.ts";
 
-/** `SYNCLINE_FUZZ_FRAMES` makes the run longer. */
-const frameCount = Number(Deno.env.get("SYNCLINE_FUZZ_FRAMES") ?? 30_000);
+const frameCount = repeats(30_000, 3_000_000);
 
 const realFrames = [
   '{"type":"Connect","sessionId":"6f9619ff-8b86-d011-b42d-00c04fc964ff","connectionCount":0,"lastCloseReason":null,"clientVersion":"x","features":["diffs"]}',

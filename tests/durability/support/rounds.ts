@@ -1,10 +1,11 @@
 /** How long the durability tests run, and the seed of their random moments. */
+import { repeats } from "../../support/long_runs.ts";
 import { mulberry32 } from "../../support/processes/random.ts";
 import { until as waitUntil } from "../../support/waiting.ts";
 import type { ServerProcess } from "../../support/processes/server_process.ts";
 
-/** Rounds of each test: few by default, `SYNCLINE_DURABILITY_ROUNDS` for more. */
-export const rounds = Number(Deno.env.get("SYNCLINE_DURABILITY_ROUNDS") ?? 5);
+/** Rounds of each test. */
+export const rounds = repeats(3, 50);
 
 /** Seed of the moments; what is running at a moment is not under its control. */
 export const seed = Number(Deno.env.get("SYNCLINE_SEED") ?? Date.now() % 1_000_000);

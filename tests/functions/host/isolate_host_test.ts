@@ -5,6 +5,7 @@ import { until } from "../../support/waiting.ts";
 import { call } from "./support/writer_world.ts";
 import { app } from "./support/app.ts";
 import { RealHost } from "./support/real_host.ts";
+import { repeats } from "../../support/long_runs.ts";
 
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
 
@@ -53,7 +54,7 @@ Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, whil
     }
   })();
   const before = it.host.ts;
-  for (let round = 0; round < 40; round++) {
+  for (let round = 0; round < repeats(10, 40); round++) {
     allowed += 50;
     const counts: number[] = [];
     const wave = it.host.startWave(Array.from({ length: 40 }, () => call("notes:count")), (index, answer) => {
@@ -72,7 +73,7 @@ Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, whil
   assert.equal(it.entries.at(-1)?.ts, ts);
 });
 
-Deno.test("SIGKILL of the writer in 50 rounds: no call is lost, none runs twice, commits have no gaps", async () => {
+Deno.test("SIGKILL of the writer, again and again: no call is lost, none runs twice, commits have no gaps", async () => {
   await using it = await RealHost.start(app);
   const answered = new Map<number, { result: unknown; ts: number }>();
   let running = true;
@@ -85,7 +86,7 @@ Deno.test("SIGKILL of the writer in 50 rounds: no call is lost, none runs twice,
       answered.set(n, { result, ts: answer.ts });
     }
   });
-  for (let round = 0; round < 50; round++) {
+  for (let round = 0; round < repeats(8, 50); round++) {
     const before = answered.size;
     for (const pid of await it.pids("writer")) Deno.kill(pid, "SIGKILL");
     while (answered.size < before + 40) {
@@ -106,7 +107,7 @@ Deno.test("SIGKILL of the writer in 50 rounds: no call is lost, none runs twice,
 Deno.test("SIGKILL of readers: every query is answered once, by another reader", async () => {
   await using it = await RealHost.start(app);
   for (const n of upTo(3)) await it.mutate("notes:add", { n });
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < repeats(3, 10); round++) {
     const results: unknown[] = [];
     const wave = it.host.startWave(
       Array.from(

@@ -5,7 +5,7 @@
  * How long ago what the target lacks was acknowledged is a matter of the machine: the interval, and what packing and writing
  * take. What does not depend on it is asserted: each shipment takes all that was acknowledged before it began, so what the
  * target lacks came after the last shipment but one was there. (That one begins no later than the interval says, and that it
- * waits for nothing else, is in `shipping_test.ts`.) `SYNCLINE_DURABILITY_ROUNDS` makes it more kills, and has it say how
+ * waits for nothing else, is in `shipping_test.ts`.) A long run kills more often and prints how
  * much time that was, beside a control that tells what of it is the machine's.
  */
 import assert from "node:assert/strict";
@@ -24,13 +24,13 @@ import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { killNow, processTree } from "../../support/processes/process_tree.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
 import { random, seed } from "../../durability/support/rounds.ts";
+import { isLongRun, repeats } from "../../support/long_runs.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { pause, until } from "../../support/waiting.ts";
 import { documentsIn, type Model, sorted } from "./rig.ts";
 import { MachineControl, type Turn } from "./machine_control.ts";
 
-const GIVEN = Deno.env.get("SYNCLINE_DURABILITY_ROUNDS");
-const ROUNDS = Number(GIVEN ?? 2);
+const ROUNDS = repeats(2, 200);
 /** So many kills are of one database; then it begins anew, which keeps restores short. */
 const ROUNDS_TOGETHER = 10;
 const WRITERS = 8;
@@ -322,6 +322,6 @@ Deno.test("[RP6] killed at random moments under load, what is shipped is whole, 
     kills.push(
       ...await killedAgainAndAgain(Math.min(ROUNDS_TOGETHER, ROUNDS - done), { first: done, control }),
     );
-    if (GIVEN !== undefined) tellAll(kills);
+    if (isLongRun) tellAll(kills);
   }
 });
