@@ -154,9 +154,9 @@ export class Tables {
 
 function unknownSearch(
   table: Table,
-  asked: { readonly kind: string; readonly name: string; readonly known: readonly string[] },
+  request: { readonly kind: string; readonly name: string; readonly known: readonly string[] },
 ): EngineError {
-  const { kind, name, known } = asked;
+  const { kind, name, known } = request;
   return new EngineError(
     "unknown_index",
     `Table "${table.name}" has no ${kind} index "${name}"; its ${kind} indexes are ${listNames(known)}`,

@@ -111,7 +111,7 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
 /** Starts a scan after checking table, index and bounds. */
 export function scanOf(
   owner: ScanOwner,
-  asked: {
+  request: {
     readonly tables: Tables;
     readonly table: string;
     readonly index: string;
@@ -119,9 +119,9 @@ export function scanOf(
     readonly options: ScanOptions;
   },
 ): Scan {
-  const { tables, bounds, options } = asked;
-  const table = tables.named(asked.table);
-  const index = tables.index(table, asked.index);
+  const { tables, bounds, options } = request;
+  const table = tables.named(request.table);
+  const index = tables.index(table, request.index);
   const range = rangeOfScan(table, { index, bounds, options });
   return new Scan(owner, { table, index, range, order: options.order, expected: options.expected });
 }
@@ -129,33 +129,33 @@ export function scanOf(
 /** Starts a search after checking table, index and filters. */
 export function searchOf(
   owner: SearchOwner,
-  asked: {
+  request: {
     readonly tables: Tables;
     readonly table: string;
     readonly index: string;
     readonly options: SearchOptions;
   },
 ): IterableIterator<Doc> {
-  return searchDocuments(owner, checkedSearch(asked));
+  return searchDocuments(owner, checkedSearch(request));
 }
 
 /** Returns table, index and options of a search. Throws an `EngineError` if they do not match. */
-export function checkedSearch(asked: {
+export function checkedSearch(request: {
   readonly tables: Tables;
   readonly table: string;
   readonly index: string;
   readonly options: SearchOptions;
 }): { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions } {
-  const { options } = asked;
-  const table = asked.tables.named(asked.table);
-  const index = asked.tables.searchIndex(table, asked.index);
+  const { options } = request;
+  const table = request.tables.named(request.table);
+  const index = request.tables.searchIndex(table, request.index);
   for (const [field, value] of options.filters) checkComparable(value, `filter field "${field}"`);
   return { table, index, options };
 }
 
 /** Runs a vector search after checking table, index and filters. */
 export function vectorSearchOf(
-  asked: {
+  request: {
     readonly tables: Tables;
     readonly vectors: VectorSearcher;
     readonly recorder: ReadSetRecorder | null;
@@ -164,13 +164,13 @@ export function vectorSearchOf(
     readonly options: VectorSearchOptions;
   },
 ): { id: string; score: number }[] {
-  const table = asked.tables.named(asked.table);
-  const index = asked.tables.vectorIndex(table, asked.index);
-  for (const [field, values] of asked.options.filters) {
+  const table = request.tables.named(request.table);
+  const index = request.tables.vectorIndex(table, request.index);
+  for (const [field, values] of request.options.filters) {
     for (const value of values) checkComparable(value, `filter field "${field}"`);
   }
-  asked.recorder?.point(index.space, "");
-  return asked.vectors.search(table, { index, options: asked.options });
+  request.recorder?.point(index.space, "");
+  return request.vectors.search(table, { index, options: request.options });
 }
 
 /** The error for a transaction used after its run. */

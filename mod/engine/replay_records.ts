@@ -66,7 +66,7 @@ export class ReplayRecords {
   /** Callers with unwritten records, in order of the first one. */
   #saving: RecordCaller[] = [];
   /** The last lookup: a mutation asks for its key twice. */
-  #asked: { readonly key: RecordKey; readonly caller: RecordCaller } | null = null;
+  #lastLookup: { readonly key: RecordKey; readonly caller: RecordCaller } | null = null;
 
   constructor(connection: Connection, now: () => number) {
     this.#connection = connection;
@@ -151,10 +151,10 @@ export class ReplayRecords {
   }
 
   #callerOf(key: RecordKey): RecordCaller {
-    if (this.#asked?.key === key) return this.#asked.caller;
+    if (this.#lastLookup?.key === key) return this.#lastLookup.caller;
     const name = callerName(key.sessionId, principalText(key.principal));
     const caller = this.#known(name, () => newCaller(key));
-    this.#asked = { key, caller };
+    this.#lastLookup = { key, caller };
     return caller;
   }
 
@@ -189,7 +189,7 @@ export class ReplayRecords {
       this.#callers.set(name, caller);
     }
     this.#saving = [];
-    this.#asked = null;
+    this.#lastLookup = null;
     this.#forgetOldest(sessionsRememberedMax);
     return taken;
   }

@@ -131,15 +131,15 @@ class SqliteExportSnapshot implements ExportSnapshot {
       scanClosed: () => {},
     };
     try {
-      const asked = {
+      const request = {
         tables: loadTables(connection, new Map([[name, this.#definitionOf(name)]])),
         table: name,
       };
       if ("search" in wanted) {
-        yield* this.#found(asked, wanted);
+        yield* this.#found(request, wanted);
       } else {
         const { index, bounds, order } = wanted;
-        for (const { doc } of scanOf(owner, { ...asked, index, bounds, options: { order } })) {
+        for (const { doc } of scanOf(owner, { ...request, index, bounds, options: { order } })) {
           yield { doc, text };
         }
       }
@@ -150,12 +150,12 @@ class SqliteExportSnapshot implements ExportSnapshot {
 
   /** Yields the results of a search by score, then creation time, then id. */
   *#found(
-    asked: { readonly tables: Tables; readonly table: string },
+    request: { readonly tables: Tables; readonly table: string },
     wanted: Extract<ExportedRows, { readonly search: string }>,
   ): Generator<ExportedRow, void, void> {
     const connection = this.#connection;
     const { search, options } = wanted;
-    const { table, index } = checkedSearch({ ...asked, index: search, options });
+    const { table, index } = checkedSearch({ ...request, index: search, options });
     const { match, filters } = prepareSearch(index, options);
     if (match === null) return;
     let rids = this.#ranked.get(wanted);

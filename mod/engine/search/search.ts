@@ -23,9 +23,9 @@ export interface SearchOwner extends ScanOwner {
  */
 export function searchDocuments(
   owner: SearchOwner,
-  asked: { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions },
+  request: { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions },
 ): IterableIterator<Doc> {
-  const { table, index, options } = asked;
+  const { table, index, options } = request;
   const { match, filters } = prepareSearch(index, options);
 
   function* found(): Generator<Doc, void> {

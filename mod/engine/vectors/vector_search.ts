@@ -52,9 +52,9 @@ export class VectorSearcher {
   /** Returns the nearest documents by score, then creation time, then id. Throws an `EngineError`. */
   search(
     table: Table,
-    asked: { readonly index: VectorIndex; readonly options: VectorSearchOptions },
+    request: { readonly index: VectorIndex; readonly options: VectorSearchOptions },
   ): { id: string; score: number }[] {
-    const { index, options } = asked;
+    const { index, options } = request;
     const { limit } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > vectorResultsMax) {
       throw new EngineError(
@@ -211,17 +211,17 @@ function queryVector(index: VectorIndex, vector: readonly number[]): Float64Arra
 
 function filterOf(
   { name, filterFields }: VectorIndex,
-  asked: { readonly field: string; readonly values: VectorSearchOptions["filters"][number][1] },
+  request: { readonly field: string; readonly values: VectorSearchOptions["filters"][number][1] },
 ): Filter {
-  const field = filterFields.indexOf(asked.field);
+  const field = filterFields.indexOf(request.field);
   if (field < 0) {
     throw new EngineError(
       "bad_search",
-      `Cannot filter by "${asked.field}" in index "${name}": its filter fields are ` +
+      `Cannot filter by "${request.field}" in index "${name}": its filter fields are ` +
         (filterFields.length === 0 ? "none" : filterFields.join(", ")),
     );
   }
-  return { field, keys: asked.values.map(valueKey) };
+  return { field, keys: request.values.map(valueKey) };
 }
 
 function floatsOf(blob: unknown): Float32Array<ArrayBuffer> {
