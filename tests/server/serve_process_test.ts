@@ -267,7 +267,7 @@ Deno.test("--dev waits for an edit when the app is broken from the beginning", a
       ...["--data", a.dataDir, "--functions", a.functionsDir],
     ],
   });
-  await child.line(/tried again after the next edit/, START_MS);
+  await child.line(/Waiting for the next edit/, START_MS);
   const served = child.line(/http:\/\/127\.0\.0\.1:\d+/, LINE_MS);
   await Deno.writeTextFile(join(a.functionsDir, "notes.ts"), NOTES);
   const [url] = await served;

@@ -114,7 +114,7 @@ export async function changesSchema(machine: NodeMachine, production: Production
     await Deno.writeTextFile(machine.at("my-app/functions/migrations.ts"), ADD_KIND);
     await twoAtOnce(production);
     const dry = await production.there("migrate migrations:addKind --table tasks --dry-run");
-    assert.match(dry, /^Tried (\d+) documents of tasks: \1 would change\. Nothing was changed\.$/m);
+    assert.match(dry, /^Tried (\d+) documents of tasks: \1 would change\. Nothing has changed\.$/m);
     assert.match(
       await production.there("migrate migrations:addKind --table tasks"),
       /^Migrated \d+ documents of tasks\.$/m,

@@ -167,13 +167,13 @@ Deno.test({
         set: "restoreRemote",
         place,
       });
-      assert.match(elsewhere.err, /There are no archives there/);
+      assert.match(elsewhere.err, /The location contains no archives/);
       const wrong = await restore([`s3://backups/app/${name}`, "--data", join(folder, "new")], {
         set: "restoreRemote",
         place: { ...place, secretAccessKey: "wrong" },
       });
       assert.equal(wrong.code, 1);
-      assert.match(wrong.err, /Cannot get "s3:.*Nothing has changed/);
+      assert.match(wrong.err, /Cannot download "s3:.*Nothing has changed/);
       const bad = await restore(["s3://B/", "--data", join(folder, "new")], { set: "restoreRemote", place });
       assert.equal(bad.code, 2, bad.err);
     });
