@@ -1,7 +1,6 @@
 /** Installs the services that tests need: Debian packages as root, otherwise what npm has. */
-import { statSync } from "node:fs";
 import { join } from "node:path";
-import { chromium, postgres, type Service, swift } from "./services.ts";
+import { chromium, isFile, postgres, type Service, swift } from "./services.ts";
 
 /** Debian packages of a service. */
 const PACKAGES: readonly (readonly [Service, readonly string[]])[] = [
@@ -104,8 +103,4 @@ function cacheFolder(): string {
     ? "/var/cache"
     : Deno.env.get("XDG_CACHE_HOME") ?? join(Deno.env.get("HOME") ?? "/tmp", ".cache");
   return join(cache, "syncline-tests");
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }

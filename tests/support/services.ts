@@ -125,6 +125,11 @@ function searchPath(): string[] {
   return (Deno.env.get("PATH") ?? "").split(":").filter((folder) => folder !== "");
 }
 
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+/** Whether this is a file. A folder that the user may not read has none. */
+export function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
