@@ -32,7 +32,7 @@ export async function applySettings(
     try {
       await configure();
     } catch (error) {
-      log("error", "Settings could not be put to use", { part, error });
+      log("error", "Cannot apply settings", { part, error });
     }
   }
 }

@@ -52,7 +52,7 @@ Deno.test("what app code throws, logs, returns or compares is told in plain word
   assert.equal(first.ok, true);
 
   const failures: Record<string, RegExp> = {
-    reentrant: /^Cannot write document ".*": it was written again by a getter/,
+    reentrant: /^Cannot write document ".*": a getter or a validator wrote it/,
     numberName: /^5$/,
     objectName: /^\[object Object\]$/,
     nothing: /^A value was thrown that is not an Error: undefined$/,
