@@ -98,7 +98,7 @@ function stats(): Row {
       });
     }
     now += MINUTE_MS;
-    runs.turn();
+    runs.advance();
   }
   const indexes = Array.from(
     { length: 3 },
@@ -122,7 +122,7 @@ function stats(): Row {
   for (let round = 0; round < 9; round++) {
     // Another minute has begun: what was added up is older than it.
     now += MINUTE_MS;
-    runs.turn();
+    runs.advance();
     first.push(look());
     again.push(look());
   }

@@ -5,7 +5,7 @@ import { opsLimits } from "./limits.ts";
 /**
  * Whether a folder's disk has space for `bytes` plus the reserve. Returns `true` if this process may not query the disk.
  */
-export async function hasRoom(folder: string, bytes: number): Promise<boolean> {
+export async function hasDiskSpace(folder: string, bytes: number): Promise<boolean> {
   try {
     const { bavail, bsize } = await statfs(folder);
     return bytes + opsLimits.diskReserveBytes <= bavail * bsize;

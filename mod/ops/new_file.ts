@@ -8,7 +8,7 @@ import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable
 import { fileErrorReason } from "../kit/file_error_reason.ts";
 import { opsLimits } from "./limits.ts";
 import { BackupError } from "./backups/backup_error.ts";
-import { hasRoom } from "./disk_room.ts";
+import { hasDiskSpace } from "./disk_room.ts";
 
 const PARTIAL = /^\..+\.[0-9a-f]{12}\.syncline-partial$/;
 
@@ -54,7 +54,7 @@ export class NewFile implements AsyncDisposable {
       write: async (bytes) => {
         unchecked += bytes.length;
         if (unchecked > opsLimits.roomCheckBytes) {
-          if (!await hasRoom(dirname(this.#path), 0)) throw whenFull();
+          if (!await hasDiskSpace(dirname(this.#path), 0)) throw whenFull();
           unchecked = 0;
         }
         await writeAll(this.#file, bytes);
@@ -64,7 +64,7 @@ export class NewFile implements AsyncDisposable {
   }
 
   /** Gives the file its final name. Throws a `BackupError` if that name is taken by now. */
-  async place(): Promise<void> {
+  async publish(): Promise<void> {
     try {
       await Deno.link(this.#partial, this.#path);
     } catch (error) {

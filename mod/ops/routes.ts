@@ -1,10 +1,10 @@
 /** Routes below `/api/admin` (AD), behind one guard. Their features mount `/logs`, `/stats` and `/cluster`. */
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
-import { type AdminEnv, adminGuard, type OtherKeys, type VerifyToken } from "./admin/admin_guard.ts";
+import { type AdminEnv, adminGuard, type KeyVerifier, type VerifyToken } from "./admin/admin_guard.ts";
 import { type AuditRequests, auditRequests } from "./admin/audit_requests.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
-import { placeRoutes, type Places } from "./admin/place_routes.ts";
+import { locationRoutes, type TestedLocations } from "./admin/place_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
@@ -23,7 +23,7 @@ export interface AdminRoutesOptions {
   /** Returns the target of scheduled backups; `null` without a schedule. */
   readonly scheduledTarget?: () => BackupTarget | null;
   /** Storage locations that can be tested. Optional. */
-  readonly places?: Places;
+  readonly places?: TestedLocations;
   /** Folder of request bodies being received. */
   readonly incomingDir: string;
   /** Audits requests. Optional. */
@@ -31,7 +31,7 @@ export interface AdminRoutesOptions {
   /** Routes that export and import tables. */
   readonly tables: readonly Hono<AdminEnv>[];
   /** Deploys, and the keys that authorize them. Optional. */
-  readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<OtherKeys, "verify"> };
+  readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<KeyVerifier, "verify"> };
   /** `null` without replication. */
   readonly replication: ReplicationPort | null;
   /** Status of a server that follows a replica. */
@@ -47,7 +47,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   // First, and for unknown paths too, so that unauthenticated callers learn nothing about the routes.
   const { deploy } = options;
-  const keys = deploy && { opens: (path: string) => deployPath.test(path), verify: deploy.keys.verify };
+  const keys = deploy && { accepts: (path: string) => deployPath.test(path), verify: deploy.keys.verify };
   app.use("*", adminGuard(verify, keys));
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
@@ -59,7 +59,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   app.route("/", backupRoutes({ backups, state, log }));
   const { scheduledTarget: target = () => null } = options;
   app.route("/", scheduledRoutes({ target, incomingDir }));
-  if (options.places !== undefined) app.route("/", placeRoutes(options.places));
+  if (options.places !== undefined) app.route("/", locationRoutes(options.places));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, target, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));

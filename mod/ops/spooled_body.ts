@@ -4,9 +4,9 @@ import { ServiceError } from "../errors.ts";
 import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
 import { opsLimits } from "./limits.ts";
 
-const SLOWEST: SlowestBody = { ms: opsLimits.receivedWindowMs, bytes: opsLimits.receivedWindowBytesMin };
+const MINIMUM_RATE: MinimumRate = { ms: opsLimits.receivedWindowMs, bytes: opsLimits.receivedWindowBytesMin };
 
-export interface SlowestBody {
+export interface MinimumRate {
   readonly ms: number;
   readonly bytes: number;
 }
@@ -19,11 +19,11 @@ export interface SpoolOptions {
   /** Time without bytes after which the body fails. */
   readonly stallMs: number;
   /** Minimum rate: bytes required per time spent waiting for the body. */
-  readonly slowest?: SlowestBody;
+  readonly minimumRate?: MinimumRate;
   /** Called after each chunk with the bytes received so far. */
   readonly onBytes?: (size: number) => void;
   /** Returns the free bytes of a file's disk. */
-  readonly room?: (path: string) => Promise<number>;
+  readonly freeBytes?: (path: string) => Promise<number>;
 }
 
 /** Creates a folder (mode 0700) for such files and removes leftovers of a killed server. */
@@ -45,7 +45,8 @@ export interface SpooledBody extends AsyncDisposable {
  */
 export async function spoolBody(
   request: Request,
-  { path, bytesMax, stallMs, slowest = SLOWEST, room = roomOf, onBytes }: SpoolOptions,
+  { path, bytesMax, stallMs, minimumRate: slowest = MINIMUM_RATE, freeBytes: room = roomOf, onBytes }:
+    SpoolOptions,
 ): Promise<SpooledBody> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new ServiceError("body_too_large");
@@ -77,7 +78,7 @@ export async function spoolBody(
 /** Yields the chunks of a body, each valid until the next one. Leaving the loop cancels the body. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  { stallMs, slowest }: { readonly stallMs: number; readonly slowest: SlowestBody },
+  { stallMs, slowest }: { readonly stallMs: number; readonly slowest: MinimumRate },
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   if (body === null) return;
   const { read, cancel } = readerOf(body);

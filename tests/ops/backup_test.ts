@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { checkDatabase, openExport, UnusableDatabaseError } from "../../mod/engine/mod.ts";
 import { extractArchive } from "../../mod/ops/backups/archive/mod.ts";
 import { type BackupOptions, createBackup } from "../../mod/ops/backups/backup.ts";
-import { BackupError, NoRoomError } from "../../mod/ops/backups/backup_error.ts";
+import { BackupError, NoSpaceError } from "../../mod/ops/backups/backup_error.ts";
 import { storedFiles } from "../../mod/ops/backups/snapshot/stored_files.ts";
 import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { newFileShape, tables } from "../../mod/storage/tables.ts";
@@ -206,7 +206,7 @@ Deno.test("[BK15] what a killed backup left behind goes with the next one, or wh
   assert.ok(!(await folder.names()).includes("backup-work"));
 
   // One under way is left alone.
-  await using work = await WorkFolder.take(folder.path);
+  await using work = await WorkFolder.acquire(folder.path);
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok((await Deno.stat(work.databases)).isDirectory);
 });
@@ -218,6 +218,6 @@ Deno.test("[BK13] a log that the disk has no room for is not copied", async () =
   // Without contents it takes no room itself.
   await Deno.truncate(folder.at("logs.db"), 2 ** 42);
   const before = await folder.names();
-  await assert.rejects(createBackup(optionsFor(folder, { withAux: true })), NoRoomError);
+  await assert.rejects(createBackup(optionsFor(folder, { withAux: true })), NoSpaceError);
   assert.deepEqual(await folder.names(), before);
 });

@@ -231,7 +231,7 @@ Deno.test("[AD9] a body that is too large, breaks off, stands still or fills the
   assert.equal(await spoolFails(endless(() => void cancelled++), { bytesMax: 2_500_000 }), "body_too_large");
   let room = opsLimits.diskReserveBytes + 100_000_000;
   const shrinking = () => Promise.resolve(room -= 50_000_000);
-  assert.equal(await spoolFails(endless(() => void cancelled++), { room: shrinking }), "disk_full");
+  assert.equal(await spoolFails(endless(() => void cancelled++), { freeBytes: shrinking }), "disk_full");
   assert.equal(cancelled, 2, "the body was read on");
   const broken = new ReadableStream<Uint8Array<ArrayBuffer>>({
     start(controller) {
@@ -254,7 +254,7 @@ Deno.test("[AD9] a body that drips is given up, however long it would go on", as
     pull: (controller) => controller.enqueue(new Uint8Array(1)),
     cancel: () => void cancelled++,
   });
-  assert.equal(await spoolFails(drip, { slowest: { ms: 5, bytes: 1e9 } }), "upload_failed");
+  assert.equal(await spoolFails(drip, { minimumRate: { ms: 5, bytes: 1e9 } }), "upload_failed");
   assert.equal(cancelled, 1, "the body was read on");
 });
 

@@ -124,7 +124,7 @@ Deno.test("[BK19] a server's process may write meanwhile: the backup is of one s
 
 Deno.test("[BK14] it says that it waits for another backup, and can be ended meanwhile", async () => {
   await using folder = await filledFolder({ bytes: 0 });
-  await using _other = await WorkFolder.take(folder.at("data"));
+  await using _other = await WorkFolder.acquire(folder.at("data"));
   const child = start(folder, ["--out", "a.tar.zst"]);
   const lines = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
   assert.match((await lines.read()).value ?? "", /Waiting for another backup of "\.\/data"/);

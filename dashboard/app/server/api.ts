@@ -10,7 +10,7 @@ import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys
 import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
-import type { KnownSizes } from "../../../mod/ops/admin/table_sizes.ts";
+import type { CachedSizes } from "../../../mod/ops/admin/table_sizes.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
 import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
 import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";
@@ -109,7 +109,7 @@ export const api = {
         "remove",
       ],
     ),
-    sizes: action<Record<never, never>, KnownSizes>("_admin/data:sizes"),
+    sizes: action<Record<never, never>, CachedSizes>("_admin/data:sizes"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
   },
   deployKeys: {
@@ -144,7 +144,9 @@ export const api = {
   },
   migrations: {
     ...references<typeof migrations, "list" | "halt">("_admin/migrations", ["list", "halt"]),
-    run: action<{ path: string; table: string; anew?: boolean }, migrations.Begun>("_admin/migrations:run"),
+    run: action<{ path: string; table: string; anew?: boolean }, migrations.StartedMigration>(
+      "_admin/migrations:run",
+    ),
     tryOut: action<{ path: string; table: string }, { documents: number; changed: number }>(
       "_admin/migrations:tryOut",
     ),

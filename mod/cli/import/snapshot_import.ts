@@ -97,7 +97,7 @@ async function intoNew(
   report.push(`${counted(snapshot.references - before, "reference")} to documents and files mapped`);
   return [
     ...report,
-    ...snapshot.leftOut.map((table) => `${table}: skipped, it is an internal table of Convex`),
+    ...snapshot.skipped.map((table) => `${table}: skipped, it is an internal table of Convex`),
   ];
 }
 

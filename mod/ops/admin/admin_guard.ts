@@ -37,8 +37,8 @@ export interface VerifiedToken {
 }
 
 /** Keys that authorize some paths. */
-export interface OtherKeys {
-  readonly opens: (path: string) => boolean;
+export interface KeyVerifier {
+  readonly accepts: (path: string) => boolean;
   /** Verifies a key; `null` if it is unknown or revoked. */
   readonly verify: (token: string) => Promise<{ readonly keyId: string; readonly name: string } | null>;
 }
@@ -49,10 +49,13 @@ const BEARER = /^Bearer +(\S+) *$/i;
  * Passes requests with the access token of an administrator's active session, and requests with another key where it is
  * accepted. Others get 401 `invalid_token` with one message for all causes. Responses are never cached.
  */
-export function adminGuard(verify: VerifyToken, keys: OtherKeys | null = null): MiddlewareHandler<AdminEnv> {
+export function adminGuard(
+  verify: VerifyToken,
+  keys: KeyVerifier | null = null,
+): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {
     const token = BEARER.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
-    const key = keys?.opens(c.req.path) ? await keys.verify(token) : null;
+    const key = keys?.accepts(c.req.path) ? await keys.verify(token) : null;
     if (key === null) passAdministrator(c, token === "" ? null : await verify(token));
     else {
       c.set("adminId", key.keyId);

@@ -48,7 +48,7 @@ export class AuditLog {
   }
 
   /** Never rejects: the action has already happened, so a failure is logged. */
-  async note({ changes, ...entry }: AuditEntry): Promise<void> {
+  async record({ changes, ...entry }: AuditEntry): Promise<void> {
     try {
       await this.#calls.mutate(system.note, {
         ...entry,
@@ -61,8 +61,8 @@ export class AuditLog {
   }
 
   /** Records an action run by the main process. Never rejects. */
-  async noteAction({ udfPath, args, identity }: FunctionCall, outcome: Outcome): Promise<void> {
-    await this.note({
+  async recordAction({ udfPath, args, identity }: FunctionCall, outcome: Outcome): Promise<void> {
+    await this.record({
       admin: identity.adminId ?? "",
       session: identity.sessionId,
       action: udfPath,

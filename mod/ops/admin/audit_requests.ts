@@ -4,7 +4,7 @@ import type { AdminEnv } from "./admin_guard.ts";
 import type { AuditLog } from "./audit_log.ts";
 
 export interface AuditRequests {
-  readonly log: Pick<AuditLog, "note">;
+  readonly log: Pick<AuditLog, "record">;
   /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
 }
@@ -25,7 +25,7 @@ export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandl
     } finally {
       // Requests without a route have no effect.
       if (outcome !== "not_found") {
-        await log.note({
+        await log.record({
           admin: c.get("adminId"),
           session: c.get("sessionId") || null,
           action: `${method} ${c.req.path}`,

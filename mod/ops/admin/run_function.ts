@@ -20,7 +20,7 @@ export const runArgs = z.strictObject({
 });
 
 /** Reads of a run from one table or index. */
-export interface ReadOf {
+export interface ReadSummary {
   readonly table: string;
   readonly index: string;
   /** Number of single documents or keys read. */
@@ -41,7 +41,7 @@ export interface FunctionRun {
   /** Snapshot of a query or commit of a mutation; `null` for actions. */
   readonly ts: number | null;
   /** Reads of a query; `null` for other functions. */
-  readonly reads: readonly ReadOf[] | null;
+  readonly reads: readonly ReadSummary[] | null;
 }
 
 export interface RunFunctionOptions {
@@ -49,7 +49,7 @@ export interface RunFunctionOptions {
   readonly calls: SystemCalls;
 }
 
-const IDS_TOLD = 50;
+const IDS_MAX = 50;
 
 /** Runs a function of the app, or a system function callable by clients. Throws `unknown_function`. */
 export async function runFunction(
@@ -66,15 +66,15 @@ export async function runFunction(
   switch (info.kind) {
     case "query": {
       const { outcome, ts, readSet, durationMs } = await runQuery(host, call);
-      return { ...told("query", outcome), ms: durationMs, ts, reads: await readsOf(calls, readSet) };
+      return { ...runResult("query", outcome), ms: durationMs, ts, reads: await readsOf(calls, readSet) };
     }
     case "mutation": {
       const { outcome, ts } = await host.mutate(call);
-      return { ...told("mutation", outcome), ms: performance.now() - since, ts, reads: null };
+      return { ...runResult("mutation", outcome), ms: performance.now() - since, ts, reads: null };
     }
     case "action":
       return {
-        ...told("action", await host.act(call)),
+        ...runResult("action", await host.act(call)),
         ms: performance.now() - since,
         ts: null,
         reads: null,
@@ -106,7 +106,7 @@ function runQuery(host: RunFunctionOptions["host"], call: FunctionCall): Promise
   return new Promise((resolve) => host.startWave([call], (_, answer) => resolve(answer)));
 }
 
-function told(
+function runResult(
   kind: FunctionRun["kind"],
   outcome: Outcome,
 ): Pick<FunctionRun, "kind" | "result" | "logLines"> {
@@ -117,7 +117,7 @@ function told(
   return { kind, logLines, result: { ok: false, error } };
 }
 
-async function readsOf(calls: SystemCalls, readSet: ReadSet): Promise<ReadOf[]> {
+async function readsOf(calls: SystemCalls, readSet: ReadSet): Promise<ReadSummary[]> {
   const spaces = await calls.query(system.spaces, {});
   return Object.entries(readSet).map(([space, intervals]) => {
     const { table, index } = spaces[space] ?? { table: space, index: "" };
@@ -127,7 +127,7 @@ async function readsOf(calls: SystemCalls, readSet: ReadSet): Promise<ReadOf[]> 
       index,
       points: points.length,
       ranges: intervals.length - points.length,
-      ids: index === "by_id" ? points.slice(0, IDS_TOLD).map(([key]) => key) : [],
+      ids: index === "by_id" ? points.slice(0, IDS_MAX).map(([key]) => key) : [],
     };
   });
 }

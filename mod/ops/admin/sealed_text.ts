@@ -15,7 +15,7 @@ export function keyName(key: Uint8Array): string {
 }
 
 /** Encrypts a string. It can be decrypted under the same name only. */
-export function seal(
+export function encryptSecret(
   text: string,
   { key, name }: { readonly key: Uint8Array; readonly name: string },
 ): string {
@@ -27,7 +27,7 @@ export function seal(
 }
 
 /** Decrypts a string; `null` if it was encrypted with another key or name, or modified. */
-export function unseal(
+export function decryptSecret(
   sealed: string,
   { key, name }: { readonly key: Uint8Array; readonly name: string },
 ): string | null {
@@ -45,7 +45,7 @@ export function unseal(
 }
 
 /** Encrypts every `{"secret": "..."}` in a JSON string at any depth. Encrypted ones are kept. */
-export function sealWithin(
+export function encryptNested(
   json: string,
   options: { readonly key: Uint8Array; readonly name: string },
 ): string {
@@ -56,7 +56,7 @@ export function sealWithin(
   };
   const sealed = JSON.parse(json, (_name, value: unknown) => {
     const text = secret(value);
-    return text === null ? value : { sealed: seal(text, options) };
+    return text === null ? value : { sealed: encryptSecret(text, options) };
   });
   return JSON.stringify(sealed, null, 2);
 }

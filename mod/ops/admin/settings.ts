@@ -9,7 +9,7 @@ import type { Identity } from "../../functions/identity.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import type { SettingRowChange } from "./isolate_functions/settings.ts";
-import { keyName, seal, sealWithin, unseal } from "./sealed_text.ts";
+import { decryptSecret, encryptNested, encryptSecret, keyName } from "./sealed_text.ts";
 import { system } from "./system.ts";
 
 /** Maximum length of a setting. */
@@ -62,7 +62,7 @@ export class Settings {
   /** Names by row ID, because a deletion in the commit stream contains the ID only. */
   readonly #rowNames = new Map<string, string>();
   /** Serializes listener calls. */
-  #telling: Promise<void> = Promise.resolve();
+  #notifying: Promise<void> = Promise.resolve();
 
   constructor(options: SettingsOptions) {
     this.#options = options;
@@ -84,9 +84,9 @@ export class Settings {
     const rows = await this.#options.calls.query(system.settingRows, {});
     this.#texts.clear();
     this.#rowNames.clear();
-    for (const row of rows) this.#take(row);
-    if (rows.length > 0) this.#tell();
-    await this.#telling;
+    for (const row of rows) this.#apply(row);
+    if (rows.length > 0) this.#notify();
+    await this.#notifying;
   }
 
   /** Call with each group of commits, in order. */
@@ -97,14 +97,14 @@ export class Settings {
         if (table !== "_settings") continue;
         changed = true;
         const name = this.#rowNames.get(id);
-        if (doc !== null && doc !== undefined) this.#take(JSON.parse(doc));
+        if (doc !== null && doc !== undefined) this.#apply(JSON.parse(doc));
         else if (name !== undefined) {
           this.#rowNames.delete(id);
           this.#texts.delete(name);
         }
       }
     }
-    if (changed) this.#tell();
+    if (changed) this.#notify();
   }
 
   /**
@@ -129,7 +129,7 @@ export class Settings {
       throw invalid(null, error);
     }
     await calls.mutate(system.changeSettings, { changes: rows, admin: adminId ?? "", session: sessionId });
-    await this.#telling;
+    await this.#notifying;
     return { overridden: Object.keys(changes).filter((name) => this.#specs.get(name)?.given) };
   }
 
@@ -144,20 +144,20 @@ export class Settings {
     }
     const { key } = this.#options;
     if (spec.encryptsSecrets) {
-      return { name, value: { text: sealWithin(text, { key, name }), key: this.keyName } };
+      return { name, value: { text: encryptNested(text, { key, name }), key: this.keyName } };
     }
     return {
       name,
-      value: spec.secret ? { sealed: seal(text, { key, name }), key: this.keyName } : { text },
+      value: spec.secret ? { sealed: encryptSecret(text, { key, name }), key: this.keyName } : { text },
     };
   }
 
-  #take(row: SettingRow): void {
+  #apply(row: SettingRow): void {
     const { key, log } = this.#options;
     const { _id, name, sealed } = row;
     this.#rowNames.set(_id, name);
     const foreign = sealed === undefined && row.key !== undefined && row.key !== this.keyName;
-    const text = foreign ? null : sealed === undefined ? row.text : unseal(sealed, { key, name });
+    const text = foreign ? null : sealed === undefined ? row.text : decryptSecret(sealed, { key, name });
     if (text === null) {
       log(
         "warn",
@@ -171,9 +171,9 @@ export class Settings {
     else this.#texts.set(name, text);
   }
 
-  #tell(): void {
+  #notify(): void {
     const settings = new Map(this.#texts);
-    this.#telling = this.#telling.then(async () => {
+    this.#notifying = this.#notifying.then(async () => {
       for (const listener of this.#listeners) {
         try {
           await listener(settings);

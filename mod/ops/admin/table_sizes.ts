@@ -5,7 +5,7 @@ import { opsLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
 /** Sizes at a time, in milliseconds since the epoch. */
-export interface KnownSizes {
+export interface CachedSizes {
   readonly at: number;
   readonly tables: readonly TableSize[];
 }
@@ -13,23 +13,23 @@ export interface KnownSizes {
 export class TableSizes {
   readonly #calls: SystemCalls;
   readonly #now: () => number;
-  #known: KnownSizes | null = null;
-  #asking: Promise<KnownSizes> | null = null;
+  #cached: CachedSizes | null = null;
+  #loading: Promise<CachedSizes> | null = null;
 
   constructor({ calls, now }: { readonly calls: SystemCalls; readonly now: () => number }) {
     this.#calls = calls;
     this.#now = now;
   }
 
-  async read(): Promise<KnownSizes> {
-    if (this.#known !== null && this.#now() - this.#known.at < opsLimits.tableSizesKnownMs) {
-      return this.#known;
+  async read(): Promise<CachedSizes> {
+    if (this.#cached !== null && this.#now() - this.#cached.at < opsLimits.tableSizesKnownMs) {
+      return this.#cached;
     }
-    return await (this.#asking ??= this.#ask().finally(() => this.#asking = null));
+    return await (this.#loading ??= this.#ask().finally(() => this.#loading = null));
   }
 
-  async #ask(): Promise<KnownSizes> {
+  async #ask(): Promise<CachedSizes> {
     const tables = await this.#calls.query(system.sizes, {});
-    return this.#known = { at: this.#now(), tables };
+    return this.#cached = { at: this.#now(), tables };
   }
 }

@@ -13,7 +13,7 @@ export interface AdminWorkOptions {
 }
 
 /** A received import whose rows are not checked yet. */
-export interface ImportBegun {
+export interface StartedImport {
   readonly table: string;
   readonly mode: ImportMode;
   /** ID of an administrator. */
@@ -54,7 +54,7 @@ export class AdminWork implements AsyncDisposable {
   }
 
   /** Records the start of an import, which the importer runs. Resolves with the task's ID. */
-  async beginImport(about: ImportBegun): Promise<string> {
+  async beginImport(about: StartedImport): Promise<string> {
     return await this.#options.calls.mutate(system.beginImport, about);
   }
 

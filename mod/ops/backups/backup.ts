@@ -11,8 +11,8 @@ import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
 import type { OnProgress } from "../progress.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
-import { BackupError, NoRoomError } from "./backup_error.ts";
-import { hasRoom } from "../disk_room.ts";
+import { BackupError, NoSpaceError } from "./backup_error.ts";
+import { hasDiskSpace } from "../disk_room.ts";
 import { NewFile } from "../new_file.ts";
 import { blobsIn, StoredFiles } from "./snapshot/stored_files.ts";
 import { WorkFolder } from "./snapshot/work_folder.ts";
@@ -87,11 +87,11 @@ export async function createBackup(
   await checkSource(options);
   try {
     await using file = await NewFile.create(out);
-    await using work = await WorkFolder.take(dataDir, { signal, ...(onWait && { onWait }) });
+    await using work = await WorkFolder.acquire(dataDir, { signal, ...(onWait && { onWait }) });
     using data = new DisposableStack();
     data.use(await takeData());
-    if (!await hasRoom(dataDir, await databaseBytes(dataDir, archiveNames.database))) {
-      throw new NoRoomError(options);
+    if (!await hasDiskSpace(dataDir, await databaseBytes(dataDir, archiveNames.database))) {
+      throw new NoSpaceError(options);
     }
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const secret = await copySecret(options, work);
@@ -108,16 +108,16 @@ export async function createBackup(
     if (files !== null) parts.push("files");
     const said = { createdAt: createdAt.toISOString(), ts, parts };
     const { bytes } = await writeArchive(
-      file.writable({ whenFull: () => new NoRoomError(options) }),
+      file.writable({ whenFull: () => new NoSpaceError(options) }),
       { format: 1, ...said, syncline: project.version },
       entries({ database, log, secret, files, signal }),
       await packing({ paths: [database, log, secret], files, ...control }),
     );
-    await file.place();
+    await file.publish();
     return { path: out, bytes, ...said, missingFiles, history };
   } catch (error) {
     if (!isDiskFull(error)) throw error;
-    throw new NoRoomError({ ...options, cause: error });
+    throw new NoSpaceError({ ...options, cause: error });
   }
 }
 
@@ -155,10 +155,10 @@ async function takeSnapshot(
     const database = join(work.databases, `${attempt}.db`);
     await files?.link();
     const createdAt = new Date();
-    const { ts, history } = await copyHeld(source, { database, files, whenHeld });
+    const { ts, history } = await copySnapshot(source, { database, files, whenHeld });
     const missing = await files?.select(database) ?? new Set<string>();
     // Files still referenced are lost or in a bucket; others were deleted while the snapshot was taken.
-    if (attempt >= opsLimits.snapshotAttemptsMax || !someGone(missing, source)) {
+    if (attempt >= opsLimits.snapshotAttemptsMax || !anyDereferenced(missing, source)) {
       return { createdAt, ts, database, missingFiles: missing.size, history };
     }
     await Deno.remove(database);
@@ -166,7 +166,7 @@ async function takeSnapshot(
 }
 
 /** Returns the position of the copy. */
-async function copyHeld(
+async function copySnapshot(
   source: string,
   { database, files, whenHeld }: {
     readonly database: string;
@@ -184,7 +184,7 @@ async function copyHeld(
 }
 
 /** Whether the current database no longer references one of the files. */
-function someGone(missing: ReadonlySet<string>, database: string): boolean {
+function anyDereferenced(missing: ReadonlySet<string>, database: string): boolean {
   if (missing.size === 0) return false;
   const gone = new Set(missing);
   for (const blob of blobsIn(database)) {
@@ -210,7 +210,9 @@ async function copyLog(options: BackupOptions, work: WorkFolder): Promise<string
   const { dataDir, withAux } = options;
   const source = join(dataDir, archiveNames.log);
   if (!withAux || await statIfThere(source) === null) return null;
-  if (!await hasRoom(dataDir, await databaseBytes(dataDir, archiveNames.log))) throw new NoRoomError(options);
+  if (!await hasDiskSpace(dataDir, await databaseBytes(dataDir, archiveNames.log))) {
+    throw new NoSpaceError(options);
+  }
   const target = join(work.databases, archiveNames.log);
   await copySqliteFile(source, target);
   return target;

@@ -5,7 +5,7 @@ export class BackupError extends Error {
 }
 
 /** The disk of the archive or of the data folder lacks space. */
-export class NoRoomError extends BackupError {
+export class NoSpaceError extends BackupError {
   constructor(
     { out, dataDir, cause }: { readonly out: string; readonly dataDir: string; readonly cause?: unknown },
   ) {

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { Bucket, ListedObject } from "../../kit/locations/bucket.ts";
 import { ObjectLostError, openObject } from "../../kit/locations/bucket_object.ts";
 import { opsLimits } from "../limits.ts";
-import { hasRoom } from "../disk_room.ts";
+import { hasDiskSpace } from "../disk_room.ts";
 import { NewFile } from "../new_file.ts";
 import { RestoreError } from "./restore/mod.ts";
 
@@ -42,7 +42,7 @@ export async function downloadArchive(
   });
   if (object === null) return false;
   const { size, chunks } = object;
-  if (!await hasRoom(dirname(path), size)) {
+  if (!await hasDiskSpace(dirname(path), size)) {
     throw new RestoreError(`Not enough disk space for the archive (${size} bytes). Free disk space`);
   }
   await using file = await NewFile.create(path);
@@ -61,6 +61,6 @@ export async function downloadArchive(
         : `The archive "${name}" changed during the download. Try again`,
     );
   }
-  await file.place();
+  await file.publish();
   return true;
 }

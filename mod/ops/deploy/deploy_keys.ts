@@ -61,7 +61,7 @@ export class DeployKeys {
     const found = await this.#options.calls.query(system.findKey, { hash: this.#hash(token) });
     if (found === null) return null;
     const { keyId, name } = found;
-    this.#note(keyId);
+    this.#recordUse(keyId);
     return { keyId, name };
   }
 
@@ -80,7 +80,7 @@ export class DeployKeys {
   }
 
   /** Not awaited: a key is valid whether or not its use can be recorded. */
-  #note(keyId: string): void {
+  #recordUse(keyId: string): void {
     const { calls, now, log } = this.#options;
     if (now() - (this.#noted.get(keyId) ?? -Infinity) < deployLimits.keyUseNotedMs) return;
     if (this.#noted.size >= 2 * deployLimits.keysMax) this.#noted.clear();

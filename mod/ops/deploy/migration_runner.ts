@@ -30,10 +30,10 @@ export class MigrationRunner implements AsyncDisposable {
   /** Resumes migrations left running by the previous process, retrying if they cannot be read yet. */
   async start(): Promise<void> {
     try {
-      await this.#goOn();
+      await this.#resume();
     } catch (error) {
       this.#options.log("error", "Cannot resume migrations yet", { error });
-      this.#looking = this.#lookAgain();
+      this.#looking = this.#resumeLater();
     }
   }
 
@@ -44,7 +44,7 @@ export class MigrationRunner implements AsyncDisposable {
       this.#again.add(migrationId);
       return;
     }
-    const work = this.#toItsEnd(migrationId).finally(() => {
+    const work = this.#runToEnd(migrationId).finally(() => {
       this.#running.delete(migrationId);
       if (this.#again.delete(migrationId)) this.run(migrationId);
     });
@@ -57,22 +57,22 @@ export class MigrationRunner implements AsyncDisposable {
     await Promise.all(this.#running.values());
   }
 
-  async #goOn(): Promise<void> {
+  async #resume(): Promise<void> {
     for (const id of await this.#options.calls.query(system.migrationsUnderWay, {})) this.run(id);
   }
 
-  async #lookAgain(): Promise<void> {
+  async #resumeLater(): Promise<void> {
     for (let waitMs: number = deployLimits.migrationRetryMs;; waitMs *= 2) {
       if (!await this.#waited(waitMs)) return;
       try {
-        return await this.#goOn();
+        return await this.#resume();
       } catch (error) {
         this.#options.log("debug", "Cannot read running migrations yet", { error });
       }
     }
   }
 
-  async #toItsEnd(migrationId: string): Promise<void> {
+  async #runToEnd(migrationId: string): Promise<void> {
     const { calls, log } = this.#options;
     const { signal } = this.#closing;
     try {

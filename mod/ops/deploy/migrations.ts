@@ -7,7 +7,7 @@ import { deployLimits } from "../limits.ts";
 import type { MigrationRunner } from "./migration_runner.ts";
 import type { MigrationSteps } from "./migration_steps.ts";
 import { system } from "./system.ts";
-import { TRIED } from "./tried.ts";
+import { DRY_RUN_DONE } from "./tried.ts";
 
 const place = { path: z.string(), table: z.string() };
 const begun = z.strictObject({ ...place, anew: z.boolean().default(false) });
@@ -59,7 +59,7 @@ async function tryOut(
   try {
     return await calls.mutate(system.tryMigration, { ...args, rows: deployLimits.migrationSampleMax });
   } catch (error) {
-    if (error instanceof UserError && error.code === TRIED) return error.data;
+    if (error instanceof UserError && error.code === DRY_RUN_DONE) return error.data;
     throw error;
   }
 }

@@ -8,7 +8,7 @@ import { UserError } from "../../errors.ts";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { keyName, seal, unseal } from "../admin/sealed_text.ts";
+import { decryptSecret, encryptSecret, keyName } from "../admin/sealed_text.ts";
 import { deployLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
@@ -78,7 +78,7 @@ export class Variables {
       name,
       value: value === null
         ? null
-        : { sealed: seal(value, { key, name: sealName(name) }), key: keyName(key) },
+        : { sealed: encryptSecret(value, { key, name: sealName(name) }), key: keyName(key) },
     }));
     if (rows.length > deployLimits.variablesMax) {
       throw new UserError("too_many_variables", `The limit is ${deployLimits.variablesMax} variables`);
@@ -104,7 +104,7 @@ export class Variables {
     const rows = await calls.query(system.variableRows, {});
     const stored = new Map<string, string | null>();
     for (const { name, sealed } of rows) {
-      const value = unseal(sealed, { key, name: sealName(name) });
+      const value = decryptSecret(sealed, { key, name: sealName(name) });
       if (value === null) {
         log(
           "warn",

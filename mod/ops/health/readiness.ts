@@ -68,7 +68,7 @@ export class Readiness {
   #committedAt = -Infinity;
   #pushedAt = -Infinity;
   /** The check in progress, shared by concurrent requests. */
-  #looking: Promise<void> | null = null;
+  #checking: Promise<void> | null = null;
 
   constructor(options: ReadinessOptions) {
     this.#options = options;
@@ -77,7 +77,7 @@ export class Readiness {
   async report(): Promise<ReadinessReport> {
     const { freeBytes, listening, replicationLagMs } = this.#options;
     if (!this.#fresh(this.#committedAt) || !this.#fresh(this.#pushedAt)) {
-      await (this.#looking ??= this.#look().finally(() => this.#looking = null));
+      await (this.#checking ??= this.#check().finally(() => this.#checking = null));
     }
     const free = await freeBytes();
     const follower = this.#options.follower?.();
@@ -106,10 +106,10 @@ export class Readiness {
   }
 
   /** Commits a heartbeat and waits until a shared query shows it. Bounded by a timeout. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { calls, now, follower = null } = this.#options;
     const beat = now();
-    const done = follower !== null ? this.#lookAtFollower(follower) : (async () => {
+    const done = follower !== null ? this.#checkFollower(follower) : (async () => {
       await calls.mutate(system.beat, { beat });
       this.#committedAt = now();
       if ((await calls.query(system.last, {}) ?? -1) >= beat) this.#pushedAt = now();
@@ -122,7 +122,7 @@ export class Readiness {
   }
 
   /** A follower's commits work while it is up to date or catching up. */
-  async #lookAtFollower(follower: () => FollowerLag): Promise<void> {
+  async #checkFollower(follower: () => FollowerLag): Promise<void> {
     const { calls, now } = this.#options;
     await calls.query(system.last, {});
     this.#pushedAt = now();

@@ -7,7 +7,7 @@ import { EngineError } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
 import { type Id, id } from "../../functions/api/service.ts";
 import type { DeletedSome, ImportApi } from "../../functions/isolate/mod.ts";
-import { noteImported } from "../admin/isolate_functions/work.ts";
+import { recordImport } from "../admin/isolate_functions/work.ts";
 import { type AdminMutationCtx, systemMutation } from "../admin/tables.ts";
 import { opsLimits } from "../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
@@ -117,9 +117,9 @@ export const empty = systemMutation({
 async function noteIn(
   ctx: AdminMutationCtx,
   workId: Id<"_admin_work"> | undefined,
-  done: Parameters<typeof noteImported>[2],
+  done: Parameters<typeof recordImport>[2],
 ): Promise<void> {
-  if (workId !== undefined) await noteImported(ctx, workId, done);
+  if (workId !== undefined) await recordImport(ctx, workId, done);
 }
 
 /** System functions have an import API that the public `ctx` type does not declare. */

@@ -1,6 +1,6 @@
 /** System functions of operations, by the paths under which they are called. */
 import type { SystemModule } from "../../functions/system_module.ts";
-import { clean, list as listAudit, note, noteMutation } from "../admin/isolate_functions/audit.ts";
+import { clean, list as listAudit, note, recordMutation } from "../admin/isolate_functions/audit.ts";
 import * as data from "../admin/isolate_functions/data.ts";
 import { list as listFunctions, schema, sizes, spaces, watch } from "../admin/isolate_functions/functions.ts";
 import { accountExists } from "../admin/isolate_functions/run_as.ts";
@@ -67,7 +67,7 @@ export const opsModules: readonly SystemModule[] = [
     path: "_system/admin",
     tables,
     functions: adminSystemFunctions,
-    notes: noteMutation as never,
+    notes: recordMutation as never,
     settings: { name: settingsFeature, configure: configureSettings },
   },
   { path: "_admin/data", tables: {}, functions: dataFunctions },

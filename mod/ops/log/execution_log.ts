@@ -27,7 +27,7 @@ export interface ExecutionLogOptions {
 }
 
 /** Runs reported to a tail. */
-export interface Tailed {
+export interface TailedRuns {
   /** Encoded stream events, shared by all readers. */
   readonly events: readonly Uint8Array<ArrayBuffer>[];
   /** Number of further matching runs that were skipped. */
@@ -55,7 +55,7 @@ export class ExecutionLog implements AsyncDisposable {
   readonly #queue: RunQueue;
   readonly #tails = new Map<
     number,
-    { readonly filter: RunFilter; readonly onRuns: (tailed: Tailed) => void }
+    { readonly filter: RunFilter; readonly onRuns: (tailed: TailedRuns) => void }
   >();
   #tailCount = 0;
 
@@ -65,7 +65,7 @@ export class ExecutionLog implements AsyncDisposable {
       onStart: () => {
         for (const [tail, { filter }] of this.#tails) void this.#process.send({ type: "Tail", tail, filter });
       },
-      onTailed: (message) => this.#tell(message),
+      onTailed: (message) => this.#dispatch(message),
     });
     this.#queue = new RunQueue({
       open: () => this.#process.alive,
@@ -122,7 +122,7 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   /** Reports matching runs from now on. Returns a function that stops it. */
-  tail(filter: RunFilter, onRuns: (tailed: Tailed) => void): () => void {
+  tail(filter: RunFilter, onRuns: (tailed: TailedRuns) => void): () => void {
     const tail = ++this.#tailCount;
     this.#tails.set(tail, { filter, onRuns });
     void this.#process.send({ type: "Tail", tail, filter });
@@ -138,7 +138,7 @@ export class ExecutionLog implements AsyncDisposable {
     return await this.#process.ask("backlog", { filter, after });
   }
 
-  #tell({ events, told, lastId }: TailedMessage): void {
+  #dispatch({ events, told, lastId }: TailedMessage): void {
     const encoded = events.map((event) => encoder.encode(event));
     for (const share of told) {
       const tailed = {

@@ -10,7 +10,7 @@ import { BackupError } from "../backups/backup_error.ts";
 import {
   removeAbandonedStaging,
   RestoreError,
-  type RestoreFault,
+  type RestoreFailureCause,
   type StagedRestore,
 } from "../backups/restore/mod.ts";
 import { WorkFolder } from "../backups/snapshot/work_folder.ts";
@@ -41,7 +41,7 @@ export class Maintenance implements AsyncDisposable {
     this.#dataDir = dataDir;
     this.#log = log;
     this.#idleMs = idleMs;
-    this.#last = this.#tidy();
+    this.#last = this.#removeLeftovers();
   }
 
   /**
@@ -92,7 +92,7 @@ export class Maintenance implements AsyncDisposable {
     } catch (error) {
       this.#process = null;
       await process.close();
-      await this.#tidy();
+      await this.#removeLeftovers();
       if (this.#closed) throw new ServiceError("unavailable", undefined, { cause: error });
       if (!(error instanceof ProcessEndedError)) throw error;
       const message = `The maintenance process exited before it had finished. ${error.message}`;
@@ -115,7 +115,7 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /** Removes leftovers of a killed job. */
-  async #tidy(): Promise<void> {
+  async #removeLeftovers(): Promise<void> {
     for (const remove of [WorkFolder.removeAbandoned, removeAbandonedStaging]) {
       try {
         await remove(this.#dataDir);
@@ -128,7 +128,7 @@ export class Maintenance implements AsyncDisposable {
 
 function failureOf(
   kind: Kind,
-  { fault, message }: { readonly fault: RestoreFault; readonly message: string },
+  { fault, message }: { readonly fault: RestoreFailureCause; readonly message: string },
 ): Error {
   switch (kind) {
     case "backup":

@@ -2,7 +2,7 @@
 import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { opsLimits } from "../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
-import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";
+import type { RestoreFailureCause, StagedRestore } from "../backups/restore/mod.ts";
 
 /** Options and result of each kind of job. */
 export interface Work {
@@ -25,7 +25,7 @@ export type Job = { readonly [K in Kind]: { readonly kind: K; readonly options: 
 export type Answer =
   | { readonly ok: true; readonly result: Work[Kind]["result"] }
   /** With a `fault` the message is meant for users; otherwise it is a bug or a system failure. */
-  | { readonly ok: false; readonly fault: RestoreFault | null; readonly message: string };
+  | { readonly ok: false; readonly fault: RestoreFailureCause | null; readonly message: string };
 
 /** Reads messages until the stream ends. Throws for invalid ones. */
 export async function* readMessages<Message extends Job | Answer>(

@@ -8,15 +8,15 @@ import { writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../backups/archive/mod.ts";
 import { createBackup } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
-import { RestoreError, type RestoreFault, stageRestore } from "../backups/restore/mod.ts";
+import { RestoreError, type RestoreFailureCause, stageRestore } from "../backups/restore/mod.ts";
 import { type Answer, type Job, readMessages, type Work } from "./messages.ts";
 
 /** Errors of backups whose messages are meant for users. */
-const TOLD = [BackupError, ArchiveError, UnusableDatabaseError];
+const USER_ERRORS = [BackupError, ArchiveError, UnusableDatabaseError];
 
-function faultOf(error: unknown): RestoreFault | null {
+function faultOf(error: unknown): RestoreFailureCause | null {
   if (error instanceof RestoreError) return error.fault;
-  return TOLD.some((kind) => error instanceof kind) ? "server" : null;
+  return USER_ERRORS.some((kind) => error instanceof kind) ? "server" : null;
 }
 
 /** Aborted when the main process has gone. */

@@ -15,7 +15,7 @@ export interface MetricsOptions {
 }
 
 /** Outcome of an account request: `refused` is a client error, `limited` a rate limit. */
-const AUTH_ENDINGS = ["success", "refused", "limited", "error"] as const;
+const AUTH_OUTCOMES = ["success", "refused", "limited", "error"] as const;
 
 /** Disposing of it stops the measurements. */
 export class Metrics implements Disposable {
@@ -26,11 +26,11 @@ export class Metrics implements Disposable {
   /** Answers `GET /metrics`, including its errors. Rejects if a value cannot be read. */
   readonly respond: (request: Request) => Promise<Response>;
   readonly #exposition = new Exposition();
-  readonly #auth: Tally<string, (typeof AUTH_ENDINGS)[number]>;
+  readonly #auth: Tally<string, (typeof AUTH_OUTCOMES)[number]>;
   readonly #lag = new LoopLag();
 
   constructor({ token, authOperations }: MetricsOptions) {
-    this.#auth = new Tally(authOperations, AUTH_ENDINGS);
+    this.#auth = new Tally(authOperations, AUTH_OUTCOMES);
     this.respond = metricsEndpoint(this.#exposition, token);
   }
 

@@ -1,5 +1,5 @@
 /** A point of the past staged on a running server: the work is done by a process of its own. */
-import type { RestoreFault } from "../backups/restore/mod.ts";
+import type { RestoreFailureCause } from "../backups/restore/mod.ts";
 import type { RestorePoint } from "./history.ts";
 import { oneJob } from "./process/one_job.ts";
 import type { ReplicaFault } from "./replica_error.ts";
@@ -19,7 +19,7 @@ export interface StageJobOptions {
 /** Why a point could not be staged. */
 export class StageJobError extends Error {
   override readonly name = "StageJobError";
-  readonly fault: ReplicaFault | RestoreFault | null;
+  readonly fault: ReplicaFault | RestoreFailureCause | null;
 
   constructor(fault: StageJobError["fault"], message: string) {
     super(message);

@@ -21,31 +21,31 @@ export interface GaugesAt extends Gauges {
 
 export class GaugeHistory {
   /** Oldest first; at most `gaugesKept`. Not persisted. */
-  readonly #looks: GaugesAt[] = [];
-  readonly #look: () => Promise<Gauges>;
+  readonly #samples: GaugesAt[] = [];
+  readonly #measure: () => Promise<Gauges>;
   readonly #now: () => number;
   /** Minute of the last sample, initially that of the start. */
   #minute: number;
 
   constructor({ look, now }: { readonly look: () => Promise<Gauges>; readonly now: () => number }) {
-    this.#look = look;
+    this.#measure = look;
     this.#now = now;
     this.#minute = minuteOf(now());
   }
 
   /** Oldest first. */
   get history(): readonly GaugesAt[] {
-    return this.#looks;
+    return this.#samples;
   }
 
   /** Takes the sample of a new minute. Call often enough; a failed sample leaves a gap. */
-  async turn(): Promise<void> {
+  async sample(): Promise<void> {
     const at = minuteOf(this.#now());
     if (at <= this.#minute) return;
     this.#minute = at;
     try {
-      this.#looks.push({ at, ...await this.#look() });
-      if (this.#looks.length > statsLimits.gaugesKept) this.#looks.shift();
+      this.#samples.push({ at, ...await this.#measure() });
+      if (this.#samples.length > statsLimits.gaugesKept) this.#samples.shift();
     } catch {
       // Failures are reported to direct requests for the same values.
     }

@@ -62,7 +62,7 @@ export class RunStats implements RunObserver {
   readonly #hour: WindowSum;
   readonly #day: WindowSum;
   /** Cached statistics of past minutes. */
-  readonly #toldMinutes = new WeakMap<SpanFigures, MinuteStats>();
+  readonly #minuteCache = new WeakMap<SpanFigures, MinuteStats>();
   /** The current slot. */
   #slot: Span<SpanFigures>;
 
@@ -100,7 +100,7 @@ export class RunStats implements RunObserver {
   }
 
   /** Starts the next span when one has ended. Call often enough; returns figures to be saved, if any. */
-  turn(): SavedFigures[] {
+  advance(): SavedFigures[] {
     const now = this.#now();
     const before = this.#slot;
     const slot = this.#slots.at(now);
@@ -171,15 +171,15 @@ export class RunStats implements RunObserver {
     growing.addAll(minutes.get(at) ?? new SpanFigures());
     growing.addAll(this.#slot.content);
     minutes.set(at, growing);
-    return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => this.#toldMinute(at, figures));
+    return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => this.#minuteStats(at, figures));
   }
 
-  #toldMinute(at: number, figures: SpanFigures): MinuteStats {
-    const known = this.#toldMinutes.get(figures);
+  #minuteStats(at: number, figures: SpanFigures): MinuteStats {
+    const known = this.#minuteCache.get(figures);
     if (known !== undefined) return known;
     const told = minuteStats(at, figures);
     // Invalidated when a slot is added to it.
-    this.#toldMinutes.set(figures, told);
+    this.#minuteCache.set(figures, told);
     return told;
   }
 
@@ -189,9 +189,9 @@ export class RunStats implements RunObserver {
     const hour = this.#hours.at(at);
     minute.content.addAll(content);
     hour.content.addAll(content);
-    this.#toldMinutes.delete(minute.content);
-    this.#hour.added(content);
-    this.#day.added(content);
+    this.#minuteCache.delete(minute.content);
+    this.#hour.add(content);
+    this.#day.add(content);
     return [
       { span: "minute", at: minute.at, text: JSON.stringify(minute.content.pack()) },
       { span: "hour", at: hour.at, text: JSON.stringify(hour.content.pack()) },
@@ -204,11 +204,11 @@ export class RunStats implements RunObserver {
       const known = ring.spans.find((span) => span.at === at)?.content;
       if (known === undefined) continue;
       known.addAll(content);
-      this.#toldMinutes.delete(known);
+      this.#minuteCache.delete(known);
     }
     ring.restore(spans);
-    this.#hour.forget();
-    this.#day.forget();
+    this.#hour.invalidate();
+    this.#day.invalidate();
   }
 
   #sums(): Readonly<Record<Window, SpanFigures>> {

@@ -26,12 +26,12 @@ export class WindowSum {
   }
 
   /** Call when `content` was added to the newest span. */
-  added(content: SpanFigures): void {
+  add(content: SpanFigures): void {
     this.#known?.sum.addAll(content);
   }
 
   /** Call for other changes. */
-  forget(): void {
+  invalidate(): void {
     this.#known = null;
   }
 }

@@ -21,7 +21,7 @@ import { type AccountsConfig, isFollower } from "../../config/config.ts";
 import type { OptionName } from "../../config/options.ts";
 import { UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
-import { unseal } from "../../ops/admin/mod.ts";
+import { decryptSecret } from "../../ops/admin/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import { localOrigin } from "../http/request_gate.ts";
@@ -168,7 +168,8 @@ async function openOthers({ config, keys, log }: FeatureContext): Promise<Config
   try {
     return await ConfiguredOthers.open(config.accounts.authConfig, {
       env: (name) => Deno.env.get(name),
-      unseal: (sealed) => unseal(sealed, { key: keys.settings, name: "authConfig" satisfies OptionName }),
+      unseal: (sealed) =>
+        decryptSecret(sealed, { key: keys.settings, name: "authConfig" satisfies OptionName }),
       parts: presetParts({ now: Date.now }),
       log,
     });

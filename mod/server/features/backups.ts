@@ -8,7 +8,7 @@ import {
   BACKUP_PATH,
   backupActions,
   type BackupTarget,
-  LaterTarget,
+  LazyTarget,
   openFolder,
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
@@ -45,7 +45,7 @@ export async function openBackupPlace(
   if (backups === null) return null;
   const stopping = new AbortController();
   const open = () => openTarget(backups.to, { signal: stopping.signal, log });
-  const target = later ? new LaterTarget(nameOf(backups.to), open) : await open();
+  const target = later ? new LazyTarget(nameOf(backups.to), open) : await open();
   return {
     target,
     async [Symbol.asyncDispose]() {

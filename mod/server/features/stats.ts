@@ -45,14 +45,14 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
   };
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/stats", async (c) => c.json(await serverStats(options)));
-  const save = () => executionLog?.saveFigures(runStats.turn()) ?? runStats.turn();
+  const save = () => executionLog?.saveFigures(runStats.advance()) ?? runStats.advance();
   let timer: ReturnType<typeof setInterval> | undefined;
   return {
     routes: [{ at: "/api/admin", app: new Hono().route("/", app) }],
     start() {
       timer = setInterval(() => {
         save();
-        void gauges.turn();
+        void gauges.sample();
       }, statsLimits.slotMs / 4);
       Deno.unrefTimer(timer);
       // Beside everything else; figures of earlier are in front of what is counted meanwhile.

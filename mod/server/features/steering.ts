@@ -66,7 +66,7 @@ export function startSteering(
     load: async () => await settings?.load(),
     doorOf: (authenticator) => ({
       admits: (identity) => authenticator.isLiveAdmin(identity),
-      notes: (call, outcome) => audit.noteAction(call, outcome),
+      notes: (call, outcome) => audit.recordAction(call, outcome),
     }),
     actions: new Map([
       ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),

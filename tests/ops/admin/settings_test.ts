@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 import { liveConfig, settingSpecs } from "../../../mod/config/settings.ts";
-import { seal, unseal } from "../../../mod/ops/admin/sealed_text.ts";
+import { decryptSecret, encryptSecret } from "../../../mod/ops/admin/sealed_text.ts";
 import { SMTPServer } from "smtp-server";
 import { follow } from "../../auth/support/follow.ts";
 import { openIdSecret, startOpenIdServer } from "../../auth/support/open_id_server.ts";
@@ -367,13 +367,13 @@ Deno.test("settings", async (t) => {
 
 Deno.test("[SE3] what is sealed opens with its key and under its name only", () => {
   const [key, name] = [new Uint8Array(32).fill(1), "smtpUrl"];
-  const sealed = seal("secret", { key, name });
-  assert.equal(unseal(sealed, { key, name }), "secret");
-  assert.notEqual(seal("secret", { key, name }), sealed, "equal secrets do not look equal");
-  assert.equal(unseal(sealed, { key: new Uint8Array(32).fill(2), name }), null);
-  assert.equal(unseal(sealed, { key, name: "other" }), null);
-  assert.equal(unseal(`${sealed[0] === "A" ? "B" : "A"}${sealed.slice(1)}`, { key, name }), null);
-  for (const damaged of ["", "x", sealed.slice(4)]) assert.equal(unseal(damaged, { key, name }), null);
+  const sealed = encryptSecret("secret", { key, name });
+  assert.equal(decryptSecret(sealed, { key, name }), "secret");
+  assert.notEqual(encryptSecret("secret", { key, name }), sealed, "equal secrets do not look equal");
+  assert.equal(decryptSecret(sealed, { key: new Uint8Array(32).fill(2), name }), null);
+  assert.equal(decryptSecret(sealed, { key, name: "other" }), null);
+  assert.equal(decryptSecret(`${sealed[0] === "A" ? "B" : "A"}${sealed.slice(1)}`, { key, name }), null);
+  for (const damaged of ["", "x", sealed.slice(4)]) assert.equal(decryptSecret(damaged, { key, name }), null);
 });
 
 Deno.test("[SE2] the file of providers and the folder of mails count more than their settings", () => {

@@ -8,7 +8,7 @@ import {
   type ArchiveManifest,
   extractArchive,
   readManifest,
-  UnpackRoomError,
+  UnpackSpaceError,
   writeArchive,
 } from "../../../mod/ops/backups/archive/mod.ts";
 import {
@@ -38,7 +38,7 @@ async function withFolder(work: (folder: string) => Promise<void>): Promise<void
 async function refusal(
   archive: Uint8Array,
   folder: string,
-  kind: typeof ArchiveError | typeof UnpackRoomError = ArchiveError,
+  kind: typeof ArchiveError | typeof UnpackSpaceError = ArchiveError,
 ): Promise<Error> {
   const error = await extractArchive(streamOf(archive), join(folder, "unpacked"))
     .then(() => null, (error: unknown) => error);
@@ -246,7 +246,7 @@ Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =
 
 Deno.test("[BK8] an archive with more in it than the disk can take is refused before it is unpacked", () =>
   withFolder(async (folder) => {
-    const { message } = await refusal(await petabyteArchive(), folder, UnpackRoomError);
+    const { message } = await refusal(await petabyteArchive(), folder, UnpackSpaceError);
     assert.match(message, /Not enough disk space to unpack "data\.db"/);
   }));
 

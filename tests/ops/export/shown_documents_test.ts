@@ -7,7 +7,7 @@ import { functionLimits } from "../../../mod/limits.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { exportRoutes } from "../../../mod/ops/tables/export/mod.ts";
 import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
-import { shownOf } from "../../../mod/ops/tables/export/shown_documents.ts";
+import { parseFilter } from "../../../mod/ops/tables/export/shown_documents.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 const STATES = ["open", "paid", "sent"];
@@ -33,7 +33,7 @@ function orders(): TestDatabase {
   return database;
 }
 
-const shown = (where: object) => shownOf(JSON.stringify(where));
+const shown = (where: object) => parseFilter(JSON.stringify(where));
 
 function numbers(database: TestDatabase, where: object): number[] {
   using snapshot = openExport(database.path);

@@ -237,10 +237,10 @@ Deno.test("[EL13] the log of another version is put aside with its newest runs, 
     assert.equal(told.says.length, 1);
     assert.equal(keptAside(path), 40);
     now += retention.keepMs - 1_000;
-    keeper.tidy();
+    keeper.cleanUp();
     assert.equal(keptAside(path), 40);
     now += 2_000;
-    keeper.tidy();
+    keeper.cleanUp();
     assert.throws(() => Deno.statSync(`${path}.unusable`), Deno.errors.NotFound);
     assert.equal(told.state?.trouble, null);
   }));
@@ -260,7 +260,7 @@ Deno.test("[EL13] the log of another version is put aside once the server that w
     old[Symbol.dispose]();
     now += 1_000;
     keeper.take(message);
-    keeper.tidy();
+    keeper.cleanUp();
     assert.deepEqual([told.state?.lost, told.state?.rows, told.state?.trouble], [1, 1, null]);
     assert.equal(keptAside(path), 3);
   }));
@@ -275,7 +275,7 @@ Deno.test("[EL13] a server that never lets go of the log of another version is n
     using _keeper = keeper;
     now += 61_000;
     keeper.take({ type: "Runs", pack: packMessage(packed(runs(1))) });
-    keeper.tidy();
+    keeper.cleanUp();
     assert.deepEqual([told.state?.rows, told.state?.lost, told.state?.trouble], [1, 0, null]);
     add(old, 4);
     old[Symbol.dispose]();

@@ -281,14 +281,14 @@ Deno.test("[EL13] where somebody removes the file of a running server's log a ne
     const runs = packMessage(packed(Array.from({ length: 3 }, (_, i) => someRun(seeded(i), START))));
     keeper.take({ type: "Runs", pack: runs });
     for (const end of ["", "-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
-    keeper.tidy();
+    keeper.cleanUp();
     assert.deepEqual(told.says, [], "another server may be putting it aside");
     keeper.take({ type: "Runs", pack: runs });
-    keeper.tidy();
+    keeper.cleanUp();
     assert.deepEqual(told.says, ["warn: The execution log was removed; started a new one"]);
     keeper.take({ type: "Runs", pack: runs });
-    keeper.tidy();
-    keeper.tidy();
+    keeper.cleanUp();
+    keeper.cleanUp();
     assert.equal(told.says.length, 1);
     assert.deepEqual([told.state?.rows, told.state?.trouble], [3, null]);
     using other = LogStore.open(path, { retention: forever, now: START });

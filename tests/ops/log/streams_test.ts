@@ -5,7 +5,7 @@ import type { Clock } from "../../../mod/kit/clock.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { adminGuard } from "../../../mod/ops/admin/admin_guard.ts";
-import type { Tailed } from "../../../mod/ops/log/execution_log.ts";
+import type { TailedRuns } from "../../../mod/ops/log/execution_log.ts";
 import { logRoutes } from "../../../mod/ops/log/routes.ts";
 import type { RunFilter } from "../../../mod/ops/log/run_filter.ts";
 import { LogStreams } from "../../../mod/ops/log/stream/log_streams.ts";
@@ -14,13 +14,13 @@ import { EventReader } from "./support/event_reader.ts";
 
 /** A log in the test's hands. */
 class FakeLog {
-  readonly tails = new Map<string, (tailed: Tailed) => void>();
+  readonly tails = new Map<string, (tailed: TailedRuns) => void>();
   started = 0;
   /** What the next readers are answered. */
   backlogs: () => Promise<{ events: string; missed: number; lastId: number }> = () =>
     Promise.resolve({ events: "", missed: 0, lastId: 0 });
 
-  tail(filter: RunFilter, onRuns: (tailed: Tailed) => void): () => void {
+  tail(filter: RunFilter, onRuns: (tailed: TailedRuns) => void): () => void {
     const key = JSON.stringify(filter);
     this.started++;
     this.tails.set(key, onRuns);

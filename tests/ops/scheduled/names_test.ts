@@ -1,10 +1,10 @@
 /** Which names are those of scheduled backups, and which of them go. */
 import assert from "node:assert/strict";
 import {
+  expiredBackups,
   newestScheduled,
   scheduledAt,
   scheduledName,
-  superfluous,
 } from "../../../mod/ops/backups/scheduled/names.ts";
 
 const name = (day: number, random = "0123abcd") =>
@@ -49,9 +49,9 @@ Deno.test("[SB5] the oldest go, never the one just made nor a file of another na
     "scheduled-1.tar.zst",
     name(2),
   ];
-  assert.deepEqual(superfluous(names, { keep: 2, justMade: name(4) }), [name(2), name(1)]);
-  assert.deepEqual(superfluous(names, { keep: 1, justMade: name(4) }), [name(3), name(2), name(1)]);
-  assert.deepEqual(superfluous(names, { keep: 4, justMade: name(4) }), []);
+  assert.deepEqual(expiredBackups(names, { keep: 2, justMade: name(4) }), [name(2), name(1)]);
+  assert.deepEqual(expiredBackups(names, { keep: 1, justMade: name(4) }), [name(3), name(2), name(1)]);
+  assert.deepEqual(expiredBackups(names, { keep: 4, justMade: name(4) }), []);
   // The clock was set back: what was just made has the oldest name.
-  assert.deepEqual(superfluous(names, { keep: 2, justMade: name(1) }), [name(3), name(2)]);
+  assert.deepEqual(expiredBackups(names, { keep: 2, justMade: name(1) }), [name(3), name(2)]);
 });

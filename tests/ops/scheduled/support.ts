@@ -37,7 +37,7 @@ export class MemoryTarget implements BackupTarget {
     return Promise.resolve();
   }
 
-  async bring(name: string, path: string): Promise<boolean> {
+  async fetch(name: string, path: string): Promise<boolean> {
     if (!this.names.includes(name)) return false;
     await Deno.writeTextFile(path, name, { createNew: true });
     return true;

@@ -15,7 +15,7 @@ function setUp() {
   const pass = (ms: number) => {
     for (const end = clock.now + ms; clock.now < end;) {
       clock.now = Math.min(end, clock.now + statsLimits.slotMs);
-      for (const figures of stats.turn()) saved.set(`${figures.span} ${figures.at}`, figures);
+      for (const figures of stats.advance()) saved.set(`${figures.span} ${figures.at}`, figures);
     }
   };
   return { clock, stats, saved, pass };

@@ -1,6 +1,6 @@
 /** Overview: issues, charts of the last hour, and totals. */
 import { useConnectionState, useQuery } from "syncline/react";
-import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
+import type { CachedSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
 import type { BackupList, ClusterStatus, ScheduledBackups, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
@@ -146,7 +146,7 @@ function Server({ stats, backups, scheduled }: {
 }
 
 function Sizes() {
-  const { value: known } = useRequest<KnownSizes>("_admin/data:sizes");
+  const { value: known } = useRequest<CachedSizes>("_admin/data:sizes");
   if (known === undefined) return <Loading />;
   const tables = known.tables.toSorted((a, b) => b.bytes + b.indexBytes - (a.bytes + a.indexBytes));
   return (

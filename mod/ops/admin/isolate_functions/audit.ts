@@ -6,7 +6,7 @@ import type { AdminCall } from "../../../functions/system_module.ts";
 import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation } from "../tables.ts";
 
 type AuditRow = AdminDoc<"_audit">;
-type Noted = AuditRow["args"][string];
+type AuditValue = AuditRow["args"][string];
 
 /** Lists entries, newest first. */
 export const list = adminQuery({
@@ -31,13 +31,13 @@ export const list = adminQuery({
 });
 
 /** Records an administrator's mutation in its own transaction. */
-export async function noteMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
+export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
   const [admin, session] = [ctx.auth.adminId(), ctx.auth.sessionId()];
   await insertAudit(ctx, {
     admin: admin ?? "",
     session,
     action: udfPath,
-    args: notedArgs(args),
+    args: summarizeArgs(args),
     outcome: "ok",
   });
 }
@@ -56,7 +56,7 @@ export const note = systemMutation({
       .optional(),
   },
   handler: async (ctx, { args, ...row }): Promise<null> => {
-    await insertAudit(ctx, { ...row, args: notedArgs(args) });
+    await insertAudit(ctx, { ...row, args: summarizeArgs(args) });
     return null;
   },
 });
@@ -128,15 +128,15 @@ const SECRET = /password|secret|token|key|url$/i;
  * Summarizes arguments: short values are recorded, documents and lists only by size, so that deleted contents do not survive
  * in the audit log.
  */
-function notedArgs(args: Readonly<Record<string, unknown>>): Record<string, Noted> {
-  const noted: Record<string, Noted> = {};
+function summarizeArgs(args: Readonly<Record<string, unknown>>): Record<string, AuditValue> {
+  const noted: Record<string, AuditValue> = {};
   for (const [name, value] of Object.entries(args).slice(0, opsLimits.auditArgsMax)) {
-    noted[name] = SECRET.test(name) ? "(hidden)" : notedValue(value);
+    noted[name] = SECRET.test(name) ? "(hidden)" : summarizeValue(value);
   }
   return noted;
 }
 
-function notedValue(value: unknown): Noted {
+function summarizeValue(value: unknown): AuditValue {
   switch (typeof value) {
     case "string":
       return value.slice(0, opsLimits.auditTextCharsMax);
@@ -145,14 +145,14 @@ function notedValue(value: unknown): Noted {
       return value;
     case "object":
       if (value === null) return null;
-      return Array.isArray(value) ? notedList(value) : `(${Object.keys(value).slice(0, 20).join(", ")})`;
+      return Array.isArray(value) ? summarizeList(value) : `(${Object.keys(value).slice(0, 20).join(", ")})`;
     default:
       return null;
   }
 }
 
 /** Records IDs if there are few. */
-function notedList(values: readonly unknown[]): string {
+function summarizeList(values: readonly unknown[]): string {
   const few = values.length <= 5 && values.every((value) => typeof value === "string" && value.length <= 40);
   return few ? values.join(", ") : `(${values.length})`;
 }

@@ -12,7 +12,7 @@ import {
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { opsLimits } from "../../limits.ts";
 import { adminMutation, adminQuery } from "../tables.ts";
-import { toldErrors } from "./told_errors.ts";
+import { exposeErrors } from "./told_errors.ts";
 import { type Where, whereArgs } from "../where_args.ts";
 import { type AppCtx, checkReadable, checkWritable, queryOf, scans } from "./where.ts";
 
@@ -47,7 +47,7 @@ export const documents = adminQuery({
   args: { ...whereArgs, paginationOpts },
   handler: async (ctx, { paginationOpts, ...where }): Promise<PaginationResult<Unchecked>> => {
     checkReadable(where.table);
-    return await toldErrors(async () =>
+    return await exposeErrors(async () =>
       await queryOf(ctx as unknown as AppCtx, where).paginate({
         ...paginationOpts,
         maximumCharsRead: opsLimits.adminPageCharsMax,
@@ -64,8 +64,8 @@ export const documents = adminQuery({
 export const count = adminQuery({
   args: whereArgs,
   handler: async (ctx, where): Promise<{ count: number; more: boolean }> =>
-    await toldErrors(() => {
-      const count = ctx.inspector.countRows(placedQuery(ctx, where), opsLimits.adminPositionMax + 1);
+    await exposeErrors(() => {
+      const count = ctx.inspector.countRows(positionedQuery(ctx, where), opsLimits.adminPositionMax + 1);
       const more = count > opsLimits.adminPositionMax;
       return Promise.resolve({ count: more ? opsLimits.adminPositionMax : count, more });
     }),
@@ -82,8 +82,8 @@ export const position = adminQuery({
     before: z.string().optional(),
   },
   handler: async (ctx, { behind, before, ...where }): Promise<{ cursor: string | null }> =>
-    await toldErrors(() => {
-      const query = placedQuery(ctx, where);
+    await exposeErrors(() => {
+      const query = positionedQuery(ctx, where);
       const cursor = before === undefined
         ? ctx.inspector.cursorBehind(query, behind)
         : ctx.inspector.cursorBefore(query, before, behind);
@@ -114,10 +114,10 @@ export const insert = adminMutation({
   handler: async (ctx, { table, documents }): Promise<{ ids: string[] }> => {
     const { db, importer, inspector } = appCtx(ctx);
     checkWritable(table);
-    return await toldErrors(async () => {
+    return await exposeErrors(async () => {
       const ids: string[] = [];
       for (const [position, { _id, _creationTime, ...own }] of documents.entries()) {
-        refuseUnfit(inspector.issues(table, own), position);
+        rejectInvalid(inspector.issues(table, own), position);
         if (_id === undefined) ids.push(await db.insert(table, own));
         else {
           importer.store(
@@ -171,7 +171,7 @@ async function patchOne(
   position = 0,
 ): Promise<Unchecked> {
   const { stored, table } = await writable(ctx, id);
-  refuseChanged(stored, seen);
+  rejectChanged(stored, seen);
   const { _id, _creationTime, ...own } = { ...stored, ...set };
   for (const field of unset) delete own[field];
   await store(ctx, { id, table, own, position });
@@ -183,8 +183,8 @@ export const replace = adminMutation({
   args: { id: z.string(), document: fields, seen: fields.optional() },
   handler: async (ctx, { id, document, seen }): Promise<null> => {
     const { stored, table } = await writable(appCtx(ctx), id);
-    refuseChanged(stored, seen);
-    refuseAdded(stored, seen);
+    rejectChanged(stored, seen);
+    rejectAdded(stored, seen);
     const { _id, _creationTime, ...own } = document;
     await store(appCtx(ctx), { id, table, own });
     return null;
@@ -206,7 +206,7 @@ export const remove = adminMutation({
 });
 
 /** Returns a query that supports positions. */
-function placedQuery(ctx: unknown, where: Where): ReturnType<typeof queryOf> {
+function positionedQuery(ctx: unknown, where: Where): ReturnType<typeof queryOf> {
   checkReadable(where.table);
   if (where.search !== undefined || scans(where)) {
     throw new UserError("bad_request", "Searches and conditions do not support positions");
@@ -241,11 +241,11 @@ async function store(
     readonly position?: number;
   },
 ): Promise<void> {
-  refuseUnfit(ctx.inspector.issues(table, own), position);
-  await toldErrors(async () => await ctx.db.replace(id as never, own));
+  rejectInvalid(ctx.inspector.issues(table, own), position);
+  await exposeErrors(async () => await ctx.db.replace(id as never, own));
 }
 
-function refuseUnfit(issues: ReturnType<WritingCtx["inspector"]["issues"]>, position: number): void {
+function rejectInvalid(issues: ReturnType<WritingCtx["inspector"]["issues"]>, position: number): void {
   const [first] = issues;
   if (first === undefined) return;
   const at = first.path.length === 0 ? "" : `${first.path.join(".")}: `;
@@ -260,7 +260,7 @@ function refuseUnfit(issues: ReturnType<WritingCtx["inspector"]["issues"]>, posi
 }
 
 /** Rejects conflicting edits. */
-function refuseChanged(stored: Fields, seen: Fields | undefined): void {
+function rejectChanged(stored: Fields, seen: Fields | undefined): void {
   for (const [field, value] of Object.entries(seen ?? {})) {
     if (sameJson(stored[field], value)) continue;
     throw new UserError("document_changed", `Someone else changed "${field}" while you were editing`, {
@@ -271,7 +271,7 @@ function refuseChanged(stored: Fields, seen: Fields | undefined): void {
 }
 
 /** Rejects a replacement that would drop fields the editor was not shown. */
-function refuseAdded(stored: Fields, seen: Fields | undefined): void {
+function rejectAdded(stored: Fields, seen: Fields | undefined): void {
   if (seen === undefined) return;
   const { _id, _creationTime, ...own } = stored;
   const field = Object.keys(own).find((name) => !Object.hasOwn(seen, name));

@@ -3,7 +3,7 @@ import { EngineError } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
 
 /** Runs `run` and converts errors caused by the request into user errors. */
-export async function toldErrors<Result>(run: () => Promise<Result>): Promise<Result> {
+export async function exposeErrors<Result>(run: () => Promise<Result>): Promise<Result> {
   try {
     return await run();
   } catch (error) {

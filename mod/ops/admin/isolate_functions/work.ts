@@ -13,7 +13,7 @@ import {
   adminQuery,
   systemMutation,
 } from "../tables.ts";
-import { toldErrors } from "./told_errors.ts";
+import { exposeErrors } from "./told_errors.ts";
 import { importModes } from "../../tables/import/modes.ts";
 import { whereArgs } from "../where_args.ts";
 import { checkWritable, queryOf } from "./where.ts";
@@ -74,7 +74,7 @@ export const beginDelete = systemMutation({
         `${opsLimits.adminWorksMax} tasks are running already. Wait or cancel one`,
       );
     }
-    await forgetOld(ctx);
+    await deleteOld(ctx);
     return await ctx.db.insert("_admin_work", {
       kind: "deleteDocuments",
       table,
@@ -90,7 +90,7 @@ export interface DeleteStep {
   readonly cursor: string | null;
 }
 
-const TOO_FAR =
+const NO_MATCH_IN_RANGE =
   `None of the ${opsLimits.adminRowsReadMax} best matches meets the conditions; there may be further matches`;
 
 /** Deletes a batch of the selected documents and records the progress in the same transaction. */
@@ -106,7 +106,7 @@ export const deleteStep = systemMutation({
     checkWritable(where.table);
     const work = await ctx.db.get(workId);
     if (work === null || work.state !== "running") return { cursor: null };
-    return await toldErrors(async () => {
+    return await exposeErrors(async () => {
       const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
       // Deleting search results shifts the remaining ones, so each step starts from the beginning.
       const { page, isDone, continueCursor } = await queryOf(app, where)
@@ -119,7 +119,7 @@ export const deleteStep = systemMutation({
       for (const { _id } of page) await app.db.delete(_id);
       const over = isDone || (where.search !== undefined && page.length === 0);
       const changed = work.changed + page.length;
-      if (over && !isDone) await end(ctx, workId, { state: "failed", changed, error: TOO_FAR });
+      if (over && !isDone) await end(ctx, workId, { state: "failed", changed, error: NO_MATCH_IN_RANGE });
       else if (over) await end(ctx, workId, { state: "done", changed });
       else await ctx.db.patch(workId, { changed });
       return { cursor: over ? null : continueCursor };
@@ -131,7 +131,7 @@ export const deleteStep = systemMutation({
 export const beginImport = systemMutation({
   args: { table: z.string(), mode: z.enum(importModes), startedBy: z.string() },
   handler: async (ctx, args): Promise<Id<"_admin_work">> => {
-    await forgetOld(ctx);
+    await deleteOld(ctx);
     return await ctx.db.insert("_admin_work", { ...args, kind: "importRows", state: "running", changed: 0 });
   },
 });
@@ -140,7 +140,7 @@ export const beginImport = systemMutation({
  * Records an import's progress in the transaction that makes it, so that it survives crashes. Throws `import_ended` if the
  * import must not continue.
  */
-export async function noteImported(
+export async function recordImport(
   ctx: AdminMutationCtx,
   workId: Id<"_admin_work">,
   now: Partial<Record<"changed" | "emptied", number>>,
@@ -201,7 +201,7 @@ async function end(
   await ctx.db.patch(workId, { ...fields, endedAt: Date.now() });
 }
 
-async function forgetOld(ctx: AdminMutationCtx): Promise<void> {
+async function deleteOld(ctx: AdminMutationCtx): Promise<void> {
   const kept = opsLimits.adminWorksKept;
   const newest = await ctx.db.query("_admin_work").order("desc").take(kept + opsLimits.adminWorksMax + 1);
   for (const { _id, state } of newest.slice(kept)) if (state !== "running") await ctx.db.delete(_id);

@@ -6,6 +6,6 @@ export class ArchiveError extends Error {
 }
 
 /** The disk lacks space to unpack an archive. */
-export class UnpackRoomError extends Error {
+export class UnpackSpaceError extends Error {
   override readonly name = "UnpackRoomError";
 }

@@ -1,8 +1,8 @@
 /** Unpacks and verifies archives. */
 import { dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { hasRoom } from "../../disk_room.ts";
-import { ArchiveError, UnpackRoomError } from "./archive_error.ts";
+import { hasDiskSpace } from "../../disk_room.ts";
+import { ArchiveError, UnpackSpaceError } from "./archive_error.ts";
 import { Checksums, compareSums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
 import type { ArchiveManifest } from "./manifest.ts";
@@ -92,7 +92,7 @@ async function extract(
   { path, checksums }: { readonly path: string; readonly checksums: Checksums },
 ): Promise<void> {
   const sum = checksums.begin(name);
-  if (!await hasRoom(dirname(path), size)) throw noRoom(name);
+  if (!await hasDiskSpace(dirname(path), size)) throw noRoom(name);
   using file = await creating(name, () => Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
   try {
     for await (const bytes of body) {
@@ -122,8 +122,8 @@ async function creating<T>(name: string, create: () => Promise<T>): Promise<T> {
   }
 }
 
-function noRoom(name: string, cause?: unknown): UnpackRoomError {
-  return new UnpackRoomError(
+function noRoom(name: string, cause?: unknown): UnpackSpaceError {
+  return new UnpackSpaceError(
     `Not enough disk space to unpack "${name}" of the archive. Free disk space and try again`,
     { cause },
   );

@@ -1,5 +1,5 @@
 /** Backup archive format: a checksummed `.tar.zst`. */
-export { ArchiveError, UnpackRoomError } from "./archive_error.ts";
+export { ArchiveError, UnpackSpaceError } from "./archive_error.ts";
 export { archiveNames } from "./entry_names.ts";
 export { extractArchive } from "./extract.ts";
 export { packFrames, unpackFrames } from "./frames.ts";

@@ -22,7 +22,7 @@ export class TarReader implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #piped: Promise<void>;
   /** Error of the source, which is not the archive's fault. */
-  #sourceFault: { readonly error: unknown } | null = null;
+  #sourceError: { readonly error: unknown } | null = null;
   /** Maximum size of the tar layer, by the sizes of the entries so far. */
   #expectedBytes = opsLimits.archiveSlackBytes;
 
@@ -37,7 +37,7 @@ export class TarReader implements AsyncDisposable {
 
   /** Returns the next entry, or `null` at the end. Throws an `ArchiveError`, or errors of the source. */
   async next(): Promise<TarFile | null> {
-    const { done, value } = await this.#blame(() => this.#entries.read());
+    const { done, value } = await this.#attribute(() => this.#entries.read());
     if (done) return null;
     const { name, size, type } = value.header;
     if (type !== "file") {
@@ -61,7 +61,7 @@ export class TarReader implements AsyncDisposable {
   async *#bytesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
     const reader = body.getReader();
     for (;;) {
-      const { done, value } = await this.#blame(() => reader.read());
+      const { done, value } = await this.#attribute(() => reader.read());
       if (done) return;
       yield value;
     }
@@ -83,17 +83,17 @@ export class TarReader implements AsyncDisposable {
     try {
       yield* source;
     } catch (error) {
-      this.#sourceFault = { error };
+      this.#sourceError = { error };
       throw error;
     }
   }
 
   /** Distinguishes errors of the archive from errors of the source. */
-  async #blame<T>(read: () => Promise<T>): Promise<T> {
+  async #attribute<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await read();
     } catch (cause) {
-      if (this.#sourceFault !== null) throw this.#sourceFault.error;
+      if (this.#sourceError !== null) throw this.#sourceError.error;
       if (cause instanceof ArchiveError) throw cause;
       throw new ArchiveError(`The archive is damaged: ${cause instanceof Error ? cause.message : cause}`, {
         cause,

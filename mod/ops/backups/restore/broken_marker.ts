@@ -3,19 +3,19 @@ import { join } from "node:path";
 import { statIfThere } from "../../../kit/durable_files.ts";
 import { type BrokenMarkerError, removeMarker } from "./marker.ts";
 import {
+  acquireStagingLock,
   KEPT_PREFIX,
   MARKER_FILE,
   nameOfPart,
   removeLeftovers,
   removeStagedFolderIfEmpty,
   stagedFolder,
-  takeStaging,
 } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
 /** Cancels it if evidently nothing was moved. Otherwise throws a `RestoreError` with instructions. */
 export async function cancelBroken(dataDir: string, error: BrokenMarkerError): Promise<void> {
-  using staging = await takeStaging(dataDir);
+  using staging = await acquireStagingLock(dataDir);
   if (staging === null) throw new RestoreError("Another restore is being staged. Wait until it has finished");
   if (!await isUntouched(dataDir)) {
     throw new RestoreError(

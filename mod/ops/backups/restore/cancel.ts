@@ -5,7 +5,7 @@ import { removeIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { cancelBroken } from "./broken_marker.ts";
 import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
-import { removeStagedFolderIfEmpty, stagedFolder, takeStaging } from "./places.ts";
+import { acquireStagingLock, removeStagedFolderIfEmpty, stagedFolder } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 import { type BeforeStep, swapBack } from "./swap.ts";
 
@@ -36,7 +36,7 @@ export async function cancelRestore(
   const givesUpAt = performance.now() + waitMs;
   for (;;) {
     {
-      using staging = await takeStaging(dataDir);
+      using staging = await acquireStagingLock(dataDir);
       const marker = await readMarker(dataDir);
       if (marker === null) return false;
       if (marker.folder !== asked.folder) {

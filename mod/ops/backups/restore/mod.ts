@@ -3,7 +3,7 @@ export { type AppliedRestore, applyStagedRestore, finishInterruptedRestore } fro
 export { cancelRestore } from "./cancel.ts";
 export { BrokenMarkerError, type StagedRestore, stagedRestore } from "./marker.ts";
 export { KEPT_PREFIX } from "./places.ts";
-export { RestoreError, type RestoreFault } from "./restore_error.ts";
+export { RestoreError, type RestoreFailureCause } from "./restore_error.ts";
 export type { StageOptions } from "./stage.ts";
 export { removeAbandonedStaging } from "./tidy.ts";
 

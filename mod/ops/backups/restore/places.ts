@@ -38,7 +38,7 @@ export function stagedFolder(dataDir: string): string {
  * Acquires the staging lock until disposed; the kernel releases it when the process exits. `null` if another process holds it
  * or the folder does not exist.
  */
-export async function takeStaging(dataDir: string): Promise<Disposable | null> {
+export async function acquireStagingLock(dataDir: string): Promise<Disposable | null> {
   let folder: Deno.FsFile;
   try {
     folder = await Deno.open(stagedFolder(dataDir));

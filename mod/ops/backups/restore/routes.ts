@@ -9,7 +9,7 @@ import { opsLimits } from "../../limits.ts";
 import type { BackupFolder } from "../backup_folder.ts";
 import { noSuchBackup } from "../routes.ts";
 import type { BackupTarget } from "../scheduled/backup_target.ts";
-import { bringScheduled } from "../scheduled/routes.ts";
+import { fetchScheduled } from "../scheduled/routes.ts";
 import { RestoreError, type StagedRestore } from "./mod.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
@@ -84,7 +84,7 @@ export function restoreRoutes(
   };
   const withScheduled = <Result>(name: string, work: (path: string) => Promise<Result>): Promise<Result> =>
     alone(async () => {
-      await using archive = await bringScheduled(target(), { name, incomingDir });
+      await using archive = await fetchScheduled(target(), { name, incomingDir });
       return await work(archive.path);
     });
 

@@ -12,15 +12,15 @@ import {
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import type { OnProgress } from "../../progress.ts";
-import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
+import { ArchiveError, type ArchiveManifest, extractArchive, UnpackSpaceError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
 import {
+  acquireStagingLock,
   besideDatabase,
   nameOfPart,
   removeLeftovers,
   removeStagedFolderIfEmpty,
   stagedFolder,
-  takeStaging,
 } from "./places.ts";
 import { otherLogFormat } from "../../log/store/log_database.ts";
 import { logSchemaSql } from "../../log/store/log_schema.ts";
@@ -95,7 +95,7 @@ async function waitForStaging(
     // A previous holder may have removed the folder.
     await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
     await syncFolder(dataDir);
-    const staging = await takeStaging(dataDir);
+    const staging = await acquireStagingLock(dataDir);
     if (staging !== null) return staging;
     if (performance.now() >= givesUpAt) {
       throw new RestoreError("Another restore is being staged. Wait until it has finished");
@@ -141,7 +141,7 @@ function explained(error: unknown): unknown {
   if (error instanceof ArchiveError) {
     return new RestoreError(error.message, { fault: "archive", cause: error });
   }
-  if (error instanceof UnpackRoomError) {
+  if (error instanceof UnpackSpaceError) {
     return new RestoreError(error.message, { fault: "room", cause: error });
   }
   if (!isDiskFull(error)) return error;
@@ -180,7 +180,7 @@ async function unpack(
       part === "secret" ? withSecret : part === "log" ? withLog : true
     );
     await checkSwappable(dataDir, { folder, parts });
-    await tidy(path, parts);
+    await keepPartsOnly(path, parts);
     signal.throwIfAborted();
     const marker: RestoreMarker = {
       format: 1,
@@ -221,7 +221,7 @@ async function sizesOf(folder: string): Promise<RestoreMarker["sizes"]> {
 }
 
 /** Reduces the folder to the parts that are swapped in. */
-async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<void> {
+async function keepPartsOnly(folder: string, parts: ArchiveManifest["parts"]): Promise<void> {
   for (const part of ["database", "log"] as const) {
     for (const name of besideDatabase(nameOfPart[part])) await removeIfThere(join(folder, name));
   }

@@ -23,7 +23,7 @@ export async function beginSwap(
   const staged = join(STAGED_FOLDER, marker.folder);
   const names = partsInOrder(marker.parts).map((part) => nameOfPart[part]);
   for (const name of names) {
-    if (!await isThere(dataDir, join(staged, name))) {
+    if (!await exists(dataDir, join(staged, name))) {
       throw new RestoreError(`"${join(staged, name)}" is missing from the data folder`);
     }
   }
@@ -60,7 +60,7 @@ export async function swapIn(dataDir: string, swap: Swap, beforeStep: BeforeStep
     await Deno.mkdir(join(dataDir, swap.keptIn), { recursive: true, mode: 0o700 });
     await syncFolder(dataDir);
   }
-  for (const move of swap.moves) await make(dataDir, move, beforeStep);
+  for (const step of swap.moves) await move(dataDir, step, beforeStep);
 }
 
 /** Undoes the moves of {@linkcode swapIn}. */
@@ -77,8 +77,8 @@ export async function swapBack(
   }
   for (const { from, to } of [...swap.moves].reverse()) {
     // Files that were not moved are still in place.
-    if (isOwn(from) && !await isThere(dataDir, to)) continue;
-    await make(dataDir, { from: to, to: from }, beforeStep);
+    if (isOwn(from) && !await exists(dataDir, to)) continue;
+    await move(dataDir, { from: to, to: from }, beforeStep);
   }
   beforeStep("folder");
   // The folder is kept if it contains other files.
@@ -90,8 +90,8 @@ export function keepsSomething({ moves }: Swap): boolean {
   return moves.some(({ from }) => isOwn(from));
 }
 
-async function make(dataDir: string, { from, to }: Move, beforeStep: BeforeStep): Promise<void> {
-  const [source, target] = [await isThere(dataDir, from), await isThere(dataDir, to)];
+async function move(dataDir: string, { from, to }: Move, beforeStep: BeforeStep): Promise<void> {
+  const [source, target] = [await exists(dataDir, from), await exists(dataDir, to)];
   if (isOwn(from)) {
     // The original name may be taken by the new file, or free.
     if (target || !source) return;
@@ -117,7 +117,7 @@ function isOwn(path: string): boolean {
   return dirname(path) === ".";
 }
 
-async function isThere(dataDir: string, path: string): Promise<boolean> {
+async function exists(dataDir: string, path: string): Promise<boolean> {
   try {
     await Deno.lstat(join(dataDir, path));
     return true;
@@ -137,7 +137,7 @@ export async function checkSwappable(
 ): Promise<readonly string[]> {
   const old: string[] = [];
   for (const name of partsInOrder(parts).map((part) => nameOfPart[part])) {
-    for (const own of [name, ...besideDatabase(name)]) if (await isThere(dataDir, own)) old.push(own);
+    for (const own of [name, ...besideDatabase(name)]) if (await exists(dataDir, own)) old.push(own);
   }
   const { dev } = await Deno.stat(dataDir);
   for (const path of [join(STAGED_FOLDER, folder), ...old]) {

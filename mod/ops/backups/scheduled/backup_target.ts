@@ -14,7 +14,7 @@ export interface BackupTarget extends AsyncDisposable {
   /**
    * Fetches a backup into a new local file. Returns whether the backup exists; throws, removing the file, if the transfer fails.
    */
-  bring(name: string, path: string): Promise<boolean>;
+  fetch(name: string, path: string): Promise<boolean>;
   /** Removes a backup, if it exists. */
   remove(name: string): Promise<void>;
 }

@@ -80,7 +80,7 @@ export class BucketTarget implements BackupTarget {
     }
   }
 
-  async bring(name: string, path: string): Promise<boolean> {
+  async fetch(name: string, path: string): Promise<boolean> {
     return scheduledAt(name) !== null && await downloadArchive(this.#bucket, { name, path });
   }
 

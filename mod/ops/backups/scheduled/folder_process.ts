@@ -25,7 +25,7 @@ async function done(job: FolderJob): Promise<readonly string[]> {
       await target.put(job.name, job.path);
       return [];
     case "bring":
-      return await target.bring(job.name, job.path) ? [job.name] : [];
+      return await target.fetch(job.name, job.path) ? [job.name] : [];
     case "remove":
       await target.remove(job.name);
       return [];

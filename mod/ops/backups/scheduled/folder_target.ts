@@ -68,7 +68,7 @@ export class FolderTarget implements BackupTarget {
     await syncFolder(dirname(path));
   }
 
-  async bring(name: string, path: string): Promise<boolean> {
+  async fetch(name: string, path: string): Promise<boolean> {
     const source = join(this.place, name);
     if (scheduledAt(name) === null || (await statIfThere(source))?.isFile !== true) return false;
     await this.#copy(source, path);
@@ -90,6 +90,6 @@ export class FolderTarget implements BackupTarget {
     const whenFull = () =>
       new BackupError(`Not enough disk space in "${dirname(target)}" for a backup. Free disk space`);
     await source.readable.pipeTo(copy.writable({ whenFull }), { signal: this.#signal });
-    await copy.place();
+    await copy.publish();
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { BackupTarget } from "./backup_target.ts";
 
-export class LaterTarget implements BackupTarget {
+export class LazyTarget implements BackupTarget {
   readonly place: string;
   readonly #open: () => Promise<BackupTarget>;
   #opened: Promise<BackupTarget> | null = null;
@@ -27,8 +27,8 @@ export class LaterTarget implements BackupTarget {
     await (await this.#target()).put(name, path);
   }
 
-  async bring(name: string, path: string): Promise<boolean> {
-    return await (await this.#target()).bring(name, path);
+  async fetch(name: string, path: string): Promise<boolean> {
+    return await (await this.#target()).fetch(name, path);
   }
 
   async remove(name: string): Promise<void> {

@@ -33,7 +33,7 @@ export function newestScheduled(names: Iterable<string>): number | null {
  * Returns the scheduled backups to delete so that `keep` remain: the oldest by name, but never the one just made, which may not
  * be the newest by name if the clock was set back.
  */
-export function superfluous(
+export function expiredBackups(
   names: readonly string[],
   { keep, justMade }: { readonly keep: number; readonly justMade: string },
 ): string[] {

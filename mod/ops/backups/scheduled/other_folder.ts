@@ -26,10 +26,10 @@ export async function openFolder(
     (["read", "write"] as const).map((name) => Deno.permissions.query({ name, path })),
   );
   if (states.every(({ state }) => state === "granted")) return await FolderTarget.open(path, { signal });
-  return await OtherFolder.open(path, signal);
+  return await IsolatedFolderTarget.open(path, signal);
 }
 
-class OtherFolder implements BackupTarget {
+class IsolatedFolderTarget implements BackupTarget {
   readonly place: string;
   readonly #signal: AbortSignal;
 
@@ -38,8 +38,8 @@ class OtherFolder implements BackupTarget {
     this.#signal = signal;
   }
 
-  static async open(path: string, signal: AbortSignal): Promise<OtherFolder> {
-    const folder = new OtherFolder(path, signal);
+  static async open(path: string, signal: AbortSignal): Promise<IsolatedFolderTarget> {
+    const folder = new IsolatedFolderTarget(path, signal);
     await folder.#run({ call: "open" });
     return folder;
   }
@@ -56,7 +56,7 @@ class OtherFolder implements BackupTarget {
     await this.#run({ call: "put", name, path });
   }
 
-  async bring(name: string, path: string): Promise<boolean> {
+  async fetch(name: string, path: string): Promise<boolean> {
     return (await this.#run({ call: "bring", name, path })).length > 0;
   }
 

@@ -36,7 +36,7 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
   });
   app.get("/scheduled-backups/:name", async (c) => {
     const name = c.req.param("name");
-    await using archive = await bringScheduled(target(), { name, incomingDir });
+    await using archive = await fetchScheduled(target(), { name, incomingDir });
     // The file is unlinked after this response starts, and its contents freed once they were read.
     const file = await Deno.open(archive.path);
     const headers = {
@@ -52,19 +52,19 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
 }
 
 /** A fetched archive. Disposing of it removes the file. */
-export interface BroughtArchive extends AsyncDisposable {
+export interface FetchedArchive extends AsyncDisposable {
   readonly path: string;
 }
 
 /** Fetches a backup. Throws `not_found`, `backup_failed` if the transfer fails, and `disk_full`. */
-export async function bringScheduled(
+export async function fetchScheduled(
   target: BackupTarget | null,
   { name, incomingDir }: { readonly name: string; readonly incomingDir: string },
-): Promise<BroughtArchive> {
+): Promise<FetchedArchive> {
   const path = join(incomingDir, `scheduled-${randomBytes(8).toString("hex")}`);
   let found: boolean;
   try {
-    found = scheduledAt(name) !== null && await target?.bring(name, path) === true;
+    found = scheduledAt(name) !== null && await target?.fetch(name, path) === true;
   } catch (error) {
     const code = isDiskFull(error) ? "disk_full" : "backup_failed";
     throw new ServiceError(code, `Cannot fetch the backup: ${reasonOf(error)}`, { cause: error });

@@ -18,7 +18,7 @@ import { opsLimits } from "../../limits.ts";
 import type { BackupCounts } from "../backup_counts.ts";
 import type { MakeBackup } from "../backups.ts";
 import type { BackupTarget } from "./backup_target.ts";
-import { newestScheduled, scheduledName, superfluous } from "./names.ts";
+import { expiredBackups, newestScheduled, scheduledName } from "./names.ts";
 
 export interface ScheduledBackupsOptions {
   readonly target: BackupTarget;
@@ -46,14 +46,14 @@ export type BackupEnd =
   | { readonly kind: "stopped" };
 
 /** Another server may have taken over. */
-class AnothersError extends Error {}
+class NotResponsibleError extends Error {}
 
 export class ScheduledBackups implements AsyncDisposable {
   readonly #options: ScheduledBackupsOptions;
   /** The backup in progress, shared by concurrent requests. */
   #running: Promise<BackupEnd> | null = null;
   /** The listing of the target in progress. */
-  #looking: Promise<void> | null = null;
+  #listing: Promise<void> | null = null;
   /** Time of the newest backup made by this process. */
   #madeAt: number | null = null;
   /** Failures since the last success. */
@@ -68,7 +68,7 @@ export class ScheduledBackups implements AsyncDisposable {
 
   /** Schedules catch-up for an overdue backup. Call once, when the cron job runs. */
   start(): void {
-    this.#look();
+    this.#catchUp();
   }
 
   /** Makes a backup, unless one is running or was made a moment ago. Never rejects. */
@@ -81,7 +81,7 @@ export class ScheduledBackups implements AsyncDisposable {
     this.#closed = true;
     this.#timer?.cancel();
     await this.#running;
-    await this.#looking;
+    await this.#listing;
   }
 
   async #run(): Promise<BackupEnd> {
@@ -97,7 +97,7 @@ export class ScheduledBackups implements AsyncDisposable {
       await this.#removeOld(name);
       return { kind: "made" };
     } catch (error) {
-      if (error instanceof AnothersError) return this.#leave();
+      if (error instanceof NotResponsibleError) return this.#leave();
       if (this.#closed || (error instanceof ServiceError && error.code === "unavailable")) {
         return { kind: "stopped" };
       }
@@ -118,7 +118,7 @@ export class ScheduledBackups implements AsyncDisposable {
     const { target, make, outgoingDir, withFiles, clock, log } = this.#options;
     await target.check();
     // The backup contains everything committed anywhere before the time in its name.
-    if (!this.#mayMake) throw new AnothersError();
+    if (!this.#mayMake) throw new NotResponsibleError();
     const name = scheduledName(new Date(clock.now()));
     const path = join(outgoingDir, name);
     try {
@@ -138,7 +138,7 @@ export class ScheduledBackups implements AsyncDisposable {
   async #removeOld(justMade: string): Promise<void> {
     const { target, keep, log } = this.#options;
     try {
-      for (const name of superfluous(await target.list(), { keep, justMade })) {
+      for (const name of expiredBackups(await target.list(), { keep, justMade })) {
         // Skip newer ones of another server, made after this one had lost the role.
         if (this.#closed || !this.#mayMake) return;
         await target.remove(name);
@@ -163,11 +163,11 @@ export class ScheduledBackups implements AsyncDisposable {
     return !this.#closed && this.#madeAt === null && this.#running === null && this.#failures === 0;
   }
 
-  #look(): void {
-    this.#looking = this.#lookNow().finally(() => this.#looking = null);
+  #catchUp(): void {
+    this.#listing = this.#catchUpNow().finally(() => this.#listing = null);
   }
 
-  async #lookNow(): Promise<void> {
+  async #catchUpNow(): Promise<void> {
     const { target, clock, everyMs, counts, log } = this.#options;
     if (!this.#isUntried) return;
     try {
@@ -176,11 +176,11 @@ export class ScheduledBackups implements AsyncDisposable {
       const dueAt = newest === null ? -Infinity : newest + everyMs;
       if (!this.#isUntried) return;
       if (dueAt <= clock.now()) await this.run();
-      else this.#wait(dueAt, () => this.#look());
+      else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       log("warn", "Cannot list the scheduled backups", { target: target.place, reason });
-      this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#look());
+      this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#catchUp());
     }
   }
 

@@ -33,7 +33,7 @@ export class WorkFolder implements AsyncDisposable {
   }
 
   /** Waits for another one of the kind, calling `onWait`. Throws the reason of `signal`. */
-  static async take(
+  static async acquire(
     dataDir: string,
     { kind = "backup", signal = new AbortController().signal, onWait = () => {} }: {
       readonly kind?: WorkKind;

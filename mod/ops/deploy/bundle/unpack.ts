@@ -5,7 +5,7 @@ import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
 import { sameOnSomeDisks } from "../../../functions/versions/mod.ts";
 import { ServiceError } from "../../../errors.ts";
-import { hasRoom } from "../../disk_room.ts";
+import { hasDiskSpace } from "../../disk_room.ts";
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";
@@ -40,7 +40,7 @@ export async function unpackBundle(
     const { files } = manifest;
     const total = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
     // The space is needed twice: unpacked, and as a version.
-    if (!await hasRoom(folder, 2 * total)) throw new ServiceError("disk_full");
+    if (!await hasDiskSpace(folder, 2 * total)) throw new ServiceError("disk_full");
     bytesMax += total + (Object.keys(files).length + 2) * ENTRY_BYTES;
     const missing = new Set(Object.keys(files));
     for (;;) {

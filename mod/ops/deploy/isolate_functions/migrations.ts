@@ -15,12 +15,12 @@ import {
   systemMutation,
   systemQuery,
 } from "../tables.ts";
-import { TRIED } from "../tried.ts";
+import { DRY_RUN_DONE } from "../tried.ts";
 
 /** Characters of documents read per step; the mutation reads them again. */
 const STEP_CHARS = 512 * 1024;
 
-export interface Begun {
+export interface StartedMigration {
   readonly migrationId: Id<"_migrations">;
   /** Documents migrated so far; 0 for a new migration. */
   readonly documents: number;
@@ -99,9 +99,9 @@ export const stop = systemMutation({
  */
 export const begin = systemMutation({
   args: { path: z.string(), table: z.string(), anew: z.boolean(), onServer: z.boolean() },
-  handler: async (ctx, { path, table, anew, onServer: byMain }): Promise<Begun> => {
+  handler: async (ctx, { path, table, anew, onServer: byMain }): Promise<StartedMigration> => {
     checkRunnable(ctx, { path, table });
-    if (byMain) await checkRoom(ctx, { path, table });
+    if (byMain) await checkLimit(ctx, { path, table });
     const known = await ctx.db.query("_migrations")
       .withIndex("by_path", (q) => q.eq("path", path).eq("table", table)).collect();
     const left = known.find(({ state }) => state === "running");
@@ -130,7 +130,7 @@ function onServer(ctx: Pick<DeployQueryCtx, "db">): Promise<DeployDoc<"_migratio
 }
 
 /** Checks the limit of running migrations; a resumed one counts as new unless it is running. */
-async function checkRoom(
+async function checkLimit(
   ctx: DeployMutationCtx,
   { path, table }: { readonly path: string; readonly table: string },
 ): Promise<void> {
@@ -201,7 +201,7 @@ export const tryOut = systemMutation({
       await runFor(ctx, { path, ids: [before._id] });
       if (JSON.stringify(await app.db.get(before._id as never)) !== JSON.stringify(before)) changed++;
     }
-    throw new UserError(TRIED, "Tried out", { documents: documents.length, changed });
+    throw new UserError(DRY_RUN_DONE, "Tried out", { documents: documents.length, changed });
   },
 });
 

@@ -4,8 +4,8 @@
 const FILES = ["", "-wal", "-shm"];
 
 /** Quarantines a log, replacing an earlier one. Returns its new path. */
-export function moveAside(path: string, now: number): string {
-  const aside = asideOf(path);
+export function quarantine(path: string, now: number): string {
+  const aside = quarantinePath(path);
   if (!exists(path)) return aside;
   for (const end of FILES) {
     if (exists(path + end)) Deno.renameSync(path + end, aside + end);
@@ -17,8 +17,8 @@ export function moveAside(path: string, now: number): string {
 }
 
 /** Removes a log quarantined before an instant. */
-export function forgetAside(path: string, before: number): void {
-  const aside = asideOf(path);
+export function removeQuarantined(path: string, before: number): void {
+  const aside = quarantinePath(path);
   try {
     const { isFile, mtime } = Deno.lstatSync(aside);
     if (!isFile || mtime === null || mtime.getTime() >= before) return;
@@ -28,7 +28,7 @@ export function forgetAside(path: string, before: number): void {
   }
 }
 
-function asideOf(path: string): string {
+function quarantinePath(path: string): string {
   return `${path}.unusable`;
 }
 

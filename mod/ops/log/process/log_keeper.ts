@@ -17,7 +17,7 @@ import {
 } from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
-import { forgetAside, moveAside } from "./aside.ts";
+import { quarantine, removeQuarantined } from "./aside.ts";
 import type {
   BacklogAnswer,
   BacklogQuestion,
@@ -64,17 +64,17 @@ export class LogKeeper implements Disposable {
     this.#options = options;
     this.#retention = options.retention;
     this.#open();
-    this.#tellState();
+    this.#reportState();
   }
 
   take(message: Exclude<ToLogProcess, { type: "Start" }>): void {
     switch (message.type) {
       case "Runs":
-        return this.#keep(packOf(message.pack));
+        return this.#storePack(packOf(message.pack));
       case "Retain":
         this.#retention = message.retention;
         this.#store?.retain(message.retention);
-        return this.tidy();
+        return this.cleanUp();
       case "SaveFigures":
         return this.#saveFigures(message.figures);
       case "Tail":
@@ -91,16 +91,16 @@ export class LogKeeper implements Disposable {
   }
 
   /** Deletes old and excess runs. Call periodically. */
-  tidy(): void {
-    if (this.#wasRemoved()) this.#beginAgain();
+  cleanUp(): void {
+    if (this.#wasRemoved()) this.#reopen();
     const store = this.#opened();
-    if (store === null) return this.#tellState();
+    if (store === null) return this.#reportState();
     try {
-      forgetAside(this.#options.path, this.#options.now() - this.#retention.keepMs);
+      removeQuarantined(this.#options.path, this.#options.now() - this.#retention.keepMs);
       // Deletes at least the two oldest partitions per call, more than can be added between calls.
       for (let turns = 0; turns < 4 && store.dropOne(this.#options.now()); turns++);
       store.shrink();
-      this.#tellState();
+      this.#reportState();
     } catch (error) {
       this.#failed(error);
     }
@@ -111,12 +111,12 @@ export class LogKeeper implements Disposable {
     this.#store = null;
   }
 
-  #keep(pack: RunPack): void {
+  #storePack(pack: RunPack): void {
     let firstId = 0;
     const kept = this.#attempt((store) => firstId = store.add(pack, this.#options.now()));
     if (!kept) {
       this.#lost += pack.count;
-      return this.#tellState();
+      return this.#reportState();
     }
     const tailed = this.#tails.pick(pack, firstId);
     if (tailed !== null) this.#options.say(tailed);
@@ -179,7 +179,7 @@ export class LogKeeper implements Disposable {
   }
 
   #failed(error: unknown): void {
-    if (isBadFile(error)) return this.#putAside(messageOf(error));
+    if (isBadFile(error)) return this.#quarantine(messageOf(error));
     this.#say(isDiskTrouble(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
   }
 
@@ -191,7 +191,7 @@ export class LogKeeper implements Disposable {
     } catch (error) {
       if (error instanceof OtherLogFormatError && this.#isInUse()) {
         this.#cannotOpen(`${messageOf(error)}, which is still using it`, IN_USE_MS);
-      } else if (isBadFile(error)) this.#putAside(messageOf(error));
+      } else if (isBadFile(error)) this.#quarantine(messageOf(error));
       else this.#cannotOpen(messageOf(error));
     }
   }
@@ -211,7 +211,7 @@ export class LogKeeper implements Disposable {
   }
 
   /** Reopens the log: the open file was unlinked, so no one could read further entries. */
-  #beginAgain(): void {
+  #reopen(): void {
     this.#seemsRemoved = false;
     this.#store?.[Symbol.dispose]();
     this.#store = null;
@@ -226,12 +226,12 @@ export class LogKeeper implements Disposable {
   }
 
   /** Quarantines the file and starts a new log. */
-  #putAside(reason: string): void {
+  #quarantine(reason: string): void {
     const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
     this.#store?.[Symbol.dispose]();
     this.#store = null;
     try {
-      const aside = moveAside(path, now());
+      const aside = quarantine(path, now());
       this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
       say({
         type: "Say",
@@ -256,10 +256,10 @@ export class LogKeeper implements Disposable {
     if (this.#trouble === reason) return;
     this.#trouble = reason;
     this.#options.say({ type: "Say", level: "warn", message: "Cannot write the execution log", reason });
-    this.#tellState();
+    this.#reportState();
   }
 
-  #tellState(): void {
+  #reportState(): void {
     let facts = { rows: 0, bytes: 0 };
     try {
       if (this.#store !== null) facts = { rows: this.#store.rows, bytes: this.#store.bytes };

@@ -95,7 +95,7 @@ export class LogProcess implements AsyncDisposable {
     if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
     const ask = ++this.#asks;
     const answer = new Promise<Questions[QuestionKind]["answer"] | null>((resolve) => {
-      const timer = setTimeout(() => this.#late(ask), logLimits.answerMs);
+      const timer = setTimeout(() => this.#timedOut(ask), logLimits.answerMs);
       this.#waiting.set(ask, { resolve, timer });
     });
     void this.#there.promise.then(() => this.send({ type: "Ask", ask, kind, asked } as ToLogProcess))
@@ -204,7 +204,7 @@ export class LogProcess implements AsyncDisposable {
   }
 
   /** Kills a process that may be stuck in a damaged file or an unresponsive disk. */
-  #late(ask: number): void {
+  #timedOut(ask: number): void {
     this.#options.log("warn", "Log process is not responding");
     if (this.#child === null) this.#answer(ask, null);
     else this.#child.kill();

@@ -28,7 +28,7 @@ async function serve(): Promise<void> {
   if (start.type !== "Start") throw new TypeError("The first message must be Start");
   using keeper = new LogKeeper({ ...start, now: Date.now, say: (message) => unsent.push(message) });
   const tidying = setInterval(() => {
-    keeper.tidy();
+    keeper.cleanUp();
     send().catch(() => Deno.exit(1));
   }, logLimits.tidyMs);
   for await (const line of lines) {

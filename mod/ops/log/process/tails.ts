@@ -11,7 +11,7 @@ import { runEvent } from "../stream/events.ts";
 import type { TailedMessage } from "./messages.ts";
 
 /** A tail that may match runs of a batch. */
-interface Wanting {
+interface TailMatch {
   readonly tail: number;
   readonly filter: RunFilter;
   /** Whether it matches a function, by the function's index in the batch. */
@@ -37,16 +37,16 @@ export class Tails {
 
   /** Returns the message for a batch whose first run has the ID; `null` if nothing matches. */
   pick(pack: RunPack, firstId: number): TailedMessage | null {
-    const wanting = [...this.#filters].flatMap(([tail, filter]) => wants(pack, { tail, filter }) ?? []);
+    const wanting = [...this.#filters].flatMap(([tail, filter]) => matchTail(pack, { tail, filter }) ?? []);
     if (wanting.length === 0) return null;
-    const events = new Picking(pack, firstId).pick(wanting);
+    const events = new BatchSelection(pack, firstId).pick(wanting);
     const told = together(wanting);
     return told.length === 0 ? null : { type: "Tailed", lastId: firstId + pack.count - 1, events, told };
   }
 }
 
 /** Selection state for one batch. */
-class Picking {
+class BatchSelection {
   readonly #pack: RunPack;
   readonly #firstId: number;
   readonly #columns: NumberColumns;
@@ -61,7 +61,7 @@ class Picking {
     this.#told = new Map(pack.told.map((told) => [told[0], told]));
   }
 
-  pick(wanting: readonly Wanting[]): readonly string[] {
+  pick(wanting: readonly TailMatch[]): readonly string[] {
     const byFunction = this.#pack.functions.map((_, fn) => wanting.filter(({ functions }) => functions[fn]));
     for (let row = 0; row < this.#pack.count; row++) {
       const interested = byFunction[this.#columns.at(column.fn, row)] ?? [];
@@ -70,7 +70,7 @@ class Picking {
     return this.#events;
   }
 
-  #offer(row: number, interested: readonly Wanting[]): void {
+  #offer(row: number, interested: readonly TailMatch[]): void {
     // Decoded and lower-cased lazily, by the first tail that needs it.
     let event: number | null = null;
     let text: string | null = null;
@@ -89,7 +89,7 @@ class Picking {
   }
 
   /** Whether a run matches, apart from function and text. */
-  #admits({ filter, caller, text }: Wanting, row: number): boolean {
+  #admits({ filter, caller, text }: TailMatch, row: number): boolean {
     const { from, to, outcomes, level, request } = filter;
     const columns = this.#columns;
     return (outcomes === undefined || outcomes.includes(columns.at(column.outcome, row))) &&
@@ -121,10 +121,10 @@ class Picking {
 }
 
 /** Returns `null` if no run of a batch with these functions and callers can match. */
-function wants(
+function matchTail(
   { functions, callers, told }: RunPack,
   { tail, filter }: { readonly tail: number; readonly filter: RunFilter },
-): Wanting | null {
+): TailMatch | null {
   if (filter.text !== undefined && told.length === 0) return null;
   const wanted = functions.map(([path, kind]) => admitsFunction(filter, { path, kind }));
   if (!wanted.includes(true)) return null;
@@ -139,7 +139,7 @@ function wants(
 }
 
 /** Groups tails with the same events; drops tails without any. */
-function together(wanting: readonly Wanting[]): TailedMessage["told"] {
+function together(wanting: readonly TailMatch[]): TailedMessage["told"] {
   const groups = new Map<
     string,
     { readonly tails: number[]; readonly events: readonly number[]; readonly missed: number }

@@ -7,7 +7,7 @@
  */
 import { Buffer } from "node:buffer";
 import { logLimits } from "../../limits.ts";
-import type { Tailed } from "../execution_log.ts";
+import type { TailedRuns } from "../execution_log.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
 
 /** Number of batches buffered for a reader that has not started, some seconds' worth. */
@@ -40,7 +40,7 @@ export class LogReader {
   #controller!: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
   #state: "waiting" | "reading" | "ended" = "waiting";
   /** Batches received before `begin`. */
-  readonly #early: Tailed[] = [];
+  readonly #early: TailedRuns[] = [];
   /** Runs skipped after those batches. */
   #tooEarly = 0;
   /** Buffered events. */
@@ -49,7 +49,7 @@ export class LogReader {
   #missed = 0;
   #beats = false;
   /** Time of the last read. */
-  #tookAt = performance.now();
+  #lastReadAt = performance.now();
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
@@ -77,7 +77,7 @@ export class LogReader {
     if (this.#tooEarly > 0) this.push({ events: [], missed: this.#tooEarly, lastId });
   }
 
-  push(tailed: Tailed): void {
+  push(tailed: TailedRuns): void {
     if (this.#state === "ended") return;
     if (this.#state === "waiting") {
       if (this.#early.length < EARLY_MAX) this.#early.push(tailed);
@@ -92,10 +92,10 @@ export class LogReader {
   }
 
   /** Call periodically: sends heartbeats and closes readers that have stalled. */
-  beat(): void {
+  heartbeat(): void {
     if (this.#state !== "reading") return;
-    if (!this.#hasRoom) {
-      if (performance.now() - this.#tookAt > logLimits.streamStallMs) this.end(null);
+    if (!this.#canWrite) {
+      if (performance.now() - this.#lastReadAt > logLimits.streamStallMs) this.end(null);
       return;
     }
     this.#beats = true;
@@ -105,7 +105,7 @@ export class LogReader {
   /** Writes buffered events. Skipped runs are reported once the reader has caught up. */
   write(): void {
     if (this.#state !== "reading") return;
-    if (!this.#hasRoom) {
+    if (!this.#canWrite) {
       this.#missed += this.#events.length;
       this.#events = [];
       return;
@@ -127,13 +127,13 @@ export class LogReader {
     this.#close();
   }
 
-  get #hasRoom(): boolean {
+  get #canWrite(): boolean {
     return (this.#controller.desiredSize ?? 0) > 0;
   }
 
   /** Called when the reader has read and can accept more. */
   #taken(): void {
-    this.#tookAt = performance.now();
+    this.#lastReadAt = performance.now();
     if (this.#state === "reading" && this.#missed > 0) this.#options.onDue();
   }
 

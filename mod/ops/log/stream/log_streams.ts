@@ -31,7 +31,7 @@ export class LogStreams implements Disposable {
   /** Readers with buffered events, longest waiting first. */
   readonly #due = new Set<LogReader>();
   /** Set while readers are due, and for a pause after the last write. */
-  #turn: Timer | null = null;
+  #writeTimer: Timer | null = null;
   /** Set while there are readers. */
   #heartbeats: Timer | null = null;
   /** Readers being opened. */
@@ -68,12 +68,12 @@ export class LogStreams implements Disposable {
     // Tail from now on; the backlog is inserted before it when available.
     const reader = new LogReader({
       session,
-      onDue: () => this.#soon(reader),
+      onDue: () => this.#schedule(reader),
       onEnd: () => this.#left(reader, { key, tail }),
     });
     this.#readers.set(reader, session);
     tail.readers.add(reader);
-    this.#heartbeats ??= this.#clock.every(logLimits.heartbeatMs, () => this.#beat());
+    this.#heartbeats ??= this.#clock.every(logLimits.heartbeatMs, () => this.#heartbeat());
     try {
       const { events, missed, lastId } = await this.#log.backlog(filter, after);
       reader.begin(encoder.encode(heartbeat + (missed > 0 ? missedEvent(missed) : "") + events), lastId);
@@ -127,13 +127,13 @@ export class LogStreams implements Disposable {
     if (this.#readers.size > 0) return;
     this.#heartbeats?.cancel();
     this.#heartbeats = null;
-    this.#turn?.cancel();
-    this.#turn = null;
+    this.#writeTimer?.cancel();
+    this.#writeTimer = null;
   }
 
-  #soon(reader: LogReader): void {
+  #schedule(reader: LogReader): void {
     this.#due.add(reader);
-    this.#turn ??= this.#clock.after(0, () => this.#write());
+    this.#writeTimer ??= this.#clock.after(0, () => this.#write());
   }
 
   #write(): void {
@@ -144,12 +144,12 @@ export class LogStreams implements Disposable {
       reader.write();
     }
     // Also after the last write, to keep the pause before the next one.
-    this.#turn = left === logLimits.streamWritesMax
+    this.#writeTimer = left === logLimits.streamWritesMax
       ? null
       : this.#clock.after(logLimits.streamTurnMs, () => this.#write());
   }
 
-  #beat(): void {
-    for (const reader of [...this.#readers.keys()]) reader.beat();
+  #heartbeat(): void {
+    for (const reader of [...this.#readers.keys()]) reader.heartbeat();
   }
 }

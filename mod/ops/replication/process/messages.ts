@@ -1,5 +1,5 @@
 /** What main and the process that works with a target say to one another, in lines of JSON. */
-import type { RestoreFault } from "../../backups/restore/mod.ts";
+import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
 import type { RestorePoint } from "../history.ts";
 import type { BringOptions, Brought } from "../follow/bring.ts";
 import type { LogPosition } from "../follow/commit_log.ts";
@@ -102,7 +102,7 @@ export type FromProcess =
       | { readonly ok: true; readonly staged: StagedPoint }
       | {
         readonly ok: false;
-        readonly fault: ReplicaFault | RestoreFault | null;
+        readonly fault: ReplicaFault | RestoreFailureCause | null;
         readonly message: string;
       };
   };

@@ -34,7 +34,7 @@ export class ConvexSnapshot implements Disposable {
   /** Ordered by name. */
   readonly tables: readonly SnapshotTable[];
   /** Skipped tables: Convex's own, and those of components. */
-  readonly leftOut: readonly string[];
+  readonly skipped: readonly string[];
   readonly #zip: ZipFile;
   readonly #ids: ReadonlyMap<string, string>;
   readonly #files: readonly Omit<SnapshotFile, "id">[];
@@ -52,7 +52,7 @@ export class ConvexSnapshot implements Disposable {
   ) {
     this.#zip = zip;
     this.tables = parts.tables;
-    this.leftOut = parts.leftOut;
+    this.skipped = parts.leftOut;
     this.#ids = parts.ids;
     this.#files = [...parts.files.values()];
     this.#oldFileIds = [...parts.files.keys()];

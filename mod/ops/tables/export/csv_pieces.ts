@@ -58,7 +58,7 @@ function* columnsOf(
     const doc = JSON.parse(text) as Doc;
     for (const [field, value] of Object.entries(doc)) {
       if (!field.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) {
-        throw unfit(
+        throw notCsv(
           table,
           `document "${doc._id}" has a lone surrogate in ${shown(field)}, which UTF-8 cannot represent`,
         );
@@ -66,7 +66,7 @@ function* columnsOf(
       columns.add(field);
     }
     if (columns.size > csvLimits.columnsMax) {
-      throw unfit(table, `its documents have more than ${csvLimits.columnsMax} different fields`);
+      throw notCsv(table, `its documents have more than ${csvLimits.columnsMax} different fields`);
     }
     work += text.length;
     if (work < opsLimits.exportPieceChars) continue;
@@ -76,7 +76,7 @@ function* columnsOf(
   return [...columns];
 }
 
-function unfit(table: string, reason: string): ExportError {
+function notCsv(table: string, reason: string): ExportError {
   return new ExportError("not_csv", `Cannot write table "${table}" as CSV: ${reason}. Use the format jsonl`);
 }
 

@@ -10,9 +10,14 @@ import { fileErrorReason } from "../../../kit/file_error_reason.ts";
 import type { OnProgress } from "../../progress.ts";
 import { yieldToEventLoop } from "../../../kit/event_loop.ts";
 import { opsLimits } from "../../limits.ts";
-import { hasRoom as hasRoomFor } from "../../disk_room.ts";
+import { hasDiskSpace as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";
-import { copyFiles, type FileContents, type NotedFiles, noteFiles } from "./exported_files.ts";
+import {
+  copyFiles,
+  type FileContents,
+  type ListedFiles,
+  listFiles as listStoredFiles,
+} from "./exported_files.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportFormats } from "./formats.ts";
@@ -105,7 +110,7 @@ async function writeAllOf(
 ): Promise<ExportSummary> {
   const { names, folder, format, written } = writing;
   const { ts } = snapshot;
-  const uploaded = await noteUploaded(snapshot, writing);
+  const uploaded = await listFiles(snapshot, writing);
   const stays = writing.files?.hold !== undefined;
   // Contents that cannot be held are copied first, because deleted files disappear soon.
   if (!stays) await copyUploaded(uploaded, writing);
@@ -139,12 +144,12 @@ async function writeAllOf(
   return uploaded === null ? { ts, tables } : { ts, tables, files: uploaded.count };
 }
 
-async function noteUploaded(
+async function listFiles(
   snapshot: ExportSnapshot,
   { files: contents, folder, written, signal }: Writing,
-): Promise<NotedFiles | null> {
+): Promise<ListedFiles | null> {
   if (contents === undefined) return null;
-  const noting = noteFiles(snapshot, {
+  const noting = listStoredFiles(snapshot, {
     folder,
     contents,
     onMade: (path) => void written.push(path),
@@ -154,7 +159,7 @@ async function noteUploaded(
 }
 
 async function copyUploaded(
-  noted: NotedFiles | null,
+  noted: ListedFiles | null,
   { files: contents, folder, signal, onProgress, hasRoom = hasRoomFor }: Writing,
 ): Promise<void> {
   if (contents === undefined || noted === null) return;

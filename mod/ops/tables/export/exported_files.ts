@@ -41,7 +41,7 @@ export interface ExportedPart {
   readonly hidden: string;
 }
 
-export interface FileNoting {
+export interface FileListing {
   readonly folder: string;
   readonly contents: FileContents;
   /** Called with each created path. */
@@ -51,7 +51,7 @@ export interface FileNoting {
 }
 
 /** Files to be copied. */
-export interface NotedFiles {
+export interface ListedFiles {
   readonly count: number;
   readonly parts: readonly ExportedPart[];
   /** Folder of the contents. */
@@ -61,7 +61,7 @@ export interface NotedFiles {
 }
 
 /** Holds and lists the files of a snapshot. Throws a {@linkcode MissingFileError} for missing contents. */
-export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): Promise<NotedFiles> {
+export async function listFiles(snapshot: ExportSnapshot, noting: FileListing): Promise<ListedFiles> {
   const { folder, contents: { hold, holdAll }, onMade, check } = noting;
   await holdAll?.();
   const { files, documents, tables } = exportedFolder;
@@ -104,7 +104,7 @@ export interface FileCopying {
  * Copies the listed files. Throws a {@linkcode MissingFileError} for missing contents, and an {@linkcode ExportError} for
  * damaged ones and a full disk.
  */
-export async function copyFiles({ target, list }: NotedFiles, copying: FileCopying): Promise<void> {
+export async function copyFiles({ target, list }: ListedFiles, copying: FileCopying): Promise<void> {
   let done = 0;
   const { readable } = await Deno.open(list);
   for await (const line of readJsonLines(readable, LINE_CHARS_MAX)) {

@@ -22,11 +22,12 @@ export async function holdContents(
 ): Promise<Required<FileContents> & AsyncDisposable | null> {
   let work: WorkFolder | null = null;
   try {
-    work = await WorkFolder.take(dataDir, { kind: "export", ...options });
+    work = await WorkFolder.acquire(dataDir, { kind: "export", ...options });
     const stored = new StoredFiles(dataDir, work.links);
     await stored.link(options.signal);
     const held = work;
-    const linking = <Result>(links: Promise<Result>) => told(links, { dataDir, signal: options.signal });
+    const linking = <Result>(links: Promise<Result>) =>
+      attributed(links, { dataDir, signal: options.signal });
     return {
       holdAll: () => linking(stored.link(options.signal)),
       hold: (blob) => linking(stored.hold(blob)),
@@ -41,7 +42,7 @@ export async function holdContents(
 }
 
 /** Attributes errors of the data folder's disk to it, instead of to the destination. */
-async function told<Result>(
+async function attributed<Result>(
   links: Promise<Result>,
   { dataDir, signal }: { readonly dataDir: string; readonly signal: AbortSignal },
 ): Promise<Result> {

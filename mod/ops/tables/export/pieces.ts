@@ -4,7 +4,7 @@ import { csvPieces } from "./csv_pieces.ts";
 import type { TableFormat } from "../formats.ts";
 import type { ExportPiece } from "./export_piece.ts";
 import { jsonPieces } from "./json_pieces.ts";
-import { type Shown, shownDocuments } from "./shown_documents.ts";
+import { type DocumentFilter, filteredDocuments } from "./shown_documents.ts";
 
 /**
  * Returns the output of a table, or of the documents matching a filter. Pieces are small, so that other work can run in between.
@@ -16,11 +16,11 @@ export function exportPieces(
     readonly table: string;
     readonly format: TableFormat;
     /** Omit to export all documents. */
-    readonly shown?: Shown | undefined;
+    readonly shown?: DocumentFilter | undefined;
   },
 ): Generator<ExportPiece, void, void> {
   const documents = shown === undefined
     ? () => snapshot.documents(table)
-    : shownDocuments(snapshot, { table, shown });
+    : filteredDocuments(snapshot, { table, shown });
   return format === "csv" ? csvPieces(documents, table) : jsonPieces(documents());
 }

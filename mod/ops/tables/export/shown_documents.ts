@@ -16,13 +16,13 @@ const { table: _, ...shownArgs } = whereArgs;
 const shownSchema = z.strictObject(shownArgs);
 
 /** Engine errors for filters that do not match the table. */
-const UNFIT: ReadonlySet<string> = new Set(["unknown_index", "bad_bounds", "bad_search"]);
+const INVALID_FILTER_CODES: ReadonlySet<string> = new Set(["unknown_index", "bad_bounds", "bad_search"]);
 
 /** A filter on a table. */
-export type Shown = z.output<typeof shownSchema>;
+export type DocumentFilter = z.output<typeof shownSchema>;
 
 /** Parses a filter in JSON. Throws an `ExportError`. */
-export function shownOf(text: string): Shown {
+export function parseFilter(text: string): DocumentFilter {
   const { exportWhereCharsMax } = opsLimits;
   if (text.length > exportWhereCharsMax) {
     throw new ExportError("bad_filter", `The filter exceeds ${exportWhereCharsMax} characters`);
@@ -35,20 +35,20 @@ export function shownOf(text: string): Shown {
 }
 
 /** Returns a function that iterates over the documents as JSON. A search is ranked once for all iterations. */
-export function shownDocuments(
+export function filteredDocuments(
   snapshot: ExportSnapshot,
-  asked: { readonly table: string; readonly shown: Shown },
+  asked: { readonly table: string; readonly shown: DocumentFilter },
 ): () => Generator<string, void, void> {
   let rows: ExportedRows | undefined;
-  return () => walk(snapshot, { ...asked, rows: () => rows ??= rowsOf(asked.shown) });
+  return () => scan(snapshot, { ...asked, rows: () => rows ??= rowsOf(asked.shown) });
 }
 
 /** Yields `PAUSE` after a number of characters read. Throws an `ExportError` for an unsuitable index. */
-function* walk(
+function* scan(
   snapshot: ExportSnapshot,
   { table, shown, rows }: {
     readonly table: string;
-    readonly shown: Shown;
+    readonly shown: DocumentFilter;
     readonly rows: () => ExportedRows;
   },
 ): Generator<string, void, void> {
@@ -64,12 +64,12 @@ function* walk(
     }
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    if (!UNFIT.has(error.code)) throw error;
+    if (!INVALID_FILTER_CODES.has(error.code)) throw error;
     throw new ExportError("bad_filter", error.message, { cause: error });
   }
 }
 
-function rowsOf({ index, range, search, order }: Shown): ExportedRows {
+function rowsOf({ index, range, search, order }: DocumentFilter): ExportedRows {
   if (search !== undefined) {
     if (index !== undefined || range !== undefined || order !== undefined) {
       throw new ExportError("bad_filter", "A search cannot be combined with an index or an order");
@@ -84,7 +84,7 @@ function rowsOf({ index, range, search, order }: Shown): ExportedRows {
   };
 }
 
-function boundsOf({ eq, gt, gte, lt, lte }: NonNullable<Shown["range"]>): IndexBounds {
+function boundsOf({ eq, gt, gte, lt, lte }: NonNullable<DocumentFilter["range"]>): IndexBounds {
   if (gt !== undefined && gte !== undefined || lt !== undefined && lte !== undefined) {
     throw new ExportError("bad_filter", "A range can have only one bound at each end");
   }

@@ -10,7 +10,7 @@ import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportPieces } from "./pieces.ts";
 import type { ExportPiece } from "./export_piece.ts";
-import { type Shown, shownOf } from "./shown_documents.ts";
+import { type DocumentFilter, parseFilter } from "./shown_documents.ts";
 
 const TOO_LONG = "The export timed out";
 const LOG_TOO_LARGE =
@@ -50,7 +50,9 @@ export class TableDownload implements UnderlyingByteSource {
   /** Opens the snapshot. Throws an `ExportError` for an unknown table or an invalid filter, without calling `onEnd`. */
   constructor(options: TableDownloadOptions) {
     this.#options = options;
-    const shown: Shown | undefined = options.where === undefined ? undefined : shownOf(options.where);
+    const shown: DocumentFilter | undefined = options.where === undefined
+      ? undefined
+      : parseFilter(options.where);
     this.#lastMoment = performance.now() + options.msMax;
     // A log that was large before may be reused from its start; only further growth is due to the snapshot.
     this.#logBytesMax = Math.max(options.logBytesMax, logBytes(options.databasePath));
@@ -73,7 +75,7 @@ export class TableDownload implements UnderlyingByteSource {
       for (let isFirst = true;; isFirst = false) {
         await yieldToEventLoop();
         signal.throwIfAborted();
-        const reason = isFirst ? null : this.#tooMuch();
+        const reason = isFirst ? null : this.#exceededLimit();
         if (reason !== null) throw new ServiceError("overloaded", reason);
         this.#first = this.#pieces.next();
         const { done, value } = this.#first;
@@ -124,7 +126,7 @@ export class TableDownload implements UnderlyingByteSource {
   }
 
   /** Reason to close the snapshot before any output, or `null`. */
-  #tooMuch(): string | null {
+  #exceededLimit(): string | null {
     if (performance.now() > this.#lastMoment) return TOO_LONG;
     return this.#logIsTooLarge() ? LOG_TOO_LARGE_AT_FIRST : null;
   }

@@ -34,7 +34,7 @@ export class ImportStatus {
     this.#now = now;
   }
 
-  get told(): { readonly running: RunningImport | null; readonly last: FinishedImport | null } {
+  get current(): { readonly running: RunningImport | null; readonly last: FinishedImport | null } {
     return { running: this.#running, last: this.#last };
   }
 
@@ -47,7 +47,7 @@ export class ImportStatus {
   }
 
   /** Updates the running import. */
-  note(progress: Partial<Pick<RunningImport, "step" | "done" | "of" | "rows">>): void {
+  update(progress: Partial<Pick<RunningImport, "step" | "done" | "of" | "rows">>): void {
     if (this.#running !== null) this.#running = { ...this.#running, ...progress };
   }
 

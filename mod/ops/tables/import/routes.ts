@@ -61,7 +61,7 @@ export function importRoutes(
   /** At most one at a time, because two would compete for the writer and the disk. */
   const status = new ImportStatus(now);
 
-  app.get("/import", (c) => c.json(status.told));
+  app.get("/import", (c) => c.json(status.current));
 
   app.post("/import/:table", async (c) => {
     const query = querySchema.safeParse({
@@ -92,10 +92,10 @@ export function importRoutes(
         path: join(tempDir, `import-${randomBytes(8).toString("hex")}`),
         bytesMax: bodyBytesMax,
         stallMs,
-        onBytes: (done) => status.note({ done }),
+        onBytes: (done) => status.update({ done }),
       });
       await c.get("confirmAccess")();
-      status.note({ step: "checking", done: 0, of: body.size });
+      status.update({ step: "checking", done: 0, of: body.size });
       // Loaded with the engine and the CSV library.
       const [{ fileSource }, { Importer }] = await Promise.all([
         import("./file_source.ts"),
@@ -121,7 +121,7 @@ export function importRoutes(
         ...(workId !== undefined && { workId }),
         // From here on no one would learn the outcome. Rows being written are completed anyway.
         onProgress({ step, rows }) {
-          status.note({ step: STEPS[step], rows, done: source.read.done });
+          status.update({ step: STEPS[step], rows, done: source.read.done });
           if (step === "checked") throwIfGone(signal);
           if (step === "deleted" && signal.aborted) throw new Error("The client disconnected");
         },
@@ -130,7 +130,7 @@ export function importRoutes(
       await importer.check(source);
       await c.get("confirmAccess")();
       throwIfGone(signal);
-      status.note({ step: mode === "replace" ? "deleting" : "writing", rows: 0, done: 0 });
+      status.update({ step: mode === "replace" ? "deleting" : "writing", rows: 0, done: 0 });
       const { imported, deleted, ts } = await importer.write(source);
       ending = { imported };
       log("info", "Import finished", { table, mode, imported, deleted });

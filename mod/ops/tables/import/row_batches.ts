@@ -7,7 +7,7 @@ import { FileFault } from "./file_fault.ts";
 import { jsonLines } from "./jsonl_lines.ts";
 
 /** Rows of a file. */
-export interface LinedBatch {
+export interface NumberedBatch {
   readonly batch: RowBatch;
   /** Line in which each row starts, from 1. */
   readonly lines: readonly number[];
@@ -27,7 +27,7 @@ interface Row<Content> {
 export async function* rowBatches(
   source: AsyncIterable<Uint8Array>,
   format: TableFormat,
-): AsyncGenerator<LinedBatch, void, void> {
+): AsyncGenerator<NumberedBatch, void, void> {
   switch (format) {
     case "jsonl":
       for await (const rows of batched(jsonRows(source))) {

@@ -2,7 +2,7 @@
 import { decodeId } from "../../../engine/mod.ts";
 import { FileFault } from "./file_fault.ts";
 import type { ImportSource } from "./importer.ts";
-import { type LinedBatch, rowBatches } from "./row_batches.ts";
+import { type NumberedBatch, rowBatches } from "./row_batches.ts";
 
 /**
  * Returns the table numbers found in the first rows of each file, for a database without tables. Unreadable files and conflicting
@@ -32,7 +32,7 @@ async function firstNumber(source: ImportSource): Promise<number | null> {
   return null;
 }
 
-function* idsOf({ batch }: LinedBatch): Generator<unknown, void, void> {
+function* idsOf({ batch }: NumberedBatch): Generator<unknown, void, void> {
   if (batch.format === "csv") {
     const column = batch.columns.indexOf("_id");
     for (const cells of batch.rows) yield cells[column];
