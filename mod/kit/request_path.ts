@@ -1,21 +1,25 @@
 /** The one form of a request's path that every part of the server decides by. */
 
-/** Anything that may make two spellings of one path: escapes, dot segments, backslashes, what is not printable ASCII. */
-const UNUSUAL = /[%\\]|\/\.|[^\x21-\x7e]/;
+/** Whether a path may have several spellings: dot segments, or anything that RFC 3986 does not allow unescaped. */
+const UNUSUAL = /\/\.|[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/;
 
-/** Escapes that no path may have: a slash or backslash hidden in a segment, and control characters. */
-const REFUSED = /%(?:2f|5c|[01][0-9a-f]|7f)/i;
+/** Escapes that no path may have: control characters. */
+const REFUSED = /%(?:[01][0-9a-f]|7f)/i;
 
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 
+/** Unescaped characters that URLs tolerate in a path and RFC 3986 does not allow there. */
+const TOLERATED = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/g;
+
 /**
- * The normal form of a path: dot segments resolved, backslashes as slashes, escapes of unreserved characters decoded
- * (RFC 3986, 6.2.2), all others in upper case. The normal form of a normal form is itself. `null` for a path that has
- * none: escapes that are no UTF-8, and those of slashes, backslashes and control characters.
+ * Returns the normal form of a path: dot segments resolved, backslashes as slashes, escapes of unreserved characters decoded
+ * (RFC 3986, 6.2.2), all others in upper case, and what has to be escaped escaped. An escaped slash or backslash stays one, and
+ * separates no segments. The normal form of a normal form is itself. Returns `null` for a path that has none: escapes that are
+ * not UTF-8, and those of control characters.
  */
 export function normalPath(path: string): string | null {
   if (!UNUSUAL.test(path)) return path;
-  // Resolves segments, those whose dots are escaped included.
+  // Resolves segments, also those whose dots are escaped.
   const resolved = URL.parse(`http://host${path}`)?.pathname;
   if (resolved === undefined || REFUSED.test(resolved)) return null;
   try {
@@ -26,7 +30,7 @@ export function normalPath(path: string): string | null {
   return resolved.replace(/%([0-9A-Fa-f]{2})/g, (escape, hex: string) => {
     const char = String.fromCharCode(parseInt(hex, 16));
     return UNRESERVED.test(char) ? char : escape.toUpperCase();
-  });
+  }).replace(TOLERATED, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 /** The path of a request whose URL is in normal form, as {@linkcode normalRequest} gives it, or of its URL. */

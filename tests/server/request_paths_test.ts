@@ -12,6 +12,8 @@ const HTTP = `
 import { httpAction, httpRouter } from "syncline/server";
 const http = httpRouter();
 http.route({ path: "/caf%c3%a9~x", method: "GET", handler: httpAction(() => new Response("here")) });
+http.route({ path: "/{id}", method: "GET", handler: httpAction(() => new Response("here")) });
+http.route({ pathPrefix: "/keys/", method: "GET", handler: httpAction(() => new Response("here")) });
 export default http;
 `;
 const HANDSHAKE = "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n" +
@@ -45,7 +47,13 @@ const cases: readonly Case[] = [
   { path: "/caf%c3%a9~x", status: 200 },
   { path: "/%61ssets.txt", status: 200 },
   { path: "/%5f/about", status: 200 },
-  { path: "/api/admin%2fx", status: 400 },
+  { path: "/%7Bid%7D", status: 200 },
+  { path: "/keys/https%3A%2F%2Fexample.com%5c", status: 200 },
+  { path: "/api/admin%2fx", status: 404 },
+  { method: "POST", path: "/api/x%2f..%2fquery", status: 404 },
+  { method: "POST", path: "/api/query%2f", headers: EVIL, status: 403 },
+  { method: "POST", path: "/api%2fquery", headers: EVIL, status: 405 },
+  { path: "/..%2fdata%2fauth_secret.key", status: 404 },
   { path: "/api/query%", status: 400 },
   { path: "/assets%00.txt", status: 400 },
   { path: "/%61pi/storage/upload", headers: EVIL, status: 403 },
