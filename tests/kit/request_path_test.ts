@@ -33,7 +33,7 @@ const NORMAL: readonly (readonly [given: string, path: string | null])[] = [
   ["/%7bid%7d", "/%7Bid%7D"],
   ["/a|b", "/a%7Cb"],
   ["/a%7cb", "/a%7Cb"],
-  ["/a[b]^`<>\"", "/a%5Bb%5D%5E%60%3C%3E%22"],
+  ['/a[b]^`<>"', "/a%5Bb%5D%5E%60%3C%3E%22"],
   ["/a!$&'()*+,;=:@b", "/a!$&'()*+,;=:@b"],
   ["/api%00", null],
   ["/api%0d%0a", null],

@@ -342,6 +342,17 @@ Deno.test("SG13 a refusal without a look at the record is an answer on a session
   }
 });
 
+Deno.test("SG13 an overloaded server does not close new sockets at once, because clients reconnect soon", async () => {
+  const world = worldWith(failed("internal", "full", { retryable: true }));
+  const socket = world.connected({ connectionCount: 1 });
+  socket.mutate(1, "add", { key: "a" });
+  await settle();
+  await world.clock.advance(socketLimits.unsettledCloseMs - 1);
+  assert.equal(socket.closedWith, null);
+  await world.clock.advance(1);
+  assert.equal(socket.closedWith, 1013);
+});
+
 Deno.test("SG13 a socket that was closed for an unknown outcome leaves no timer", async () => {
   const world = worldWith(outcomeUnknown("The leader was lost"));
   const socket = world.connected();

@@ -199,9 +199,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     let call = given;
     if (reports.isRefused(given)) {
       const outcome = refusedFor(given.udfPath);
-      // One that is sent again may have an answer from before.
       if (given.replay === undefined) return Promise.resolve({ outcome, ts: this.ts, replayed: false });
-      call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? outcome.error };
+      // A copy that is sent again may have a recorded answer. Otherwise the refusal is recorded, and thereby final.
+      const { retryable: _, ...refusal } = outcome.error;
+      call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? refusal };
     }
     // The leader tells of what it runs.
     if (this.#parts.leader !== undefined) return this.#heardFirst(this.#writer.mutate(call));

@@ -405,16 +405,13 @@ export class Connection implements View {
 
   /** Has the client send what is unsettled again, on a new socket. */
   #closeUnsettled(error: CallError): void {
-    // Clients wait longer and longer with that.
-    if (!isOutcomeUnknown(error) && error.data?.code !== "unavailable") {
-      return this.close(closeCodes.overloaded, "overloaded");
-    }
+    const isOverload = !isOutcomeUnknown(error) && error.data?.code !== "unavailable";
+    const [code, reason] = isOverload
+      ? [closeCodes.overloaded, "overloaded"] as const
+      : [closeCodes.restart, "outcome unknown"] as const;
     const { clock } = this.#port;
     const closeAt = this.#openedAt + socketLimits.unsettledCloseMs;
-    this.#unsettled ??= clock.after(
-      Math.max(0, closeAt - clock.now()),
-      () => this.close(closeCodes.restart, "outcome unknown"),
-    );
+    this.#unsettled ??= clock.after(Math.max(0, closeAt - clock.now()), () => this.close(code, reason));
   }
 
   async #act({ requestId, udfPath, args }: Action, chars: number): Promise<void> {

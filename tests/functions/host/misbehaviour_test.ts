@@ -162,3 +162,23 @@ Deno.test("functions that end their isolate again and again do not keep others f
   for (const error of await Promise.all(bad)) assert.match(String(error), /took longer than 5 s/);
   assert.equal(await it.query("notes:count"), 20);
 });
+
+Deno.test("SG13 a named mutation of a refused function has one fate: its record, or a recorded refusal", async () => {
+  await using it = await RealHost.start(app, { hurry: 4 });
+  const named = (requestId: number, what: string) => ({
+    ...call("bad:change", { what }),
+    caller: { turn: "me", blame: "me" },
+    replay: { sessionId: "s", requestId },
+  });
+  const late = [1, 2, 3].map((requestId) => it.host.mutate(named(requestId, "endless loop")));
+  const answers = await Promise.all([it.host.mutate(named(0, "microtasks left behind")), ...late]);
+  assert.deepEqual(answers.map(({ outcome }) => outcome.ok), [true, false, false, false]);
+  const again = await it.host.mutate(named(0, "microtasks left behind"));
+  assert.deepEqual([again.outcome.ok, again.replayed, again.ts], [true, true, answers[0]?.ts]);
+  const refusals = [await it.host.mutate(named(4, "anything")), await it.host.mutate(named(4, "anything"))];
+  for (const { outcome } of refusals) {
+    assert.ok(!outcome.ok && outcome.error.data?.code === "overloaded");
+    assert.equal(outcome.error.retryable, undefined, "a copy of it gets the same answer");
+  }
+  assert.deepEqual(refusals.map(({ replayed }) => replayed), [false, true]);
+});
