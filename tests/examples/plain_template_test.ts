@@ -39,7 +39,7 @@ Deno.test({
       const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
       assert.ok(await fits());
       await page.getByRole("button", { name: "Sign up" }).click();
-      await page.getByPlaceholder("What is to be done?").fill(`Milk ${"x".repeat(150)}`);
+      await page.getByPlaceholder("What needs to be done?").fill(`Milk ${"x".repeat(150)}`);
       await page.getByRole("button", { name: "Add" }).click();
       await page.getByText("Milk").waitFor();
       assert.ok(await fits());

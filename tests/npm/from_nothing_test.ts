@@ -298,7 +298,7 @@ async function twoTabs(url: string): Promise<void> {
       return page;
     }));
     const [here, there] = pages;
-    await here?.getByPlaceholder("What is to be done?").fill("Call Fay");
+    await here?.getByPlaceholder("What needs to be done?").fill("Call Fay");
     await here?.getByRole("button", { name: "Add" }).click();
     await there?.getByText("Call Fay").waitFor();
     await there?.getByLabel("Call Fay").click();
