@@ -41,7 +41,6 @@ async function inBrowsers(work: (world: World) => Promise<void>): Promise<void> 
 
 async function open(context: BrowserContext, url: string): Promise<{ page: Page; errors: string[] }> {
   const page = await context.newPage();
-  page.setDefaultTimeout(40_000);
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
   await page.goto(url);

@@ -26,7 +26,6 @@ Deno.test(
       const errors: string[] = [];
       const open = async () => {
         const page = await context.newPage();
-        page.setDefaultTimeout(20_000);
         page.on("pageerror", (error) => errors.push(error.message));
         await page.goto(url);
         return page;

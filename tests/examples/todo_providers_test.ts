@@ -37,7 +37,6 @@ Deno.test({
       const context = await browser.newContext();
       const [page, other] = [await context.newPage(), await context.newPage()];
       for (const tab of [page, other]) {
-        tab.setDefaultTimeout(120_000);
         await tab.goto(server.url);
       }
       const signIn = (tab: Page) => tab.getByRole("button", { name: "Sign in with Work" });

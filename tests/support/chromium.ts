@@ -16,7 +16,9 @@ const LAUNCH_FLAGS = [
   "--disable-sync",
 ];
 
-const LAUNCH_MS = 60_000;
+const LAUNCH_MS = 120_000;
+/** Waits for elements of a page end after this: far longer than a busy machine takes. */
+const ACTION_MS = 120_000;
 
 /** Starts a headless Chromium; close it with its `close()`. Throws if there is none: such a test `needs(chromium, ...)`. */
 export async function launchChromium(): Promise<Browser> {
@@ -25,5 +27,18 @@ export async function launchChromium(): Promise<Browser> {
   // that.
   Deno.env.set("__IS_WSL_TEST__", "1");
   const { chromium: driver } = await import("playwright-core");
-  return await driver.launch({ executablePath, args: LAUNCH_FLAGS, timeout: LAUNCH_MS });
+  const browser = await driver.launch({ executablePath, args: LAUNCH_FLAGS, timeout: LAUNCH_MS });
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(ACTION_MS);
+    return context;
+  };
+  const newPage = browser.newPage.bind(browser);
+  browser.newPage = async (options) => {
+    const page = await newPage(options);
+    page.setDefaultTimeout(ACTION_MS);
+    return page;
+  };
+  return browser;
 }

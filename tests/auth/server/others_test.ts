@@ -216,7 +216,6 @@ Deno.test({
     const browser = await launchChromium();
     try {
       const context = await browser.newContext();
-      context.setDefaultTimeout(120_000);
       const page = await context.newPage();
       const status = (at: typeof page, text: string) =>
         at.getByRole("status").filter({ hasText: text }).waitFor();
