@@ -1,59 +1,68 @@
-/** Which page of the documentation explains a message that authors and operators read: the one table of that. */
+/** The page of the documentation that explains an error code (DO3). */
 
-/** Words of a message, and the page as `/_/docs/` shows it. The first row that fits counts. */
-type Row = readonly [words: RegExp, page: string];
+/** Pages by code, as paths below `/_/docs/`. */
+const PAGES = {
+  // Mistakes in functions; the first ones are codes of `EngineError`.
+  limit: "limits",
+  ended: "functions#reading-and-writing",
+  unknown_table: "schema",
+  unknown_index: "queries#indexes-filters-and-search",
+  bad_bounds: "queries#indexes-filters-and-search",
+  bad_search: "queries#indexes-filters-and-search",
+  not_storable: "schema#fields",
+  bad_schema: "schema",
+  filter: "queries#indexes-filters-and-search",
+  function_kind: "functions",
+  package: "functions#npm-packages",
+  route: "http#define-http-routes",
+  schedule: "scheduling",
+  // Errors of the server and of commands.
+  app_not_loaded: "troubleshooting#the-server-does-not-start",
+  backup: "backups",
+  bucket: "files",
+  cluster: "cluster",
+  data_folder: "self_hosting",
+  deploy: "deploying",
+  environment: "deploying#environment-variables",
+  import: "import_export",
+  mail: "authentication#mail-and-server-options",
+  metrics: "metrics",
+  migration: "data_migrations",
+  option: "options",
+  replication: "replication",
+  restore: "backups#restore",
+  takeover: "upgrades#without-a-pause",
+  workers: "sizing#processors",
+} as const satisfies Record<string, string>;
 
-/** What functions can be told, in words that an app's own errors hardly have. */
-const OF_FUNCTIONS: readonly Row[] = [
-  [/more than the limit of \d|the limit is \d|ran longer than its limit of|more than \d+ deep/, "limits"],
-  [
-    /packages are installed in the app's folder|install the package in the app's folder|is not available to app code|app code imports its own files|[Nn]ative addon/,
-    "functions#npm-packages",
-  ],
-  [
-    /is not available in (?:queries|functions)|of a UserError|await every(?:thing| promise)|must return a Response/,
-    "functions",
-  ],
-  [/There is no index|is not a cursor of this query|a vector search gives|filter\(\) cannot/, "queries"],
-  [/cannot be scheduled|Cannot schedule |A cron needs a name|Duplicate cron/, "scheduling"],
-  [/Cannot store (?:field|this document)|There is no table "|by defineTable/, "schema"],
-  [
-    /(?:handler|path|pathPrefix) of a route|Duplicate route |by httpAction/,
-    "http#define-http-routes",
-  ],
-];
+/** A code that a page explains. */
+export type HelpCode = keyof typeof PAGES;
 
-/** What the server tells its operator. */
-const OF_THE_SERVER: readonly Row[] = [
-  [/ctx\.env|--env-file|environment file/, "deploying"],
-  [/(?:does|do) not fit the schema|documents do not fit/i, "data_migrations"],
-  [/[Bb]ackup/, "backups"],
-  [/\bcluster\b/, "cluster"],
-  [/replica|--follow|--promote|restore/i, "replication"],
-  [/--workers|[Ss]everal processes/, "sizing#processors"],
-  [/takeover|takes over|to give way/, "upgrades#without-a-pause"],
-  [/--metrics/, "metrics"],
-  [
-    /[Dd]eploy|serves the folder it was started with|--url https|no Syncline server|front end|--static/,
-    "deploying",
-  ],
-  [/mail server|--mail-|--smtp|confirm an address/, "authentication"],
-  [/bucket|--storage/, "files"],
-  [
-    /cannot be served|functions folder|folder that the functions|The edit is not served|type check/,
-    "functions",
-  ],
-  [/administrator/, "http_api"],
-  [/Port \d+ of|data folder|database of/, "self_hosting"],
-  [/did you mean SYNCLINE_|--[a-z-]+/, "options"],
-];
+/** Every page with the explanation of a code. */
+export const explainingPages: readonly string[] = Object.values(PAGES);
 
-/** The path of the page on a server, such as `/_/docs/limits`; `null` where there is none. */
-export function explainedAt(message: string, of: "functions" | "server"): string | null {
-  const rows = of === "functions" ? OF_FUNCTIONS : [...OF_FUNCTIONS, ...OF_THE_SERVER];
-  const page = rows.find(([words]) => words.test(message))?.[1];
-  return page === undefined ? null : `/_/docs/${page}`;
+/** Codes of errors without a class of their own. App code cannot add to it. */
+const codes = new WeakMap<Error, HelpCode>();
+
+/** Attaches a code to an error and returns the error. */
+export function withHelp<E extends Error>(error: E, code: HelpCode): E {
+  codes.set(error, code);
+  return error;
 }
 
-/** Every page that is named. */
-export const explainingPages: readonly string[] = [...OF_FUNCTIONS, ...OF_THE_SERVER].map(([, page]) => page);
+/** Returns the code attached by {@linkcode withHelp}. */
+export function helpCodeOf(error: Error): HelpCode | undefined {
+  return codes.get(error);
+}
+
+/** Returns the path of the page, such as `/_/docs/limits`; `null` for a code that no page explains. */
+export function docsPath(code: unknown): string | null {
+  return typeof code === "string" && Object.hasOwn(PAGES, code) ? `/_/docs/${PAGES[code as HelpCode]}` : null;
+}
+
+/** Returns the log field with the code of an error, or no field. */
+export function helpFields(error: unknown): { readonly code?: HelpCode } {
+  if (!(error instanceof Error)) return {};
+  const { code = codes.get(error) } = error as { code?: unknown };
+  return typeof code === "string" && Object.hasOwn(PAGES, code) ? { code: code as HelpCode } : {};
+}

@@ -2,6 +2,7 @@
  * The commands `admin ...`: manage administrators through the local socket of a running server, or directly in the
  * database while no server runs. An operator can therefore always regain access.
  */
+import { helpFields } from "../explained.ts";
 import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
 import {
@@ -73,7 +74,7 @@ async function run({ data }: OptionValues, command: AdminCommand, generated: str
     return ok ? exitCodes.ok : exitCodes.failed;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }
@@ -92,9 +93,7 @@ async function answerTo(
     if (error instanceof Deno.errors.NotFound) {
       throw new StartError(
         `Data folder "${resolve(dataDir)}" does not exist: pass the server's data folder with --data`,
-        {
-          cause: error,
-        },
+        { code: "data_folder", cause: error },
       );
     }
     throw error;

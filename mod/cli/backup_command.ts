@@ -1,4 +1,5 @@
 /** The command `backup`: writes a consistent snapshot of a data folder to an archive, whether or not a server runs. */
+import { helpFields } from "../explained.ts";
 import { EngineError } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -26,7 +27,7 @@ async function run(options: BackupCommandOptions): Promise<number> {
   const stopping = new AbortController();
   using signals = new StopSignals();
   void signals.first.then((signal) =>
-    stopping.abort(new StartError(`Stopped by ${signal}: no backup was made`))
+    stopping.abort(new StartError(`Stopped by ${signal}: no backup was made`, { code: "backup" }))
   );
   try {
     await finishRestore(dataDir);
@@ -46,7 +47,7 @@ async function run(options: BackupCommandOptions): Promise<number> {
       error instanceof kind
     );
     if (!isExpected || !(error instanceof Error)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }

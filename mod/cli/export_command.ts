@@ -1,4 +1,5 @@
 /** The command `export`: writes tables of a data folder to files from one snapshot, whether or not a server runs. */
+import { helpFields } from "../explained.ts";
 import { join, resolve } from "node:path";
 import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
@@ -57,7 +58,7 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
     const isExpected = error instanceof StartError || error instanceof ExportError ||
       error instanceof EngineError;
     if (!isExpected) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }
@@ -67,6 +68,7 @@ async function checkData(dataDir: string): Promise<void> {
   if (await statIfThere(dataDir) === null) {
     throw new StartError(
       `Data folder "${resolve(dataDir)}" does not exist: pass the server's data folder with --data`,
+      { code: "data_folder" },
     );
   }
   await checkDatabase(dataDir);
@@ -76,6 +78,7 @@ async function checkDatabase(dataDir: string): Promise<void> {
   if (await statIfThere(databaseIn(dataDir)) !== null) return;
   throw new StartError(
     `Folder "${resolve(dataDir)}" contains no database: pass the server's data folder with --data`,
+    { code: "data_folder" },
   );
 }
 

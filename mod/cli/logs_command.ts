@@ -1,4 +1,5 @@
 /** The command `logs`: prints the execution log of a data folder, whether or not a server runs. It only reads the file. */
+import { helpFields } from "../explained.ts";
 import { join, resolve } from "node:path";
 import { ServiceError } from "../errors.ts";
 import { statIfThere } from "../kit/durable_files.ts";
@@ -33,6 +34,7 @@ async function run(options: LogsCommandOptions): Promise<number> {
       `Folder "${
         resolve(options.data)
       }" contains no execution log: pass the server's data folder with --data`,
+      { code: "data_folder" },
     );
     return exitCodes.failed;
   }
@@ -43,11 +45,11 @@ async function run(options: LogsCommandOptions): Promise<number> {
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof ServiceError) {
-      log("error", error.message);
+      log("error", error.message, helpFields(error));
       return exitCodes.usage;
     }
     if (!(error instanceof UnusableLogError)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }

@@ -69,5 +69,6 @@ export async function requireNetwork({ endpoint }: BucketLocation): Promise<void
   if (host !== null && (await Deno.permissions.query({ name: "net", host })).state === "granted") return;
   throw new StartError(
     "Restoring from a bucket needs network permission, which this task does not have: use deno task restore:remote",
+    { code: "restore" },
   );
 }

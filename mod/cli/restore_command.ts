@@ -1,4 +1,5 @@
 /** The command `restore`: replaces the contents of a data folder with a backup while no server runs. */
+import { helpFields } from "../explained.ts";
 import { basename, join, resolve } from "node:path";
 import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -62,7 +63,7 @@ async function run(options: OptionValues, archive: string): Promise<number> {
     return exitCodes.ok;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }
@@ -95,7 +96,9 @@ async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues
       () => stageChosen(target, plan, options),
     );
     const applied = await applyRestore(options.data, "apply");
-    if (applied === null) throw new StartError("The restore was cancelled by an administrator");
+    if (applied === null) {
+      throw new StartError("The restore was cancelled by an administrator", { code: "restore" });
+    }
     return [
       ...lock.restored === null ? [] : [finished(lock.restored)],
       report(applied, { dataDir: options.data, notes: await notesOfReplica(options.data) }),
@@ -111,7 +114,10 @@ async function restore(dataDir: string, archive: string): Promise<string> {
     await Deno.stat(archive);
   } catch (error) {
     const reason = error instanceof Deno.errors.NotFound ? "the file does not exist" : fileErrorReason(error);
-    throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, { cause: error });
+    throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, {
+      code: "restore",
+      cause: error,
+    });
   }
   using lock = await DataLock.acquire(dataDir, { by: "restore" });
   return await restoreFile({ dataDir, lock, archive, shown: archive, source: basename(archive) });
@@ -157,7 +163,9 @@ async function restoreFile(
   );
   progress[Symbol.dispose]();
   const applied = await applyRestore(dataDir, "apply");
-  if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by an administrator`);
+  if (applied === null) {
+    throw new StartError(`The restore of "${shown}" was cancelled by an administrator`, { code: "restore" });
+  }
   const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;
   const replaced = pending === null ? "" : `\nDropped the staged restore of "${pending.source}".`;
   return `${before}${report(applied, { dataDir, notes: notesOfBackup(applied) })}${replaced}`;
@@ -168,6 +176,7 @@ async function cancelStaged(dataDir: string): Promise<string> {
     await Deno.stat(dataDir);
   } catch (error) {
     throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+      code: "data_folder",
       cause: error,
     });
   }

@@ -1,4 +1,5 @@
 /** Calls administrator functions of a running server over its local socket, as the owner of the data folder. */
+import { helpFields } from "../explained.ts";
 import { resolve } from "node:path";
 import { adminSocketFile, sendAdminCommand } from "../auth/mod.ts";
 import { StartError } from "../config/start_error.ts";
@@ -20,7 +21,7 @@ export async function withRunningServer(
     return exitCodes.ok;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }
@@ -34,7 +35,7 @@ async function call(
       `No server responds at ${adminSocketFile} in "${
         resolve(dataDir)
       }": start the server, or pass its data folder with --data`,
-      { cause: error },
+      { code: "data_folder", cause: error },
     );
   });
   if (answer.kind === "result") return answer.value;

@@ -1,4 +1,5 @@
 /** The command `serve`: runs a server until a signal or a restart by an administrator. */
+import { helpFields } from "../explained.ts";
 import { isDiskFull } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "../server/backend.ts";
@@ -61,7 +62,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     }
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return exitCodes.failed;
   }
 }
@@ -79,7 +80,7 @@ function startServer(
       if (!isDiskFull(error)) throw error;
       throw new StartError(
         `Cannot start: the disk of the data folder "${config.dataDir}" is full. Free some space, then start again`,
-        { cause: error },
+        { code: "data_folder", cause: error },
       );
     });
   // Where another server runs, one that is broken leaves it alone.

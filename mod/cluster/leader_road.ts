@@ -160,6 +160,7 @@ export class LeaderRoad implements AsyncDisposable {
         if (!signal.aborted && !told && tries >= TOLD_AFTER) {
           told = true;
           log("warn", "The leader of the cluster cannot be reached by its --cluster-address: writes wait", {
+            code: "cluster",
             address,
             error,
           });

@@ -23,6 +23,7 @@ export async function readEnvFile(given: string): Promise<EnvFile> {
     return { values: Object.fromEntries(values), warnings: envFileWarnings(text, path) };
   } catch (error) {
     throw new StartError(`Cannot read the environment file "${path}": ${fileErrorReason(error)}`, {
+      code: "environment",
       cause: error,
     });
   }

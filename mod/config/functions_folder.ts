@@ -22,6 +22,7 @@ export async function resolveFunctions(named: string | null): Promise<FunctionsF
       await isFile(given)
         ? `--functions needs a folder, but "${given}" is a file`
         : `Cannot find the functions folder "${given}"`,
+      { code: "app_not_loaded" },
     );
   }
   const functionsDir = given ?? (await isFolder("functions") ? "functions" : null);

@@ -33,6 +33,7 @@ export function bucketLocation(
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(
       `${what} in a bucket need access keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY`,
+      { code: "bucket" },
     );
   }
   return {

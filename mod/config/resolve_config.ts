@@ -85,9 +85,9 @@ function workersOf({ workers, takeover, followed, cluster, devFrontend }: ServeO
     : devFrontend !== null
     ? "--dev-frontend"
     : null;
-  if (alone !== null) throw new StartError(`--workers and ${alone} cannot be combined`);
+  if (alone !== null) throw new StartError(`--workers and ${alone} cannot be combined`, { code: "workers" });
   if (Deno.build.os !== "linux") {
-    throw new StartError("--workers is supported on Linux only");
+    throw new StartError("--workers is supported on Linux only", { code: "workers" });
   }
   return workers;
 }
@@ -105,9 +105,11 @@ function workerWarnings({ workers }: ServeOptions): string[] {
 function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {
   if (devFrontend === null) return null;
   if (!dev) {
-    throw new StartError("--dev-frontend needs --dev");
+    throw new StartError("--dev-frontend needs --dev", { code: "option" });
   }
-  if (staticDir !== null) throw new StartError("--static and --dev-frontend cannot be combined");
+  if (staticDir !== null) {
+    throw new StartError("--static and --dev-frontend cannot be combined", { code: "deploy" });
+  }
   return devFrontend;
 }
 
@@ -115,17 +117,18 @@ function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): 
 function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig | null {
   if (metrics) return { token: metricsToken };
   if (metricsToken === null) return null;
-  throw new StartError("--metrics-token needs --metrics");
+  throw new StartError("--metrics-token needs --metrics", { code: "metrics" });
 }
 
 export function accountsConfig(options: ServeOptions): AccountsConfig {
   const { smtpUrl, mailFrom } = options;
   if (smtpUrl !== null && mailFrom === null) {
-    throw new StartError("--smtp-url needs a sender address: pass --mail-from");
+    throw new StartError("--smtp-url needs a sender address: pass --mail-from", { code: "mail" });
   }
   if (smtpUrl === null && options.requireVerification && !options.dev) {
     throw new StartError(
       "--require-verification needs a mail server: pass --smtp-url",
+      { code: "mail" },
     );
   }
   return {
@@ -180,7 +183,7 @@ export function backupsConfig(options: ServeOptions): BackupsConfig | null {
   const { data, backupEvery, backupKeep, backupTo } = options;
   if (backupEvery === null) {
     if (backupTo === null) return null;
-    throw new StartError("--backup-to needs a schedule: pass --backup-every");
+    throw new StartError("--backup-to needs a schedule: pass --backup-every", { code: "backup" });
   }
   const schedule = { everyMs: backupEvery, keep: backupKeep };
   if (backupTo?.kind === "bucket") {
@@ -192,6 +195,7 @@ export function backupsConfig(options: ServeOptions): BackupsConfig | null {
     throw new StartError(
       `Cannot store backups in "${path}": it is inside the data folder. Choose a folder outside of it, preferably on ` +
         "another disk",
+      { code: "backup" },
     );
   }
   return { ...schedule, to: { kind: "folder", path } };
@@ -204,6 +208,7 @@ function replicationConfig(options: ServeOptions): ReplicationConfig | null {
   if (to.kind === "folder" && !relative(resolve(data), to.path).startsWith("..")) {
     throw new StartError(
       `Cannot store the replica in "${to.path}": it would be lost with the data folder. Choose a folder on another disk`,
+      { code: "replication" },
     );
   }
   return {
@@ -220,16 +225,18 @@ function followConfig(options: ServeOptions): FollowConfig | null {
   const { followed, promote, replicateTo, replicateEvery, backupEvery } = options;
   if (followed === null) {
     if (!promote) return null;
-    throw new StartError("--promote needs --follow");
+    throw new StartError("--promote needs --follow", { code: "replication" });
   }
   if (!promote && replicateTo !== null) {
     throw new StartError(
       "--follow and --replicate-to cannot be combined without --promote: a follower makes no commits",
+      { code: "replication" },
     );
   }
   if (!promote && backupEvery !== null) {
     throw new StartError(
       "--follow and --backup-every cannot be combined without --promote: the followed server makes the backups",
+      { code: "backup" },
     );
   }
   return { from: locationConfig(options, followed), everyMs: replicateEvery, promote };
@@ -242,35 +249,39 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
     if (dependent.every((value) => value === null)) return null;
     throw new StartError(
       "--cluster-secret, --cluster-snapshots, --cluster-address and --cluster-listen need --cluster",
+      { code: "cluster" },
     );
   }
   if (clusterSecret === null) {
-    throw new StartError("--cluster needs a shared secret: set SYNCLINE_CLUSTER_SECRET");
+    throw new StartError("--cluster needs a shared secret: set SYNCLINE_CLUSTER_SECRET", { code: "cluster" });
   }
   if (clusterSnapshots === null) {
     throw new StartError(
       "--cluster needs a location for snapshots: pass --cluster-snapshots",
+      { code: "cluster" },
     );
   }
   if (storage === null) {
     throw new StartError(
       "--cluster needs file storage that all servers can reach: pass --storage s3://bucket",
+      { code: "cluster" },
     );
   }
   for (
     const [given, flag] of [[options.followed, "--follow"], [options.replicateTo, "--replicate-to"]] as const
   ) {
     if (given !== null) {
-      throw new StartError(`--cluster and ${flag} cannot be combined`);
+      throw new StartError(`--cluster and ${flag} cannot be combined`, { code: "cluster" });
     }
   }
   if (options.takeover) {
     throw new StartError(
       "--cluster and --takeover cannot be combined: another server of the cluster takes over",
+      { code: "cluster" },
     );
   }
   if (options.dev) {
-    throw new StartError("--dev and --cluster cannot be combined");
+    throw new StartError("--dev and --cluster cannot be combined", { code: "cluster" });
   }
   const snapshots = locationConfig(options, clusterSnapshots);
   return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress, listen: clusterListen };

@@ -18,6 +18,8 @@ export interface CallError {
   readonly retryable?: true;
   /** Stack trace that names the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
+  /** Selects the page of the documentation that explains an `internal` error, for the server's log. */
+  readonly code?: string;
   /** Number of the request in the execution log. Set by main when the run has ended. */
   request?: number;
 }
@@ -129,7 +131,7 @@ const [, READ_ONLY_TEXT] = serviceErrors.read_only;
 export function failed(
   kind: CallErrorKind,
   message: string,
-  options: Pick<CallError, "retryable"> = {},
+  options: Pick<CallError, "retryable" | "code"> = {},
 ): Outcome {
   return { ok: false, error: { kind, message, data: null, ...options }, logLines: [] };
 }

@@ -1,5 +1,5 @@
 /** Log messages of the server: one line each, on standard error. */
-import { explainedAt } from "../explained.ts";
+import { docsPath, helpFields } from "../explained.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -44,21 +44,17 @@ function fieldText(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/** Adds a link to the page that explains a warning or error (DO3), unless the fields have `docs`. */
-export function withDocsLink(
-  level: LogLevel,
-  { message, fields }: Required<Pick<LogLineOptions, "message" | "fields">>,
-): Record<string, unknown> {
-  if ("docs" in fields) {
-    const { docs, ...others } = fields;
-    return docs === undefined ? others : fields;
-  }
-  if (level !== "error" && level !== "warn") return fields;
-  const { error, message: cause } = fields;
-  const docs = typeof cause === "string"
-    ? explainedAt(cause, "functions")
-    : explainedAt(error instanceof Error ? `${error.message}\n${message}` : message, "server");
-  return docs === null ? fields : { ...fields, docs };
+/**
+ * Replaces the code of a warning or error by the path of the page that explains it (DO3). The code is the field `code`, or
+ * that of the field `error`. Fields with `docs` are left alone.
+ */
+export function withDocsLink(level: LogLevel, fields: Record<string, unknown>): Record<string, unknown> {
+  if ("docs" in fields || (level !== "error" && level !== "warn")) return fields;
+  const { code, ...others } = fields;
+  const docs = docsPath(code);
+  if (docs !== null) return { ...others, docs };
+  const ofError = docsPath(helpFields(fields["error"]).code);
+  return ofError === null ? fields : { ...fields, docs: ofError };
 }
 
 /** Returns a log that writes to standard error. */
@@ -67,7 +63,7 @@ export function stderrLog({ debug }: { readonly debug: boolean }): Log {
   return (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
     const bytes = encoder.encode(
-      logLine({ at: new Date(), level, message, fields: withDocsLink(level, { message, fields }) }),
+      logLine({ at: new Date(), level, message, fields: withDocsLink(level, fields) }),
     );
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));

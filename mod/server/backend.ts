@@ -218,7 +218,9 @@ async function connect(
   // Nobody is shown a state of long ago; who leads has been found to be at the end of the log.
   if (follows) await caughtUp?.(clusterLimits.startMs);
   const stuck = parts.following.stuck();
-  if (stuck !== null) throw new AppError(`The app of the cluster cannot be served: ${stuck}`);
+  if (stuck !== null) {
+    throw new AppError(`The app of the cluster cannot be served: ${stuck}`, { code: "app_not_loaded" });
+  }
   const closeSockets = () => {
     logs.endStreams();
     closed ??= hub.shutdown();

@@ -52,10 +52,16 @@ export async function openIsolates(
       if (error instanceof StartError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       if (version !== null) {
-        throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+        throw new AppError(`The deployed app cannot be served: ${reason}`, {
+          code: "app_not_loaded",
+          cause: error,
+        });
       }
       const message = withWholePaths(reason, functionsDir);
-      throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
+      throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, {
+        code: "app_not_loaded",
+        cause: error,
+      });
     }
   };
   const host = await explained(() =>

@@ -30,6 +30,9 @@ export async function startOfflineHost(
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(`Cannot open the database of "${dataDir}": ${reason}`, { cause: error });
+    throw new StartError(`Cannot open the database of "${dataDir}": ${reason}`, {
+      code: "data_folder",
+      cause: error,
+    });
   }
 }

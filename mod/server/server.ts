@@ -216,6 +216,7 @@ export class Server implements AsyncDisposable {
     if (!this.#port.share()) {
       throw new StartError(
         "--workers is not supported: this system does not allow several processes to share a port",
+        { code: "workers" },
       );
     }
     const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respondPassedOn(request, info);
@@ -267,7 +268,10 @@ export class Server implements AsyncDisposable {
     // A server that is alone refuses what waits before anything else has its turn.
     if (seat !== null) {
       await seat.handOver(() => this.#serving.backend).catch((error) =>
-        this.#parts.log("warn", "The lease of the cluster could not be handed over", { error })
+        this.#parts.log("warn", "The lease of the cluster could not be handed over", {
+          code: "cluster",
+          error,
+        })
       );
     }
     seat?.cluster.stopping();
@@ -368,10 +372,14 @@ async function openFrontend({ staticDir, devFrontendUrl }: ServeConfig): Promise
 /** Throws a `StartError` where the server that runs cannot be taken over by one like this. */
 async function refuseTakeover(config: ServeConfig): Promise<void> {
   if (isFollower(config)) {
-    throw new StartError("A server that follows a replica cannot take over: stop the one that runs first");
+    throw new StartError("A server that follows a replica cannot take over: stop the one that runs first", {
+      code: "replication",
+    });
   }
   if (await stagedRestore(config.dataDir) !== null) {
-    throw new StartError("A restore is staged, which a takeover cannot apply: restart the server that runs");
+    throw new StartError("A restore is staged, which a takeover cannot apply: restart the server that runs", {
+      code: "restore",
+    });
   }
 }
 
@@ -394,7 +402,7 @@ async function acquire({ dataDir, takeover, cluster }: ServeConfig): Promise<Dat
     throw new StartError(
       `The server that uses the data folder "${dataDir}" cannot be asked to give way: it is starting or ending, has ` +
         "workers, or is older than this way of taking over. Try again, or stop it first",
-      { cause: error },
+      { code: "takeover", cause: error },
     );
   }
 }

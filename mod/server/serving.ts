@@ -176,7 +176,10 @@ export class Serving {
     this.#renewing = leading.catch((error) => {
       if (notLeft !== null) {
         log("info", "What was made ready to lead the cluster is let go", { reason: notLeft });
-      } else log("warn", "This server made ready to lead its cluster, and does not", { error });
+      } else {log("warn", "This server made ready to lead its cluster, and does not", {
+          code: "cluster",
+          error,
+        });}
       // What it serves goes on, unless that has begun to let go of the database.
       if (letGo) this.#askedAnew.add(this.#newest);
       else this.#newest = served;
@@ -221,7 +224,9 @@ export class Serving {
       await old.closeSockets();
       // What begins is to be waited for: it may need what the old one still has.
       if (await requests?.none(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
-        log("warn", "Requests that took long were cut off: this server leads its cluster now");
+        log("warn", "Requests that took long were cut off: this server leads its cluster now", {
+          code: "cluster",
+        });
       }
       await old[Symbol.asyncDispose]();
     } catch (error) {

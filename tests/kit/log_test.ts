@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { explainedAt, explainingPages } from "../../mod/explained.ts";
+import { StartError } from "../../mod/config/start_error.ts";
+import { explainingPages, withHelp } from "../../mod/explained.ts";
 import { logLine, withDocsLink } from "../../mod/kit/log.ts";
 import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
 
@@ -38,38 +39,29 @@ Deno.test("logLine puts a field that is a stack below the line, without control 
   );
 });
 
-Deno.test("DO3 warnings and errors link to the page that explains them, other messages do not", () => {
-  const message = "A function failed";
-  const fields = { message: "ctx.env is not available in queries and mutations: use it in an action" };
-  assert.deepEqual(withDocsLink("error", { message, fields }), { ...fields, docs: "/_/docs/functions" });
-  assert.deepEqual(withDocsLink("info", { message, fields }), fields);
-  const error = new RangeError("The arguments have 9 characters, more than the limit of 8");
-  assert.equal(withDocsLink("warn", { message: "A thing", fields: { error } })["docs"], "/_/docs/limits");
-  assert.deepEqual(withDocsLink("error", { message: "A listener failed", fields: {} }), {});
+Deno.test("DO3 warnings and errors with a code link to the page that explains it, other messages do not", () => {
+  const fields = { message: "ctx.env is not available in queries and mutations", code: "function_kind" };
+  const { code: _, ...others } = fields;
+  assert.deepEqual(withDocsLink("error", fields), { ...others, docs: "/_/docs/functions" });
+  assert.deepEqual(withDocsLink("info", fields), fields);
+  const error = new StartError("--metrics-token needs --metrics", { code: "metrics" });
+  assert.deepEqual(withDocsLink("warn", { error }), { error, docs: "/_/docs/metrics" });
+  const coded = withHelp(new RangeError("too long"), "limit");
+  assert.deepEqual(withDocsLink("error", { error: coded }), { error: coded, docs: "/_/docs/limits" });
+  assert.deepEqual(withDocsLink("error", { error: new StartError("no page") })["docs"], undefined);
+  assert.deepEqual(withDocsLink("error", {}), {});
 });
 
-Deno.test("DO3 an app's own errors and log lines have no link", () => {
-  const own = { message: "The bucket of the provider is full, restore the backup with --force" };
-  assert.deepEqual(withDocsLink("error", { message: "A function failed", fields: own }), own);
-  const said = { message: "a:b: more than the limit of 3", fields: { docs: undefined } };
-  assert.deepEqual(withDocsLink("warn", said), {});
-});
-
-Deno.test("DO3 common messages link to their page", () => {
+Deno.test("DO3 messages and unknown codes have no link", () => {
   for (
-    const [message, page] of [
-      [
-        'The app in "/a" cannot be served: x.ts:1:1: cannot find "left-pad": packages are installed in the app\'s folder, beside or above the functions folder (npm install left-pad)',
-        "functions#npm-packages",
-      ],
-      ['The app in "/a" cannot be served: /a/x.ts:3:37: SyntaxError: Expected a comma', "functions"],
-      ["Port 3210 of 127.0.0.1 is in use", "self_hosting"],
-      ["Unknown variable SYNCLINE_PROT: did you mean SYNCLINE_PORT?", "options"],
-      ["--smtp-url needs a sender address: pass --mail-from", "authentication"],
-      ["Give a deploy key in SYNCLINE_DEPLOY_KEY", "deploying"],
-      ["Documents do not fit the schema", "data_migrations"],
-    ] as const
-  ) assert.equal(explainedAt(message, "server"), `/_/docs/${page}`, message);
+    const fields of [
+      { message: "The bucket of the provider is full, restore the backup with --force" },
+      { code: 1012 },
+      { code: "ENOENT" },
+      { code: "toString" },
+      { code: "limit", docs: "/_/docs/errors" },
+    ]
+  ) assert.deepEqual(withDocsLink("error", fields), fields);
 });
 
 Deno.test("DO3 every linked page and heading exists", async () => {

@@ -110,6 +110,7 @@ export class CodeMail {
     if (now() - this.#undeliveredToldAt >= authLimits.noMailToldMs) {
       this.#undeliveredToldAt = now();
       log("warn", "Mail requested but not sent: no mail server configured (--smtp-url)", {
+        code: "mail",
         kind,
         askedFor: this.#undelivered,
       });

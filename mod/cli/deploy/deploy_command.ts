@@ -1,4 +1,5 @@
 /** The commands `deploy` and `rollback`: what a server serves is changed from elsewhere, with a deploy key. */
+import { helpFields } from "../../explained.ts";
 import { resolve } from "node:path";
 import { resolveFunctions } from "../../config/functions_folder.ts";
 import { readEnvFile } from "../../config/env_file.ts";
@@ -41,6 +42,7 @@ async function deploy(options: DeployOptions): Promise<string> {
   if (pinned) {
     throw new StartError(
       "The server serves the folder it was started with: start it without --functions and --dev",
+      { code: "deploy" },
     );
   }
   const file = envFile === null ? null : await readEnvFile(envFile);
@@ -90,13 +92,17 @@ function servedText({ hash, previous, swapped }: DeployResult): string {
 
 async function bundleOf(options: DeployOptions): Promise<Bundle> {
   const { functionsDir, example } = await resolveFunctions(options.functions);
-  if (example) throw new StartError('There is no folder "functions" here: name it with --functions');
+  if (example) {
+    throw new StartError('There is no folder "functions" here: name it with --functions', {
+      code: "app_not_loaded",
+    });
+  }
   const staticDir = options.static === null ? null : resolve(options.static);
   try {
     return await readBundle({ functionsDir, staticDir, dataDir: resolve("data") });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(`The app cannot be deployed: ${reason}`, { cause: error });
+    throw new StartError(`The app cannot be deployed: ${reason}`, { code: "deploy", cause: error });
   }
 }
 
@@ -130,7 +136,7 @@ async function told(command: () => Promise<string>): Promise<number> {
     const isTold = [StartError, BundleError, VersionError].some((kind) => error instanceof kind);
     if (!isTold || !(error instanceof Error)) throw error;
     if (error instanceof UnfitError && error.changes !== null) await print(changesText(error.changes));
-    log("error", error.message);
+    log("error", error.message, helpFields(error));
     return error instanceof UnfitError ? exitCodes.unfit : exitCodes.failed;
   }
 }

@@ -36,7 +36,9 @@ export const deployKeyCommands: readonly CommandSpec[] = [
     run: ({ data }, name) =>
       withRunningServer(data, async (call) => {
         const found = (await keys(call)).find((key) => key.name === name && key.revokedAt === null);
-        if (found === undefined) throw new StartError(`Deploy key ${name} does not exist.`);
+        if (found === undefined) {
+          throw new StartError(`Deploy key ${name} does not exist.`, { code: "deploy" });
+        }
         await call("_admin/deployKeys:revoke", { keyId: found.keyId });
         return `Revoked deploy key ${name}.`;
       }),

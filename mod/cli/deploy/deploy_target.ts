@@ -28,10 +28,13 @@ export class DeployTarget {
 
   /** Throws a `StartError` that says what is missing. */
   constructor({ url, deployKey }: Pick<OptionValues, "url" | "deployKey">) {
-    if (url === null) throw new StartError("Name the server with --url https://app.example.com");
+    if (url === null) {
+      throw new StartError("Name the server with --url https://app.example.com", { code: "deploy" });
+    }
     if (deployKey === null) {
       throw new StartError(
         "Give a deploy key in SYNCLINE_DEPLOY_KEY: syncline deploy-key create <name> makes one on the server",
+        { code: "deploy" },
       );
     }
     this.#url = url;
@@ -90,6 +93,7 @@ export class DeployTarget {
       if (response !== undefined) {
         throw new StartError(
           `What answers at ${this.#url} is no Syncline server (status ${response.status})`,
+          { code: "deploy" },
         );
       }
       throw new StartError(
@@ -110,10 +114,12 @@ export class DeployTarget {
       case "invalid_token":
         throw new StartError(
           `${this.#url} does not know the deploy key: it was revoked, or is another server's`,
+          { code: "deploy" },
         );
       case "not_found":
         throw new StartError(
           `${this.#url} is a server that cannot be deployed to: it is older than this command`,
+          { code: "deploy" },
         );
       default:
         throw new StartError(errorMessage || `${this.#url} answered with status ${response.status}`);

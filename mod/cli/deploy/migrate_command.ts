@@ -15,7 +15,7 @@ export const migrateCommand: CommandSpec = {
   },
   run: ({ data, table, dryRun, anew }, path) =>
     withRunningServer(data, async (call) => {
-      if (table === null) throw new StartError("Missing table: pass --table");
+      if (table === null) throw new StartError("Missing table: pass --table", { code: "option" });
       return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, anew });
     }),
 };

@@ -1,4 +1,5 @@
 /** The command `import`: loads documents from files into the tables of a data folder while no server runs. */
+import { helpFields } from "../../explained.ts";
 import { basename, extname, join, resolve } from "node:path";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { type Log, stderrLog } from "../../kit/log.ts";
@@ -66,7 +67,7 @@ async function run(options: ImportOptions, path: string): Promise<number> {
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof UnclearFilesError) {
-      log("error", error.message);
+      log("error", error.message, helpFields(error));
       return exitCodes.usage;
     }
     if (!(error instanceof StartError) && !(error instanceof ImportError)) throw error;
@@ -105,6 +106,7 @@ async function importAll(
   if (files !== null && !isNew) {
     throw new StartError(
       `"${dataDir}" already contains data: import an export with files into a new folder with --data`,
+      { code: "import" },
     );
   }
   const tableNumbers = isNew

@@ -32,7 +32,9 @@ export async function importSnapshot(
 ): Promise<readonly string[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
   if (example) {
-    throw new StartError('No folder "functions" here: pass the app\'s functions folder with --functions');
+    throw new StartError('No folder "functions" here: pass the app\'s functions folder with --functions', {
+      code: "app_not_loaded",
+    });
   }
   const dataDir = resolve(data);
   const names = await ConvexSnapshot.tableNames(path);
@@ -42,6 +44,7 @@ export async function importSnapshot(
   if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
     throw new StartError(
       `"${dataDir}" already contains data: import a Convex export into a new folder with --data`,
+      { code: "import" },
     );
   }
   return await makeData(dataDir, async () => {

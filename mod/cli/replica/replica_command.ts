@@ -1,4 +1,5 @@
 /** The command `replica verify`: reads and checks a whole replica and rebuilds its newest state. */
+import { helpFields } from "../../explained.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { OptionValueError } from "../../config/option_types.ts";
 import { parseBackupTarget } from "../../config/options.ts";
@@ -37,11 +38,11 @@ export const replicaVerifyCommand: CommandSpec = {
       return faults.length === 0 ? exitCodes.ok : exitCodes.failed;
     } catch (error) {
       if (error instanceof OptionValueError) {
-        log("error", `Invalid replica: ${error.message}`);
+        log("error", `Invalid replica: ${error.message}`, { code: "replication" });
         return exitCodes.usage;
       }
       if (!(error instanceof StartError)) throw error;
-      log("error", error.message);
+      log("error", error.message, helpFields(error));
       return exitCodes.failed;
     } finally {
       await Deno.remove(folder, { recursive: true });

@@ -28,12 +28,14 @@ async function openSource(options: OptionValues, from: Source): Promise<ReplicaT
   if ((await Deno.permissions.query({ name: "net" })).state !== "granted") {
     throw new StartError(
       "Restoring from a cluster needs network permission, which this task does not have: use deno task restore:remote",
+      { code: "cluster" },
     );
   }
   const { clusterSnapshots } = options;
   if (clusterSnapshots === null) {
     throw new StartError(
       "A cluster is restored from its snapshots and its log: pass the location of the snapshots with --cluster-snapshots",
+      { code: "cluster" },
     );
   }
   const snapshots = locationConfig(options, clusterSnapshots);

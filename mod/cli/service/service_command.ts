@@ -1,4 +1,5 @@
 /** The command `service`: writes the files that run this installation as a service. */
+import { helpFields } from "../../explained.ts";
 import { join } from "node:path";
 import type { OptionValues } from "../../config/options.ts";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
@@ -32,7 +33,7 @@ export const serviceCommand: CommandSpec = {
       return exitCodes.ok;
     } catch (error) {
       if (!(error instanceof StartError)) throw error;
-      log("error", error.message);
+      log("error", error.message, helpFields(error));
       return exitCodes.failed;
     }
   },

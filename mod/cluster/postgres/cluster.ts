@@ -201,10 +201,7 @@ export class PostgresCluster implements AsyncDisposable {
         options.log(
           "warn",
           "The cluster's database does not sync its disk: a power failure there loses commits",
-          {
-            place: placeOf(place),
-            setting: "fsync = off",
-          },
+          { code: "cluster", place: placeOf(place), setting: "fsync = off" },
         );
       }
       const cluster = new PostgresCluster(options, { identity, connection, statements });
@@ -505,7 +502,10 @@ export class PostgresCluster implements AsyncDisposable {
       firstSeq: this.#identity.first.seq,
       at,
       onLost: (reason) => {
-        this.#options.log("warn", "This server is not the leader of its cluster any more", { reason });
+        this.#options.log("warn", "This server is not the leader of its cluster any more", {
+          code: "cluster",
+          reason,
+        });
         // What the log has beyond this server is applied as a follower, also when the lease is still ours.
         if (this.#served === null) this.#rows?.close();
         else this.#served.renew();
@@ -555,6 +555,7 @@ export class PostgresCluster implements AsyncDisposable {
         }
         // It may have been removed meanwhile, for there is a newer one.
         log("warn", "The newest snapshot of the cluster could not be fetched; it is tried again", {
+          code: "cluster",
           reason: error.message,
         });
         await wait(clusterLimits.snapshotFetchRetryMs, undefined, { signal });
@@ -660,6 +661,7 @@ export class PostgresCluster implements AsyncDisposable {
           if (this.#lease.isSure) pauseMs = clusterLimits.reconnectMs;
         } else {
           this.#options.log("error", "The cluster's database refused what every server asks of it", {
+            code: "cluster",
             error,
           });
         }
@@ -691,7 +693,7 @@ export class PostgresCluster implements AsyncDisposable {
     if (this.#lease.epoch !== null) {
       const kept = await this.#lease.renew();
       if (kept === null) {
-        this.#options.log("warn", "Another server has taken the lease of the cluster");
+        this.#options.log("warn", "Another server has taken the lease of the cluster", { code: "cluster" });
         if (this.#role === "leader") served?.renew();
         return;
       }
@@ -737,7 +739,10 @@ export class PostgresCluster implements AsyncDisposable {
     const reason = codeOf(error) ?? String(error);
     if (reason === this.#refusedNote) return;
     this.#refusedNote = reason;
-    this.#options.log("error", "The cluster's database refused what this server notes of itself", { error });
+    this.#options.log("error", "The cluster's database refused what this server notes of itself", {
+      code: "cluster",
+      error,
+    });
   }
 
   /** Another server may lead from now on, and does soon unless the database is away for all. */
@@ -763,7 +768,9 @@ export class PostgresCluster implements AsyncDisposable {
   /** Leaves the lease to those that do not reach this server. */
   async #yield(served: ServedState): Promise<void> {
     const { log } = this.#options;
-    log("warn", "No other server reaches this one, which leads the cluster: the lease is left to them");
+    log("warn", "No other server reaches this one, which leads the cluster: the lease is left to them", {
+      code: "cluster",
+    });
     this.#mayYield = false;
     this.#unreachedSince = null;
     this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
@@ -848,6 +855,7 @@ export class PostgresCluster implements AsyncDisposable {
 /** Whoever waits is told for what, once. */
 function tellAway({ place, log }: Pick<ClusterOptions, "place" | "log">, { message }: AwayError): void {
   log("warn", "The cluster's database cannot be reached now, and is tried again", {
+    code: "cluster",
     place: placeOf(place),
     reason: message,
   });

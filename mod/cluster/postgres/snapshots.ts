@@ -74,7 +74,7 @@ export class Snapshots implements AsyncDisposable {
       this.#failedAt = performance.now();
       if (!this.#closed) {
         const reason = error instanceof Error ? error.message : String(error);
-        this.#options.log("warn", "No snapshot could be made for the cluster", { reason });
+        this.#options.log("warn", "No snapshot could be made for the cluster", { code: "cluster", reason });
       }
     }).finally(() => this.#running = null);
   }

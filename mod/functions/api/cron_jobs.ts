@@ -1,4 +1,5 @@
 /** `cronJobs()` declares recurring functions in `crons.ts`. All times are UTC. */
+import { withHelp } from "../../explained.ts";
 import { functionPath } from "../../protocol/function_reference.ts";
 import type { Known } from "../../protocol/server_function_names.ts";
 import { schedulerLimits } from "../limits.ts";
@@ -152,14 +153,17 @@ export class CronJobs {
     },
   ): void {
     if (typeof name !== "string" || name === "" || name.length > schedulerLimits.cronNameCharsMax) {
-      throw new TypeError(
-        `A cron needs a name of up to ${schedulerLimits.cronNameCharsMax} characters, not ${String(name)}`,
+      throw withHelp(
+        new TypeError(
+          `A cron needs a name of up to ${schedulerLimits.cronNameCharsMax} characters, not ${String(name)}`,
+        ),
+        "schedule",
       );
     }
     if (name.startsWith("svc-")) {
       throw new TypeError(`Cron "${name}": names that start with svc- are reserved`);
     }
-    if (this.#crons.has(name)) throw new TypeError(`Duplicate cron "${name}"`);
+    if (this.#crons.has(name)) throw withHelp(new TypeError(`Duplicate cron "${name}"`), "schedule");
     this.#crons.set(name, { name, schedule, function: functionPath(reference), args });
   }
 }

@@ -1,4 +1,5 @@
 /** `httpRouter()` and `httpAction` declare the app's own HTTP routes in `http.ts`. */
+import { withHelp } from "../../explained.ts";
 import { normalPath } from "../../kit/request_path.ts";
 import { routeLimits } from "../limits.ts";
 import type { ActionCtx } from "./context.ts";
@@ -91,12 +92,15 @@ export class HttpRouter {
       throw new TypeError("A route needs either a path or a pathPrefix");
     }
     if (!(handler instanceof HttpAction)) {
-      throw new TypeError(`The handler of ${method} ${path ?? pathPrefix} must be created by httpAction()`);
+      throw withHelp(
+        new TypeError(`The handler of ${method} ${path ?? pathPrefix} must be created by httpAction()`),
+        "route",
+      );
     }
     const prefix = path === undefined;
     const checkedPath = urlPath(path ?? pathPrefix, { prefix });
     const key = `${method} ${checkedPath}${prefix ? "*" : ""}`;
-    if (this.#routes.has(key)) throw new TypeError(`Duplicate route ${key}`);
+    if (this.#routes.has(key)) throw withHelp(new TypeError(`Duplicate route ${key}`), "route");
     if (this.#routes.size >= routeLimits.routesMax) {
       throw new RangeError(`Too many routes: at most ${routeLimits.routesMax} are allowed`);
     }

@@ -1,4 +1,5 @@
 /** `defineSchema`, `defineTable` and `id` declare the tables in `schema.ts`. */
+import { withHelp } from "../../explained.ts";
 import { z } from "zod";
 import { InvalidFieldsError } from "../../engine/errors.ts";
 import type {
@@ -66,7 +67,9 @@ const cascades = new WeakMap<TableDefinition, string>();
 /** Returns the zod schema of a table definition: a strict object, or a union of strict objects. */
 export function tableSchema(definition: TableDefinition): z.ZodType {
   const schema = tableSchemas.get(definition);
-  if (schema === undefined) throw new TypeError("The table definition must be created by defineTable");
+  if (schema === undefined) {
+    throw withHelp(new TypeError("The table definition must be created by defineTable"), "bad_schema");
+  }
   return schema;
 }
 
@@ -324,7 +327,7 @@ export function defineSchema<const Tables extends Record<string, TableBuilder>>(
       );
     }
     if (!(table instanceof TableBuilder)) {
-      throw new TypeError(`Table "${name}" must be created by defineTable`);
+      throw withHelp(new TypeError(`Table "${name}" must be created by defineTable`), "bad_schema");
     }
     TableBuilder.check(name, table);
   }

@@ -37,13 +37,14 @@ export class FailureLog implements Disposable {
     if (outcome.ok || outcome.error.kind !== "internal" || this.#closed) return;
     const path = cut(udfPath);
     if (this.#ofFunction.take(path) > 0 || this.#ofAll.take("") > 0) return this.#leaveOut(path);
-    const { message, stack } = outcome.error;
+    const { message, stack, code } = outcome.error;
     const request = errorIdOf(outcome.error);
     this.#options.log("error", "A function failed", {
       udfPath: path,
       ...(request !== null && { request }),
       message: cut(message),
       ...(stack !== undefined && { stack: cut(stack) }),
+      ...(code !== undefined && { code }),
     });
   }
 

@@ -102,7 +102,7 @@ export const usualTimeouts: Timeouts = {
 
 /** The outcome of a call that ran longer than it may. */
 export function tookTooLong(what: "query" | "mutation" | "action", ms: number): Outcome {
-  return failed("internal", `The ${what} took longer than ${ms / 1000} s`);
+  return failed("internal", `The ${what} took longer than ${ms / 1000} s`, { code: "limit" });
 }
 
 /** Whether it is the error of {@linkcode tookTooLong}. Its text tells: that is all a recorded failure keeps. */
@@ -112,5 +112,5 @@ export function ranTooLong({ kind, message }: CallError): boolean {
 
 /** The outcome of a call that brought its isolate down. */
 export function endedIsolate(what: string, detail: string): Outcome {
-  return failed("internal", `The ${what} ended its isolate (${detail})`);
+  return failed("internal", `The ${what} ended its isolate (${detail})`, { code: "limit" });
 }

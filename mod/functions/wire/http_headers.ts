@@ -1,4 +1,5 @@
 /** Headers between main and a runner. Those that speak about one connection stay on it. */
+import { withHelp } from "../../explained.ts";
 import { routeLimits } from "../limits.ts";
 
 /** Headers as they travel: `set-cookie` may come more than once. */
@@ -24,8 +25,11 @@ export function wireHeaders(headers: Headers): WireHeaders {
   const kept = [...headers].filter(([name]) => !hopByHop.has(name) && !named.has(name));
   const chars = kept.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
   if (chars > routeLimits.headerCharsMax) {
-    throw new RangeError(
-      `The headers have ${chars} characters, more than the limit of ${routeLimits.headerCharsMax}`,
+    throw withHelp(
+      new RangeError(
+        `The headers have ${chars} characters, more than the limit of ${routeLimits.headerCharsMax}`,
+      ),
+      "limit",
     );
   }
   return kept;

@@ -6,6 +6,7 @@
  * A length with its highest bit set announces bytes instead: a float64 names the call they belong to, the rest are parts of a
  * body that streams. As text in base64 they would take two and a half times as long.
  */
+import { withHelp } from "../../explained.ts";
 import { isolateLimits } from "../limits.ts";
 
 /** A message and its segments. In the message a segment is named by its position. */
@@ -67,8 +68,11 @@ export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
   }
   const body = encoder.encode(text);
   if (body.length > isolateLimits.frameBytesMax) {
-    throw new RangeError(
-      `Cannot send a frame of ${body.length} bytes: the limit is ${isolateLimits.frameBytesMax}`,
+    throw withHelp(
+      new RangeError(
+        `Cannot send a frame of ${body.length} bytes: the limit is ${isolateLimits.frameBytesMax}`,
+      ),
+      "limit",
     );
   }
   const bytes = new Uint8Array(HEADER_BYTES + body.length);

@@ -53,7 +53,7 @@ export class Backups {
     } catch (error) {
       await removeIfThere(out);
       if (error instanceof ServiceError) throw error;
-      this.#log("error", "Backup failed", { error });
+      this.#log("error", "Backup failed", { code: "backup", error });
       const reason = error instanceof Error ? error.message : String(error);
       const code = isDiskFull(error) ? "disk_full" : "backup_failed";
       throw new ServiceError(code, `Cannot create the backup: ${reason}`, { cause: error });

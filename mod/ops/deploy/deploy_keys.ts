@@ -86,7 +86,7 @@ export class DeployKeys {
     if (this.#noted.size >= 2 * deployLimits.keysMax) this.#noted.clear();
     this.#noted.set(keyId, now());
     calls.mutate(system.noteKeyUse, { keyId }).catch((error) =>
-      log("warn", "Cannot record the use of a deploy key", { keyId, error })
+      log("warn", "Cannot record the use of a deploy key", { code: "deploy", keyId, error })
     );
   }
 }

@@ -257,12 +257,15 @@ export class Deployments {
     if (!loaded.ok) throw await this.#refusal(version, loaded);
     // In a cluster the log has noted it already.
     await shared?.served(deployment).catch((error) =>
-      log("warn", "A deploy is not in the list of versions to go back to", { error })
+      log("warn", "A deploy is not in the list of versions to go back to", { code: "deploy", error })
     );
     if (failure !== null) {
       const { error } = failure as { readonly error: unknown };
       if (shared === undefined) throw await this.#wayBack({ before, deployed, error });
-      log("warn", "A deploy to the cluster could not be noted in the data folder", { error });
+      log("warn", "A deploy to the cluster could not be noted in the data folder", {
+        code: "cluster",
+        error,
+      });
     }
     await onServed(version);
   }
@@ -286,9 +289,9 @@ export class Deployments {
     },
   ): Promise<unknown> {
     const { dataDir, host, log } = this.#options;
-    log("error", "A deploy could not be noted in the data folder", { error });
+    log("error", "A deploy could not be noted in the data folder", { code: "deploy", error });
     const noted = await writeDeployed(dataDir, deployed).then(() => true, (error) => {
-      log("error", "What was deployed before could not be noted again", { error });
+      log("error", "What was deployed before could not be noted again", { code: "deploy", error });
       return false;
     });
     const back = before === null
@@ -325,7 +328,7 @@ export class Deployments {
   async #waiting(): Promise<WaitingJobs> {
     const { waitingJobs, log } = this.#options;
     return await waitingJobs().catch((error) => {
-      log("warn", "Waiting jobs could not be counted for a deploy", { error });
+      log("warn", "Waiting jobs could not be counted for a deploy", { code: "deploy", error });
       return { functions: [], complete: false };
     });
   }

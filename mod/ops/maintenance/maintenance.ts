@@ -120,7 +120,10 @@ export class Maintenance implements AsyncDisposable {
       try {
         await remove(this.#dataDir);
       } catch (error) {
-        this.#log("warn", "Cannot remove leftovers of an unfinished backup or restore", { error });
+        this.#log("warn", "Cannot remove leftovers of an unfinished backup or restore", {
+          code: "restore",
+          error,
+        });
       }
     }
   }

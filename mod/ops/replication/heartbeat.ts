@@ -35,6 +35,7 @@ export class Heartbeat implements AsyncDisposable {
     }).catch((error) => {
       if (this.#stopping.signal.aborted) return;
       this.#log("warn", "The heartbeat of the replica was not taken", {
+        code: "replication",
         reason: error instanceof Error ? error.message : String(error),
       });
     }).finally(() => this.#asking = null);

@@ -237,6 +237,7 @@ export class Replication implements AsyncDisposable {
     const { restartMsMin, restartMsMax } = replicationLimits;
     const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** this.#restarts++);
     this.#options.log("warn", "The process that ships to the replica ended; it is started again", {
+      code: "replication",
       pauseMs,
     });
     this.#restartTimer = setTimeout(
@@ -350,7 +351,9 @@ export class Replication implements AsyncDisposable {
       this.#process?.send({ type: "Snapshot", made: { path, ts, history, at: Date.parse(createdAt) } });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (!this.#closed) log("warn", "No snapshot could be made for the replica", { reason: message });
+      if (!this.#closed) {
+        log("warn", "No snapshot could be made for the replica", { code: "replication", reason: message });
+      }
       this.#process?.send({ type: "NoSnapshot", message });
     }
   }
@@ -369,7 +372,7 @@ export class Replication implements AsyncDisposable {
   #tell(message: string): void {
     if (this.#logged === message) return;
     this.#logged = message;
-    this.#options.log("warn", "Replication", { reason: message });
+    this.#options.log("warn", "Replication", { code: "replication", reason: message });
   }
 }
 

@@ -79,7 +79,7 @@ export function replicationRoutes(
 function explained(error: unknown, log: Log): unknown {
   if (!(error instanceof StageJobError)) return error;
   if (error.fault === "asked") return new ServiceError("point_unreachable", error.message, { cause: error });
-  log("error", "A restore to a point in time could not be staged", { error });
+  log("error", "A restore to a point in time could not be staged", { code: "replication", error });
   if (error.fault === "room") return new ServiceError("disk_full", error.message, { cause: error });
   return new ServiceError("restore_failed", `The restore could not be staged: ${error.message}`, {
     cause: error,

@@ -1,4 +1,5 @@
 /** Functions behind `ctx.scheduler`, run in the caller's transaction, or in their own for actions. */
+import { withHelp } from "../../explained.ts";
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import type { Lineage, LineageKeeper } from "../../functions/api/service.ts";
@@ -54,9 +55,11 @@ export const schedule = systemMutation({
     functionKind: functionKindSchema,
   },
   handler: async (ctx, job): Promise<Id<"_scheduled_functions">> => {
-    if (isSystemPath(job.name)) throw new TypeError(`Cannot schedule "${job.name}": function not found`);
+    if (isSystemPath(job.name)) {
+      throw withHelp(new TypeError(`Cannot schedule "${job.name}": function not found`), "schedule");
+    }
     if (job.scheduledTime - Date.now() > schedulerLimits.aheadMsMax + 60_000) {
-      throw new RangeError("Cannot schedule a function more than five years ahead");
+      throw withHelp(new RangeError("Cannot schedule a function more than five years ahead"), "schedule");
     }
     const { current } = ctx.lineage;
     if (current === null) {

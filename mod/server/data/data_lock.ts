@@ -65,6 +65,7 @@ export class DataLock implements Disposable {
       await Deno.mkdir(dataDir, { recursive: true, mode: 0o700 });
     } catch (error) {
       throw new StartError(`Cannot create the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+        code: "data_folder",
         cause: error,
       });
     }
@@ -73,6 +74,7 @@ export class DataLock implements Disposable {
       file = await Deno.open(join(dataDir, "lock"), { read: true, write: true, create: true, mode: 0o600 });
     } catch (error) {
       throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+        code: "data_folder",
         cause: error,
       });
     }
@@ -90,6 +92,7 @@ export class DataLock implements Disposable {
       file.close();
       if (error instanceof StartError) throw error;
       throw new StartError(`Cannot use the data folder "${dataDir}": ${fileErrorReason(error)}`, {
+        code: "data_folder",
         cause: error,
       });
     }
@@ -110,7 +113,9 @@ export class DataLock implements Disposable {
     const file = await Deno.open(join(dataDir, "lock"), { read: true, write: true });
     if (await file.tryLock(false)) return new DataLock(file, null);
     file.close();
-    throw new StartError(`Another process is about to take the data folder "${dataDir}"`);
+    throw new StartError(`Another process is about to take the data folder "${dataDir}"`, {
+      code: "data_folder",
+    });
   }
 
   /**

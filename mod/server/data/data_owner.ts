@@ -28,6 +28,7 @@ export async function claimData(dataDir: string, { example, restored = false }: 
     throw new StartError(
       `The data in "${dataDir}" are those of an app, and there is no folder "functions" here: name the app's with ` +
         "--functions, or another folder with --data for the bundled example",
+      { code: "app_not_loaded" },
     );
   }
   await writeDurably(mark, "The data in this folder are those of the bundled example.\n");

@@ -33,7 +33,7 @@ export async function applyRestore(dataDir: string, step: RestoreStep): Promise<
     throw new StartError(
       `Cannot apply the restore that is staged in "${dataDir}": ${reason}. Put that right and start again, or cancel ` +
         `the restore with: restore --cancel --data "${dataDir}"`,
-      { cause: error },
+      { code: "restore", cause: error },
     );
   }
 }
@@ -48,6 +48,7 @@ export async function refuseStaged(dataDir: string, lost: string): Promise<void>
   throw new StartError(
     `A restore of "${staged.source}" is staged in "${dataDir}", and the next start would put it in the place of ${lost}: ` +
       `start the server once, or cancel it with: restore --cancel --data "${dataDir}"`,
+    { code: "restore" },
   );
 }
 
@@ -55,6 +56,7 @@ export async function refuseStaged(dataDir: string, lost: string): Promise<void>
 export async function refuseStagedInCluster(dataDir: string): Promise<void> {
   const staged = await stagedRestore(dataDir).catch((error) => {
     throw new StartError(`Cannot read which restore is staged in "${dataDir}": ${fileErrorReason(error)}`, {
+      code: "restore",
       cause: error,
     });
   });
@@ -62,6 +64,7 @@ export async function refuseStagedInCluster(dataDir: string): Promise<void> {
   throw new StartError(
     `A restore of "${staged.source}" is staged in "${dataDir}", and a server of a cluster cannot be restored: cancel it with: ` +
       `restore --cancel --data "${dataDir}", or restore into an empty folder and make another cluster of that`,
+    { code: "cluster" },
   );
 }
 

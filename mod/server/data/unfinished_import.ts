@@ -47,6 +47,7 @@ async function refuseFiles(dataDir: string): Promise<void> {
   for await (const _entry of Deno.readDir(folder)) {
     throw new StartError(
       `"${dataDir}" has no database, but there are files in "${folder}": import into a new folder, named with --data`,
+      { code: "import" },
     );
   }
 }

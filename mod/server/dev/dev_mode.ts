@@ -41,7 +41,9 @@ export async function runDevMode(
         if (result.ok) log("info", "Functions reloaded");
         else {
           const message = withWholePaths(result.message, functionsDir);
-          log("error", `The edit is not served, the code before it still is:\n${message}`);
+          log("error", `The edit is not served, the code before it still is:\n${message}`, {
+            code: "app_not_loaded",
+          });
         }
         standBy();
         startCheck();
@@ -57,7 +59,9 @@ export async function runDevMode(
 async function reportTypes(check: Promise<TypeCheckResult | null>, log: Log): Promise<void> {
   try {
     const result = await check;
-    if (result?.ok === false) log("warn", `The type check found errors:\n${result.report}`);
+    if (result?.ok === false) {
+      log("warn", `The type check found errors:\n${result.report}`, { code: "app_not_loaded" });
+    }
   } catch (error) {
     log("warn", "The types could not be checked", { error });
   }

@@ -25,7 +25,7 @@ export class RunLines implements RunObserver {
       if (!this.#room()) return;
       const [, level = "INFO", text = line] = LINE.exec(line) ?? [];
       // What the app says itself is explained by nobody else.
-      this.#log(level.toLowerCase() as LogLevel, `${call.udfPath}: ${visible(text)}`, { docs: undefined });
+      this.#log(level.toLowerCase() as LogLevel, `${call.udfPath}: ${visible(text)}`);
     }
   }
 

@@ -118,6 +118,9 @@ async function noteEarlier(
       if (!("error" in backup)) counts.found(Date.parse(backup.createdAt));
     }
   } catch (error) {
-    log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", { error });
+    log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", {
+      code: "metrics",
+      error,
+    });
   }
 }

@@ -174,6 +174,7 @@ async function openTarget(
       return await openFolder(to.path, { signal });
     } catch (error) {
       throw new StartError(`Cannot store backups in "${to.path}": ${fileErrorReason(error)}`, {
+        code: "backup",
         cause: error,
       });
     }
@@ -183,6 +184,7 @@ async function openTarget(
     const { target, unreachable } = await BucketTarget.open(to.place, { signal });
     if (unreachable !== null) {
       log("warn", "The bucket of scheduled backups cannot be reached now", {
+        code: "backup",
         target: target.place,
         reason: unreachable,
       });
@@ -190,6 +192,6 @@ async function openTarget(
     return target;
   } catch (error) {
     if (!(error instanceof BackupError)) throw error;
-    throw new StartError(`Scheduled backups: ${error.message}`, { cause: error });
+    throw new StartError(`Scheduled backups: ${error.message}`, { code: "backup", cause: error });
   }
 }

@@ -165,7 +165,10 @@ export class ClusterCode {
       const deployments = [...newest.values()].sort((one, other) => other.at - one.at);
       await writeDeployed(dataDir, { current, deployments });
     } catch (error) {
-      log("warn", "What was deployed to the cluster could not be noted in the data folder", { error });
+      log("warn", "What was deployed to the cluster could not be noted in the data folder", {
+        code: "cluster",
+        error,
+      });
     }
   }
 }

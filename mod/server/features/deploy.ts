@@ -48,7 +48,7 @@ export function startDeploy(
     try {
       await serveFrontend(folder);
     } catch (error) {
-      log("error", "The front end that came with the functions cannot be served", { error });
+      log("error", "The front end that came with the functions cannot be served", { code: "deploy", error });
       await serveFrontend(null);
     }
   };

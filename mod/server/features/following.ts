@@ -52,11 +52,15 @@ export async function bringFollowed(
     }
     throw new StartError(
       `The data in "${dataDir}" are a server's own, and following would replace them: name an empty folder with --data`,
+      { code: "data_folder" },
     );
   }
   const { ts, snapshot, stale } = brought;
   if (stale !== null) {
-    log("warn", "The replica cannot be reached: what is there from before is served", { reason: stale });
+    log("warn", "The replica cannot be reached: what is there from before is served", {
+      code: "replication",
+      reason: stale,
+    });
   }
   const message = follow.promote
     ? "The server goes on with commits of its own"

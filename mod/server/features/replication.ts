@@ -65,6 +65,6 @@ async function startOrExplain(options: Parameters<typeof Replication.start>[0]):
     return await Replication.start(options);
   } catch (error) {
     if (!(error instanceof ReplicaError)) throw error;
-    throw new StartError(`Cannot replicate: ${error.message}`, { cause: error });
+    throw new StartError(`Cannot replicate: ${error.message}`, { code: "replication", cause: error });
   }
 }

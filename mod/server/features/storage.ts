@@ -118,6 +118,9 @@ async function openStore({ config, takesOver, again, log }: FeatureContext): Pro
     return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: shared || takesOver, later });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });
+    throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, {
+      code: "bucket",
+      cause: error,
+    });
   }
 }

@@ -42,7 +42,7 @@ export async function listenForServers(
         asHost(listen?.host ?? host)
       }:${port}: ${reason}. ` +
         "Say with --cluster-address where they do, and with --cluster-listen where this server listens",
-      { cause: error },
+      { code: "cluster", cause: error },
     );
   }
 }

@@ -77,6 +77,7 @@ export class RequestGate {
     if (this.#logged.size < HOSTS_LOGGED_MAX && !this.#logged.has(name)) {
       this.#logged.add(name);
       this.#log("warn", "Request refused: its host is not among those of --allow-host and --public-url", {
+        code: "option",
         host: name,
       });
     }

@@ -81,7 +81,7 @@ export class TakeoverDoor implements AsyncDisposable {
     for await (const connection of this.#socket.listener) {
       this.#connections.add(connection);
       const session = this.#serve(connection).catch((error) => {
-        this.#options.log("warn", "A takeover failed", { error });
+        this.#options.log("warn", "A takeover failed", { code: "takeover", error });
       }).finally(() => {
         this.#connections.delete(connection);
         closeQuietly(connection);
@@ -157,6 +157,7 @@ export class TakeoverDoor implements AsyncDisposable {
         log(
           "warn",
           `The takeover failed, as the other server ${late ? "took too long" : "ended"}: this one goes on`,
+          { code: "takeover" },
         );
         closeQuietly(connection);
         await server.takeBack();

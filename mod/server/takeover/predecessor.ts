@@ -137,6 +137,7 @@ export class Predecessor implements AsyncDisposable {
   async #read(): Promise<void> {
     let gone = new StartError(
       "The server that was to give way has ended, or goes on by itself: start again",
+      { code: "takeover" },
     );
     try {
       for await (const line of readLines(this.#connection, takeoverLimits.lineCharsMax)) {

@@ -98,7 +98,10 @@ export class WorkerServer {
     try {
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
     } catch (error) {
-      this.#log("error", "The front end that came with the functions cannot be served", { error });
+      this.#log("error", "The front end that came with the functions cannot be served", {
+        code: "deploy",
+        error,
+      });
       this.#frontend = null;
     }
   }

@@ -351,7 +351,7 @@ export class RunnerPool {
       return this.#act(sub, { depth: depth + 1, by: runner, tree }).finally(() => tree.underWay--);
     }
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
-    return Promise.resolve(failed("internal", message));
+    return Promise.resolve(failed("internal", message, { code: "limit" }));
   }
 
   #onDone(runner: Runner): void {

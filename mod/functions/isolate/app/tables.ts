@@ -1,4 +1,5 @@
 /** Which tables a function may use, and the errors for those it may not. */
+import { withHelp } from "../../../explained.ts";
 import type { SchemaDefinition, TableDefinition } from "../../../engine/types.ts";
 import { readableSystemTables } from "../../readable_system_tables.ts";
 import type { Frame } from "../runs/call.ts";
@@ -67,6 +68,9 @@ export class Tables {
     if (typeof table !== "string") throw new TypeError(`A table is named by a text, not by ${typeof table}`);
     if (this.#app === null) throw new TypeError(NO_SCHEMA);
     const names = [...this.#app.keys()].slice(0, 20).join(", ");
-    throw new TypeError(`There is no table "${table}" in schema.ts; its tables are ${names || "none"}`);
+    throw withHelp(
+      new TypeError(`There is no table "${table}" in schema.ts; its tables are ${names || "none"}`),
+      "bad_schema",
+    );
   }
 }

@@ -1,4 +1,5 @@
 /** The condition of `filter`: an expression built with `q.eq(q.field("done"), false)`, or a predicate on the document. */
+import { withHelp } from "../../../explained.ts";
 import { compareValues } from "../../../engine/mod.ts";
 import type { Doc, Value } from "../../../engine/types.ts";
 import { inspected } from "./log_lines.ts";
@@ -85,7 +86,9 @@ export function filterPredicate(condition: unknown): (doc: Doc) => boolean {
   }
   return (doc) => {
     const passes: unknown = condition(doc);
-    if (passes instanceof Promise) throw new TypeError("The condition of filter() cannot be asynchronous");
+    if (passes instanceof Promise) {
+      throw withHelp(new TypeError("The condition of filter() cannot be asynchronous"), "filter");
+    }
     return Boolean(passes);
   };
 }

@@ -1,4 +1,5 @@
 /** `ctx.scheduler`: checks what is to be scheduled, where the mistake is made, and writes it down through system functions. */
+import { withHelp } from "../../../explained.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
 import { functionLimits } from "../../../limits.ts";
 import { schedulerLimits } from "../../limits.ts";
@@ -81,15 +82,18 @@ export class SchedulerApi {
     { name, args }: { readonly name: FunctionName; readonly args: Args },
   ): Promise<unknown> {
     if (at - this.#options.now() > schedulerLimits.aheadMsMax) {
-      throw new RangeError("A function cannot be scheduled more than five years ahead");
+      throw withHelp(new RangeError("A function cannot be scheduled more than five years ahead"), "schedule");
     }
     const path = functionPath(name);
     const { kind, argsSchema } = this.#schedulable(path);
     const text = jsonText(args, `The arguments of "${path}"`);
     if (text.length > schedulerLimits.argsCharsMax) {
-      throw new RangeError(
-        `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ` +
-          `${schedulerLimits.argsCharsMax} for scheduled functions: store what is large and pass its id`,
+      throw withHelp(
+        new RangeError(
+          `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ` +
+            `${schedulerLimits.argsCharsMax} for scheduled functions: store what is large and pass its id`,
+        ),
+        "limit",
       );
     }
     const checkedArgs = parse(text) as Args;

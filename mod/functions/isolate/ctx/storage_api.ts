@@ -1,4 +1,5 @@
 /** `ctx.storage`: the names authors know for functions of `mod/storage`, which do the work. */
+import { withHelp } from "../../../explained.ts";
 import { fileApiLimits } from "../../limits.ts";
 import { type Asker, failedAt } from "../runs/lost_failures.ts";
 
@@ -119,8 +120,11 @@ export class StorageActionsApi extends StorageWriterApi {
       | null;
     if (metadata === null) return null;
     if (metadata.size > fileApiLimits.actionReadBytesMax) {
-      throw new RangeError(
-        `The file has ${metadata.size} bytes, more than the limit of ${fileApiLimits.actionReadBytesMax} for get(): fetch its URL instead`,
+      throw withHelp(
+        new RangeError(
+          `The file has ${metadata.size} bytes, more than the limit of ${fileApiLimits.actionReadBytesMax} for get(): fetch its URL instead`,
+        ),
+        "limit",
       );
     }
     const step = fileApiLimits.actionChunkBytes;

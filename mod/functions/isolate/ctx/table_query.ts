@@ -1,4 +1,5 @@
 /** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
+import { withHelp } from "../../../explained.ts";
 import type { IndexPositions, ScanOptions, ScanRow } from "../../../engine/mod.ts";
 import type { Doc, TableDefinition } from "../../../engine/types.ts";
 import type { PaginationOptions, PaginationResult } from "../../api/database.ts";
@@ -76,7 +77,10 @@ export class TableQueryApi {
     const fields = indexFields(definition).get(name);
     if (fields === undefined) {
       const names = [...indexFields(definition).keys()].join(", ");
-      throw new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names}`);
+      throw withHelp(
+        new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names}`),
+        "filter",
+      );
     }
     const builder = new IndexRangeBuilder(name, fields);
     if (range !== undefined && range(builder as never) !== builder) {

@@ -1,4 +1,5 @@
 /** What app code gets as `process`, global or imported: enough for libraries that look at it, nothing that acts. */
+import { withHelp } from "../../../explained.ts";
 import process from "node:process";
 
 const { version, versions, platform, arch } = process;
@@ -19,7 +20,7 @@ export function appProcess(
     emitter[name] = () => emitter;
   }
   const refuse = (name: string) => () => {
-    throw new TypeError(`process.${name}() is not available to app code`);
+    throw withHelp(new TypeError(`process.${name}() is not available to app code`), "package");
   };
   return Object.assign(emitter, {
     env: telling(env, onMissing),

@@ -3,6 +3,7 @@
  * is seeded by path and arguments, so that a run repeated gives the same result. Reading any of them marks the call.
  * `crypto` keeps giving real randomness, which tokens need; that is marked too.
  */
+import { withHelp } from "../../../explained.ts";
 import type { Call } from "../runs/call.ts";
 import { currentCall } from "../runs/call.ts";
 
@@ -142,8 +143,11 @@ function freezeTemporal(): void {
   for (const name of Object.getOwnPropertyNames(temporal.Now)) {
     Object.defineProperty(temporal.Now, name, {
       value: () => {
-        throw new TypeError(
-          "Temporal.Now is not available in queries and mutations: use Temporal.Instant.fromEpochMilliseconds(Date.now())",
+        throw withHelp(
+          new TypeError(
+            "Temporal.Now is not available in queries and mutations: use Temporal.Instant.fromEpochMilliseconds(Date.now())",
+          ),
+          "function_kind",
         );
       },
       writable: false,

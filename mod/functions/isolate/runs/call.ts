@@ -1,4 +1,5 @@
 /** The state of a running call: what it may see and do, and what it has used. */
+import { withHelp } from "../../../explained.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
@@ -127,8 +128,11 @@ export class Frame implements Asker {
   nest<T>(run: () => Promise<T>): Promise<T> {
     if (!this.open) throw ended(this.call);
     if (this.depth + 1 >= functionLimits.nestingMax) {
-      throw new RangeError(
-        `Functions are nested more than ${functionLimits.nestingMax} deep: does one call itself without end?`,
+      throw withHelp(
+        new RangeError(
+          `Functions are nested more than ${functionLimits.nestingMax} deep: does one call itself without end?`,
+        ),
+        "limit",
       );
     }
     if (this.#writes === null) return run();
@@ -149,8 +153,11 @@ export class Frame implements Asker {
 function nothing(): void {}
 
 function ended(call: Call): Error {
-  return new Error(
-    `"${call.udfPath}" has ended, and its ctx was used after that: await every promise before the handler returns`,
+  return withHelp(
+    new Error(
+      `"${call.udfPath}" has ended, and its ctx was used after that: await every promise before the handler returns`,
+    ),
+    "function_kind",
   );
 }
 

@@ -1,5 +1,7 @@
 /** What was thrown, as the error of a call: kind, message, and a stack that names the author's files. */
+import { EngineError, InvalidFieldsError } from "../../../engine/errors.ts";
 import { userErrorKey } from "../../../errors.ts";
+import { helpCodeOf } from "../../../explained.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { CallError, CallErrorKind } from "../../outcome.ts";
 import { lateImportMessage } from "../app/import_message.ts";
@@ -24,10 +26,12 @@ export class RefusedCallError extends Error {
 export class CalledFunctionError extends Error {
   /** Frames in the author's files: those of the called function, then those of its caller. */
   readonly #frames: string;
+  readonly code: string | undefined;
 
-  constructor(error: Pick<CallError, "message" | "stack">) {
+  constructor(error: Pick<CallError, "message" | "stack" | "code">) {
     super(error.message);
     this.name = "CalledFunctionError";
+    this.code = error.code;
     this.#frames = [error.stack ?? "", cleanStack(this.stack)].filter((frames) => frames !== "").join("\n");
     if (error.stack !== undefined) this.stack = error.stack;
   }
@@ -71,7 +75,17 @@ function convert(thrown: unknown): CallError {
   const stack = thrown instanceof CalledFunctionError
     ? CalledFunctionError.framesOf(thrown)
     : cleanStack(thrown.stack);
-  return internal(message === "" ? `${thrown.name}` : message, stack);
+  const code = thrown instanceof CalledFunctionError ? thrown.code : codeOf(thrown);
+  return {
+    ...internal(message === "" ? `${thrown.name}` : message, stack),
+    ...(code !== undefined && { code }),
+  };
+}
+
+/** The code of an error of the service; errors of the app have none. */
+function codeOf(error: Error): string | undefined {
+  if (error instanceof EngineError) return error.code;
+  return error instanceof InvalidFieldsError ? "not_storable" : helpCodeOf(error);
 }
 
 function userError(error: { code?: unknown; message?: unknown; data?: unknown; stack?: unknown }): CallError {

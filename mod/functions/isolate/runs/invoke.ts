@@ -1,4 +1,5 @@
 /** Runs one handler: arguments checked before, result checked after. */
+import { withHelp } from "../../../explained.ts";
 import { functionLimits } from "../../../limits.ts";
 import { issueText } from "../../api/zod_issues.ts";
 import type { LoadedFunction } from "../app/app.ts";
@@ -34,8 +35,11 @@ export async function invoke(
   }
   const text = jsonText(result, `The result of "${udfPath}"`);
   if (text.length > functionLimits.resultCharsMax) {
-    throw new RangeError(
-      `The result of "${udfPath}" has ${text.length} characters of JSON, more than the limit of ${functionLimits.resultCharsMax}`,
+    throw withHelp(
+      new RangeError(
+        `The result of "${udfPath}" has ${text.length} characters of JSON, more than the limit of ${functionLimits.resultCharsMax}`,
+      ),
+      "limit",
     );
   }
   return text;

@@ -1,4 +1,5 @@
 /** One request of a route in a runner: its body comes in and the response's goes out while the handler runs. */
+import { withHelp } from "../../../explained.ts";
 import { BodyReceiver, BodySender } from "../../wire/body_stream.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
 import { wireHeaders } from "../../wire/http_headers.ts";
@@ -44,7 +45,7 @@ export class RequestRun {
     });
     const response: unknown = await handler(ctx, request);
     if (!(response instanceof Response) || response.status < 200) {
-      throw new TypeError("The handler of a route must return a Response");
+      throw withHelp(new TypeError("The handler of a route must return a Response"), "function_kind");
     }
     await this.#sender.send({
       type: "ResponseHead",

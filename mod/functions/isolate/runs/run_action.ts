@@ -1,4 +1,5 @@
 /** Runs actions, many at once; what they call goes through main. */
+import { withHelp } from "../../../explained.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { UserError } from "../../../errors.ts";
 import { functionLimits } from "../../../limits.ts";
@@ -122,14 +123,20 @@ export async function withActionCtx(
     { path, args: subArgs }: { readonly path: string; readonly args: Args },
   ): Promise<unknown> => {
     if (!open) {
-      throw new Error(
-        `"${udfPath}" has ended, and its ctx was used after that: await every promise before it returns`,
+      throw withHelp(
+        new Error(
+          `"${udfPath}" has ended, and its ctx was used after that: await every promise before it returns`,
+        ),
+        "function_kind",
       );
     }
     const text = jsonText(subArgs, `The arguments of "${path}"`);
     if (text.length > functionLimits.argsCharsMax) {
-      throw new RangeError(
-        `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ${functionLimits.argsCharsMax}`,
+      throw withHelp(
+        new RangeError(
+          `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ${functionLimits.argsCharsMax}`,
+        ),
+        "limit",
       );
     }
     const outcome = await subCall({ call: number, kind, udfPath: path, args: parse(text) as Args });

@@ -188,7 +188,7 @@ function stagingError(error: unknown, log: Log): ServiceError {
   if (error instanceof RestoreError && error.fault === "archive") {
     return new ServiceError("invalid_backup", reason, { cause: error });
   }
-  log("error", "Cannot stage a restore", { error });
+  log("error", "Cannot stage a restore", { code: "restore", error });
   if (error instanceof RestoreError && error.fault === "room") {
     return new ServiceError("disk_full", reason, { cause: error });
   }

@@ -105,6 +105,7 @@ export class ScheduledBackups implements AsyncDisposable {
       const at = this.#waitForNextTry();
       const reason = error instanceof Error ? error.message : String(error);
       log("error", "Scheduled backup failed", {
+        code: "backup",
         target: target.place,
         reason,
         nextTry: new Date(at).toISOString(),
@@ -146,7 +147,7 @@ export class ScheduledBackups implements AsyncDisposable {
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "Cannot delete old scheduled backups", { target: target.place, reason });
+      log("warn", "Cannot delete old scheduled backups", { code: "backup", target: target.place, reason });
     }
   }
 
@@ -179,7 +180,7 @@ export class ScheduledBackups implements AsyncDisposable {
       else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "Cannot list the scheduled backups", { target: target.place, reason });
+      log("warn", "Cannot list the scheduled backups", { code: "backup", target: target.place, reason });
       this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#catchUp());
     }
   }
