@@ -5,7 +5,7 @@ import type { AdminEnv } from "../../mod/ops/admin/admin_guard.ts";
 import { type AdminApp, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
 
-/** Something of each subject, and what there is not; `admin/callers_test.ts` asks for all. */
+/** One path per subject, and unknown ones; `admin/callers_test.ts` covers all. */
 const requests = [
   ["POST", "/impersonate"],
   ["GET", "/backups"],
@@ -27,7 +27,7 @@ const requests = [
 const base64 = (text: string) =>
   new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
 
-/** Tokens that open nothing, by what is wrong with them. */
+/** Invalid tokens, by reason. */
 async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<string, string | null>> {
   const user = await accounts.signUp("user@example.com");
   const signedOut = await accounts.signInAdmin("left@example.com");
@@ -52,7 +52,7 @@ async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<str
   };
 }
 
-Deno.test("[AD1] every path below /api/admin answers strangers with the same 401", async () => {
+Deno.test("[AD1] every path below /api/admin responds to unauthenticated callers with the same 401", async () => {
   const reached = () => assert.fail("a stranger got through");
   const tables = new Hono<AdminEnv>().get("/export/:table", reached).post("/import/:table", reached);
   const restores = { stage: reached, staged: reached, cancel: reached };
@@ -77,7 +77,7 @@ Deno.test("[AD1] every path below /api/admin answers strangers with the same 401
   assert.ok((await Deno.stat(join(app.backupsDir, "a.tar.zst"))).isFile);
 });
 
-Deno.test("[AD1] an administrator's token opens until it expires", async () => {
+Deno.test("[AD1] an administrator's token is valid until it expires", async () => {
   await using app = await startAdminApp();
   const first = await app.request("/replication");
   assert.deepEqual([first.status, first.headers.get("cache-control")], [200, "no-store"]);
@@ -88,7 +88,7 @@ Deno.test("[AD1] an administrator's token opens until it expires", async () => {
   await late.body?.cancel();
 });
 
-Deno.test("[AD1] a token in the URL opens nothing", async () => {
+Deno.test("[AD1] a token in the URL is ignored", async () => {
   await using app = await startAdminApp();
   for (const name of ["token", "access_token", "authorization"]) {
     const response = await app.request(`/replication?${name}=${app.adminToken}`, { bearer: null });
@@ -97,7 +97,7 @@ Deno.test("[AD1] a token in the URL opens nothing", async () => {
   }
 });
 
-Deno.test("[AD1] an administrator learns what is not there", async () => {
+Deno.test("[AD1] an administrator gets 404 for unknown paths", async () => {
   await using app = await startAdminApp();
   const response = await app.request("/no/such/path");
   assert.deepEqual([response.status, response.headers.get("cache-control")], [404, "no-store"]);

@@ -8,7 +8,7 @@ import { FakeClock } from "../support/fake_clock.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { found } from "../support/waiting.ts";
 
-Deno.test("[ME8] backups count when they are there, and those the end of the server cut off do not count", async () => {
+Deno.test("[ME8] existing backups count, and those interrupted by a server stop do not", async () => {
   const counts = new BackupCounts();
   counts.found(1_000);
   counts.found(500);
@@ -26,7 +26,7 @@ Deno.test("[ME8] backups count when they are there, and those the end of the ser
   assert.equal(counts.made, 1);
 });
 
-Deno.test("[ME8] a scheduled backup counts when it is in its place, and those found there are known", async () => {
+Deno.test("[ME8] a scheduled backup counts once it is in the target, and existing ones are known", async () => {
   await using outgoingDirFolder = new TempFolder();
   const outgoingDir = outgoingDirFolder.path;
   const target = new MemoryTarget();

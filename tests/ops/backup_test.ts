@@ -1,4 +1,4 @@
-/** Backups: what is in them, while nobody writes and while somebody does, and what is left when they fail. */
+/** Backups: their contents, with and without concurrent writes, and failures. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -24,7 +24,7 @@ function optionsFor(folder: DataFolder, changes: Partial<BackupOptions> = {}): B
   };
 }
 
-/** A folder with two notes, two files, a blob that no document names, a thumbnail, a log and a secret. */
+/** A folder with two notes, two files, an orphaned blob, a thumbnail, a log and a secret. */
 async function filledFolder(): Promise<DataFolder> {
   const folder = await DataFolder.make();
   using writer = folder.openWriter();
@@ -52,7 +52,7 @@ async function unpack(archive: string, folder: string): Promise<void> {
   await extractArchive((await Deno.open(archive)).readable, folder);
 }
 
-Deno.test("[BK10] a backup holds the database, and what else was asked for", async () => {
+Deno.test("[BK10] a backup contains the database and the requested parts", async () => {
   await using folder = await filledFolder();
   const before = await folder.names();
   const plain = await createBackup(optionsFor(folder));
@@ -79,7 +79,7 @@ Deno.test("[BK10] a backup holds the database, and what else was asked for", asy
     const path = folder.at("all/storage", blob.slice(0, 2), blob);
     assert.equal(await Deno.readTextFile(path), `contents of ${blob}`);
   }
-  // No file that no document names, no thumbnails.
+  // No orphaned files, no thumbnails.
   const shards = await Array.fromAsync(Deno.readDir(folder.at("all/storage")), ({ name }) => name);
   assert.deepEqual(shards.sort(), ["ab", "cd"]);
   await Deno.remove(folder.at("all"), { recursive: true });
@@ -88,7 +88,7 @@ Deno.test("[BK10] a backup holds the database, and what else was asked for", asy
   assert.deepEqual(storage.sort(), ["ab", "cd", "derived", "ef"]);
 });
 
-Deno.test("[BK11] [BK12] backups under a constant writer hold one state each, with every file that it names", async () => {
+Deno.test("[BK11] [BK12] backups under a constant writer contain one state each, with every file it references", async () => {
   await using folder = await DataFolder.make();
   using _first = folder.openWriter();
   await using writer = await ConstantWriter.start(folder.path);
@@ -101,7 +101,7 @@ Deno.test("[BK11] [BK12] backups under a constant writer hold one state each, wi
     assert.ok(await writer.commits() > before, "the writer waited for the backup");
     const unpacked = folder.at(`unpacked-${round}`);
     await unpack(out, unpacked);
-    // SQLite's integrity check among others.
+    // Includes SQLite's integrity check.
     assert.equal(checkDatabase(join(unpacked, "data.db")).ts, summary.ts);
     const amounts = documents(join(unpacked, "data.db"), "accounts").map(({ amount }) => Number(amount));
     assert.equal(amounts.reduce((sum, amount) => sum + amount), 20 * 1000);
@@ -114,7 +114,7 @@ Deno.test("[BK11] [BK12] backups under a constant writer hold one state each, wi
   assert.ok(ts.every((at, round) => round === 0 || at > ts[round - 1]!), `the states were ${ts}`);
 });
 
-Deno.test("[BK12] files that are not in the folder are counted, and the backup is made", async () => {
+Deno.test("[BK12] missing files are counted, and the backup is made", async () => {
   await using folder = await filledFolder();
   await Deno.remove(folder.at("storage", "ab", BLOBS[0]!));
   const summary = await createBackup(optionsFor(folder, { withFiles: true }));
@@ -125,12 +125,12 @@ Deno.test("[BK12] files that are not in the folder are counted, and the backup i
   assert.ok(!(await folder.names()).includes("storage"));
 });
 
-Deno.test("[BK12] the table and the layout that backups read are those of the storage", () => {
+Deno.test("[BK12] backups use the table and layout of the storage", () => {
   assert.ok(storedFiles.table in tables);
   assert.ok(storedFiles.field in newFileShape);
 });
 
-Deno.test("[BK13] a backup never takes the place of a file, and says what is missing", async () => {
+Deno.test("[BK13] a backup never replaces a file, and reports what is missing", async () => {
   await using folder = await filledFolder();
   await Deno.writeTextFile(folder.at("out.tar.zst"), "mine");
   const before = await folder.names();
@@ -157,7 +157,7 @@ Deno.test("[BK13] a backup never takes the place of a file, and says what is mis
   assert.deepEqual(await folder.names(), before.filter((name) => name !== "auth_secret.key"));
 });
 
-Deno.test("[BK11] the data folder is held until the state is: a restore that comes then changes nothing", async () => {
+Deno.test("[BK11] the data folder is locked until the snapshot is open, so a restore in between changes nothing", async () => {
   await using folder = await filledFolder();
   await using restored = await DataFolder.make();
   restored.openWriter()[Symbol.dispose]();
@@ -180,7 +180,7 @@ Deno.test("[BK11] the data folder is held until the state is: a restore that com
   assert.equal(await Deno.readTextFile(folder.at("unpacked/auth_secret.key")), "secret");
 });
 
-Deno.test("[BK14] two backups of one folder at once are made one after the other", async () => {
+Deno.test("[BK14] concurrent backups of one folder run one after another", async () => {
   await using folder = await filledFolder();
   const outs = ["a", "b", "c"].map((name) => folder.at(`${name}.tar.zst`));
   const summaries = await Promise.all(
@@ -189,7 +189,7 @@ Deno.test("[BK14] two backups of one folder at once are made one after the other
   assert.deepEqual(summaries.map(({ ts, missingFiles }) => [ts, missingFiles]), Array(3).fill([4, 0]));
 });
 
-Deno.test("[BK15] what a killed backup left behind goes with the next one, or when a server starts", async () => {
+Deno.test("[BK15] leftovers of a killed backup are removed by the next one or at startup", async () => {
   await using folder = await filledFolder();
   const leave = async () => {
     await Deno.mkdir(folder.at("backup-work"));
@@ -205,17 +205,17 @@ Deno.test("[BK15] what a killed backup left behind goes with the next one, or wh
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok(!(await folder.names()).includes("backup-work"));
 
-  // One under way is left alone.
+  // One in progress is left alone.
   await using work = await WorkFolder.acquire(folder.path);
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok((await Deno.stat(work.databases)).isDirectory);
 });
 
-Deno.test("[BK13] a log that the disk has no room for is not copied", async () => {
+Deno.test("[BK13] a log that does not fit on the disk is not copied", async () => {
   await using folder = await filledFolder();
   await Deno.remove(folder.at("logs.db"));
   await Deno.writeFile(folder.at("logs.db"), new Uint8Array());
-  // Without contents it takes no room itself.
+  // Sparse, so it takes no space itself.
   await Deno.truncate(folder.at("logs.db"), 2 ** 42);
   const before = await folder.names();
   await assert.rejects(createBackup(optionsFor(folder, { withAux: true })), NoSpaceError);

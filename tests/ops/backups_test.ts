@@ -9,7 +9,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 const NAME = /^backup-\d{8}T\d{6}Z-[0-9a-f]{8}\.tar\.zst$/;
 
-/** Makes archives that hold nothing of use, and notes what it was asked. */
+/** Makes dummy archives and records the options. */
 function maker(): { readonly asked: Parameters<MakeBackup>[0][]; readonly make: MakeBackup } {
   const asked: Parameters<MakeBackup>[0][] = [];
   return {
@@ -32,7 +32,7 @@ const post = (body?: unknown) => ({
   ...(body !== undefined && { body: JSON.stringify(body) }),
 });
 
-Deno.test("[AD3] a backup is made as asked for, without the secret key, and answered", async () => {
+Deno.test("[AD3] a backup is made as requested, without the secret key", async () => {
   const { asked, make } = maker();
   await using app = await startAdminApp({ make });
   for (
@@ -57,7 +57,7 @@ Deno.test("[AD3] a backup is made as asked for, without the secret key, and answ
   assert.equal(app.logged.at(-1)?.message, "Backup created");
 });
 
-Deno.test("[AD3] a body that says something else is refused", async () => {
+Deno.test("[AD3] an invalid body is rejected", async () => {
   await using app = await startAdminApp();
   for (const body of ["[]", "null", '{"includeAux":"yes"}', "{"]) {
     const { status, code } = await errorOf(await app.request("/backups", { method: "POST", body }));
@@ -65,7 +65,7 @@ Deno.test("[AD3] a body that says something else is refused", async () => {
   }
 });
 
-Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => {
+Deno.test("[AD4] a failed backup reports the reason and leaves no file", async () => {
   for (
     const [reason, expected] of [
       ["The database is damaged", [500, "backup_failed"]],
@@ -89,13 +89,13 @@ Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => 
   }
 });
 
-Deno.test("[AD4] more than may wait is overloaded", async () => {
+Deno.test("[AD4] too many queued backups are overloaded", async () => {
   await using app = await startAdminApp({ make: () => Promise.reject(new ServiceError("overloaded")) });
   const { status, code } = await errorOf(await app.request("/backups", post()));
   assert.deepEqual([status, code], [503, "overloaded"]);
 });
 
-Deno.test("[AD5] the list has the facts of every backup, newest first, and what is damaged with its reason", async () => {
+Deno.test("[AD5] the list describes every backup, newest first, and damaged ones with the reason", async () => {
   await using app = await startAdminApp();
   const path = (name: string) => join(app.backupsDir, name);
   await writeTestArchive(path("b.tar.zst"), { createdAt: "2030-01-02T00:00:00.000Z", ts: 2 });
@@ -132,7 +132,7 @@ Deno.test("[AD5] the list has the facts of every backup, newest first, and what 
     replication: { enabled: false },
   });
   assert.match(damaged.error, /archive/i);
-  // What changes is read again, what goes is gone.
+  // Changed files are read again, deleted ones dropped.
   await Deno.remove(path("a.tar.zst"));
   await Deno.remove(path("broken.tar.zst"));
   await writeTestArchive(path("broken.tar.zst"), { ts: 9 });
@@ -142,7 +142,7 @@ Deno.test("[AD5] the list has the facts of every backup, newest first, and what 
   );
 });
 
-Deno.test("[AD5] a file that may not be read is told in the list, which has the others, and is read when it may be", async () => {
+Deno.test("[AD5] an unreadable file is listed with its error, and read once it is readable", async () => {
   await using app = await startAdminApp();
   const path = (name: string) => join(app.backupsDir, name);
   await writeTestArchive(path("good.tar.zst"), { createdAt: "2030-01-02T00:00:00.000Z" });
@@ -163,7 +163,7 @@ Deno.test("[AD5] a file that may not be read is told in the list, which has the 
   assert.deepEqual((await list()).map(({ ts }: { ts: number }) => ts), [7, 5]);
 });
 
-/** Until it is disposed of, a file seems to be another user's, also to a process that may read everything. */
+/** Until disposed, a file appears to belong to another user, even to a privileged process. */
 function closed(path: string): Disposable {
   const { open } = Deno;
   Deno.open = (at, options) =>
@@ -173,7 +173,7 @@ function closed(path: string): Disposable {
   return { [Symbol.dispose]: () => void (Deno.open = open) };
 }
 
-Deno.test("[AD5] what a killed server left unfinished is gone with the next start, by the names that backups are made under", async () => {
+Deno.test("[AD5] unfinished files of a killed server are removed at the next start", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   await Deno.writeTextFile(
@@ -221,7 +221,7 @@ Deno.test("[AD6] a deleted backup is gone", async () => {
   assert.deepEqual([again.status, again.code], [404, "not_found"]);
 });
 
-Deno.test("[AD6] names lead nowhere but into the folder of backups", async () => {
+Deno.test("[AD6] names cannot leave the folder of backups", async () => {
   await using app = await startAdminApp();
   const outside = join(app.backupsDir, "../outside.tar.zst");
   await writeTestArchive(outside);

@@ -1,4 +1,4 @@
-/** Functions that schedule ever more of themselves, with a clock in the test's hands. */
+/** Limit of recursive scheduling, with a clock controlled by the test. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../mod/functions/limits.ts";
 import { ChainLimiter } from "../../mod/scheduler/isolate_functions/chain_limiter.ts";
@@ -7,7 +7,7 @@ import { World } from "./support/test_scheduler.ts";
 const { chainWaitingMax, chainStepMs } = schedulerLimits;
 const DAY = 86_400_000;
 
-Deno.test("[FA10] what doubles without end crawls from the bound on, for as long as it runs", () => {
+Deno.test("[FA10] exponential scheduling becomes slow linear growth above the limit", () => {
   const growth = new ChainLimiter();
   // Times at which functions run, soonest first.
   let due = [{ at: 0, putOff: false }];
@@ -46,17 +46,17 @@ Deno.test("[FA10] what doubles without end crawls from the bound on, for as long
   assert.ok(due.length < chainWaitingMax + 6 * 60_000 / chainStepMs, `${due.length} wait`);
 });
 
-Deno.test("[FA10] a chain that was put off before its writer was lost is not let loose by the next writer", () => {
+Deno.test("[FA10] a chain over the limit stays limited after its writer was lost", () => {
   const growth = new ChainLimiter();
   growth.onNotPending("root", true);
   assert.equal(growth.onScheduled("root", 0, 0), 0);
   assert.ok(growth.onScheduled("root", 0, 0) > 0);
-  // One of which nothing is known begins anew.
+  // An unknown chain starts from zero.
   growth.onNotPending("other", false);
   assert.equal(growth.onScheduled("other", 5, 0), 5);
 });
 
-Deno.test("[FA10] chains are remembered up to a bound", () => {
+Deno.test("[FA10] the number of tracked chains is bounded", () => {
   const growth = new ChainLimiter();
   for (let n = 0; n <= chainWaitingMax; n++) growth.onScheduled("first", 0, 0);
   assert.ok(growth.onScheduled("first", 0, 0) > 0);
@@ -70,7 +70,7 @@ async function jobs(world: World): Promise<any[]> {
   return await world.query("app:jobs") as any[];
 }
 
-Deno.test("[FA10] jobs tell what they go back to, by way of mutations and of actions", async () => {
+Deno.test("[FA10] jobs carry their chain through mutations and actions", async () => {
   await using world = await World.open();
   const at = world.clock.now() + DAY;
   const leaf = { path: "app:note", args: { text: "leaf" }, when: at, after: false };
@@ -85,7 +85,7 @@ Deno.test("[FA10] jobs tell what they go back to, by way of mutations and of act
   }
 });
 
-Deno.test("[FA10] what a job's jobs schedule is put off beyond the bound, and told in the log", async () => {
+Deno.test("[FA10] jobs scheduled by jobs are deferred above the limit, which is logged", async () => {
   await using world = await World.open();
   const at = world.clock.now() + 1_000;
   const args = { texts: Array.from({ length: 2_000 }, (_, n) => `${n}`), at };
@@ -96,17 +96,17 @@ Deno.test("[FA10] what a job's jobs schedule is put off beyond the bound, and to
   });
   await world.quiet();
   const all = (await jobs(world)).filter(({ name, chain }) => name === "app:note" && chain.root === root);
-  // The fourth is put off itself.
+  // The fourth job is deferred itself.
   assert.equal(all.length, 6_000);
   const putOff = all.filter(({ chain }) => chain.putOff);
-  // The first ones of these would have run later anyway.
+  // The first of these would have run later anyway.
   const { length } = putOff;
   assert.ok(length <= 6_000 - chainWaitingMax && length > 6_000 - chainWaitingMax - 1_000 / chainStepMs - 2);
   assert.ok(
     all.every(({ scheduledTime, chain }) => chain.putOff ? scheduledTime > at : scheduledTime === at),
   );
   assert.ok(putOff.every(({ scheduledTime }, n) => scheduledTime > (putOff[n - 1]?.scheduledTime ?? at)));
-  // One line for each of two functions: those that were put off while they were scheduled, and the fourth.
+  // One line per function: those deferred while being scheduled, and the fourth.
   const told = world.logged.filter((line) => line.includes("Deferring"));
   assert.deepEqual(
     told,
@@ -114,7 +114,7 @@ Deno.test("[FA10] what a job's jobs schedule is put off beyond the bound, and to
   );
 });
 
-Deno.test("[FA10] a job that repeats itself, and thousands that one schedules, run as they are asked to", async () => {
+Deno.test("[FA10] a job that reschedules itself and thousands scheduled by one job run on time", async () => {
   await using world = await World.open();
   const texts = Array.from({ length: 6_000 }, (_, n) => `${n}`);
   await world.mutate("app:schedule", {
@@ -129,12 +129,12 @@ Deno.test("[FA10] a job that repeats itself, and thousands that one schedules, r
   assert.equal(all.filter(({ name, state }) => name === "app:count" && state.kind === "success").length, 301);
 });
 
-Deno.test("[FA10] a job that is due while too many of its chain wait is put off once, and runs then", async () => {
+Deno.test("[FA10] a due job of a chain over the limit is deferred once and then runs", async () => {
   await using world = await World.open();
   const at = world.clock.now() + 60_000;
   const texts = Array.from({ length: 3_000 }, (_, n) => `${n}`);
   for (const path of ["app:note", "app:wait"]) {
-    // Three that schedule more than the bound together, and one more, which is due when they wait.
+    // Three jobs that together exceed the limit, and one that becomes due while these are pending.
     const job = { path: "app:scheduleMany", args: { texts, at: at + 1_000_000 } };
     const root = await world.mutate("app:schedule", {
       path: "app:repeatThen",
@@ -156,7 +156,7 @@ Deno.test("[FA10] a job that is due while too many of its chain wait is put off 
   }
 });
 
-Deno.test("[FA10] what was scheduled and undone does not count: nested, in a job that fails, from an action", async () => {
+Deno.test("[FA10] rolled back scheduling does not count: nested, in a failing job, from an action", async () => {
   await using world = await World.open();
   const at = world.clock.now() + DAY;
   const texts = Array.from({ length: 2_000 }, (_, n) => `${n}`);
@@ -182,7 +182,7 @@ Deno.test("[FA10] what was scheduled and undone does not count: nested, in a job
   }
 });
 
-Deno.test("[FA10] one that was counted as gone waits again when that is undone", () => {
+Deno.test("[FA10] undoing a removal counts the job again", () => {
   const growth = new ChainLimiter();
   for (let n = 0; n < chainWaitingMax; n++) growth.onScheduled("root", 0, 0);
   growth.onNotPending("root", false)();

@@ -5,7 +5,7 @@ import { type CronSchedule, firstRun, nextRun } from "../../mod/scheduler/cron_s
 
 const at = (text: string) => Date.parse(text);
 
-Deno.test("expressions are read in UTC, with five fields or six", () => {
+Deno.test("expressions have five or six fields and are in UTC", () => {
   const next = (expression: string) =>
     new Date(nextCronTime(expression, at("2030-01-01T00:00:00Z")) ?? NaN).toISOString();
   assert.equal(next("30 3 * * *"), "2030-01-01T03:30:00.000Z");
@@ -16,7 +16,7 @@ Deno.test("expressions are read in UTC, with five fields or six", () => {
   assert.equal(next("0 0 29 2 *"), "2032-02-29T00:00:00.000Z");
 });
 
-Deno.test("an expression that is none, or never comes, says what is wrong", () => {
+Deno.test("an invalid or unreachable expression is rejected with the reason", () => {
   assert.equal(cronExpressionFault("*/5 * * * *"), null);
   assert.match(cronExpressionFault("every day") ?? "", /five fields/);
   assert.match(cronExpressionFault("61 * * * *") ?? "", /minute/);
@@ -32,7 +32,7 @@ const schedules: fc.Arbitrary<CronSchedule> = fc.oneof(
   }),
 );
 
-Deno.test("the next run lies behind now, on the schedule's beat, with none in between", () => {
+Deno.test("the next run is later than now and aligned to the schedule, skipping missed runs", () => {
   const start = at("2030-01-01T00:00:00Z");
   fc.assert(fc.property(schedules, fc.nat(10 ** 9), fc.nat(10 ** 9), (schedule, dueIn, late) => {
     const dueAt = schedule.kind === "interval"
@@ -51,7 +51,7 @@ Deno.test("the next run lies behind now, on the schedule's beat, with none in be
   }));
 });
 
-Deno.test("a new interval begins at once, a new expression at its time", () => {
+Deno.test("a new interval starts immediately, a new expression at its time", () => {
   assert.equal(firstRun({ kind: "interval", everyMs: 1_000 }, 5), 5);
   assert.equal(firstRun({ kind: "expression", expression: "0 0 * * *" }, 5), 86_400_000);
 });

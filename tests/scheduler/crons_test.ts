@@ -1,4 +1,4 @@
-/** Crons on the real engine, with a clock in the test's hands. */
+/** Cron jobs on the real engine, with a clock controlled by the test. */
 import assert from "node:assert/strict";
 import { cronJobs } from "syncline/server";
 import { serviceCron } from "../../mod/scheduler/mod.ts";
@@ -17,7 +17,7 @@ async function times(world: World): Promise<number[]> {
   return await world.query("app:times") as number[];
 }
 
-Deno.test("an interval keeps its beat, however late its runs are", async () => {
+Deno.test("an interval stays aligned even if its runs are late", async () => {
   await using world = await World.open({ crons: everyTenMinutes() });
   const start = world.clock.now();
   world.clock.moveTo(start + 13 * MINUTE);
@@ -26,7 +26,7 @@ Deno.test("an interval keeps its beat, however late its runs are", async () => {
   assert.deepEqual((await times(world)).map((at) => (at - start) / MINUTE), [0, 13, 20, 30]);
 });
 
-Deno.test("of the runs missed while the server was down one is made up for", async () => {
+Deno.test("one run makes up for runs missed while the server was down", async () => {
   const crons = cronJobs();
   crons.daily("nightly", { hourUTC: 3, minuteUTC: 0 }, "app:note", { text: "nightly" });
   await using world = await World.open({ crons });
@@ -36,7 +36,7 @@ Deno.test("of the runs missed while the server was down one is made up for", asy
   assert.deepEqual((await times(world)).map((at) => (at - start) / HOUR), [72 + 1 / 60, 75]);
 });
 
-Deno.test("a cron does not overlap with itself", async () => {
+Deno.test("a cron job does not overlap with itself", async () => {
   await using world = await World.open({ crons: everyTenMinutes("app:wait") });
   await world.advance(35 * MINUTE);
   assert.deepEqual(await world.query("app:texts"), ["often began"]);
@@ -46,7 +46,7 @@ Deno.test("a cron does not overlap with itself", async () => {
   assert.deepEqual(await world.query("app:texts"), ["often began", "often ended", "often began"]);
 });
 
-Deno.test("a run that the server's end cut off does not stop the cron", async () => {
+Deno.test("a run interrupted by a server stop does not block the cron job", async () => {
   await using world = await World.open({ crons: everyTenMinutes("app:wait") });
   await world.restart({ downMs: MINUTE });
   await world.advance(9 * MINUTE);
@@ -61,7 +61,7 @@ Deno.test("a restart neither repeats a run nor moves the next one", async () => 
   assert.deepEqual((await times(world)).map((at) => (at - start) / MINUTE), [0, 10]);
 });
 
-Deno.test("a cron leaves the row of its newest run alone", async () => {
+Deno.test("a cron job keeps the row of its newest run only", async () => {
   await using world = await World.open({ crons: everyTenMinutes() });
   await world.advance(5 * HOUR);
   const jobs = await world.query("app:jobs") as { scheduledTime: number; state: unknown }[];
@@ -70,7 +70,7 @@ Deno.test("a cron leaves the row of its newest run alone", async () => {
   ]);
 });
 
-Deno.test("a run that fails is not the cron's last", async () => {
+Deno.test("a failed run does not stop the cron job", async () => {
   const crons = cronJobs();
   crons.interval("failing", { minutes: 10 }, "app:note", { text: "bad" });
   await using world = await World.open({ crons });
@@ -78,7 +78,7 @@ Deno.test("a run that fails is not the cron's last", async () => {
   assert.equal(world.logged.filter((line) => line === "warn Scheduled function failed no bad").length, 4);
 });
 
-Deno.test("new code changes, adds and ends crons; one whose schedule is as it was keeps its next run", async () => {
+Deno.test("new code changes, adds and removes cron jobs; an unchanged schedule keeps its next run", async () => {
   await using world = await World.open({ crons: everyTenMinutes() });
   await world.advance(5 * MINUTE);
   const changed = cronJobs();
@@ -98,7 +98,7 @@ Deno.test("new code changes, adds and ends crons; one whose schedule is as it wa
   assert.deepEqual(await world.query("app:texts"), ["often", "often, changed", "hourly"]);
 });
 
-Deno.test("a cron that goes takes a run that waits with it", async () => {
+Deno.test("removing a cron job removes its pending run", async () => {
   await using world = await World.open();
   const crons = cronJobs();
   crons.interval("often", { minutes: 10 }, "app:note", { text: "often" });
@@ -117,7 +117,7 @@ Deno.test("a cron that goes takes a run that waits with it", async () => {
   assert.deepEqual(jobs.map(({ state }) => state), [{ kind: "canceled" }]);
 });
 
-Deno.test("a cron that cannot be started now is started later, once", async () => {
+Deno.test("a cron job that cannot be started is started later, once", async () => {
   await using world = await World.open({ crons: everyTenMinutes() });
   world.fault = ({ udfPath }) => udfPath.endsWith("crons:start") ? { message: "the disk is full" } : null;
   await world.advance(25 * MINUTE);
@@ -126,7 +126,7 @@ Deno.test("a cron that cannot be started now is started later, once", async () =
   assert.equal((await times(world)).length, 2);
 });
 
-Deno.test("crons of the service run its own functions and are none of the app's", async () => {
+Deno.test("service cron jobs run system functions and are not listed as the app's", async () => {
   const clean = serviceCron("svc-clean", { kind: "interval", everyMs: HOUR }, {
     path: "_system/scheduler:cleanAll",
     kind: "action",
@@ -153,7 +153,7 @@ Deno.test("crons of the service run its own functions and are none of the app's"
   assert.deepEqual(left.map(({ name }) => name).sort(), ["_system/scheduler:interrupt", "app:note"]);
 });
 
-Deno.test("the app cannot declare a cron of the service, nor one that runs a function of the service", async () => {
+Deno.test("the app cannot declare service cron jobs or cron jobs that run system functions", async () => {
   await using world = await World.open();
   const cron = {
     schedule: { kind: "interval", everyMs: 1_000 },

@@ -25,9 +25,9 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 120 },
 );
 
-Deno.test("jobs are taken in the order of the database, however few of them are in memory", () => {
+Deno.test("jobs are taken in database order even if few fit into memory", () => {
   fc.assert(fc.property(steps, fc.integer({ min: 1, max: 8 }), (all, jobsMax) => {
-    /** What waits in the database. */
+    /** Pending jobs in the database. */
     const waiting = new Map<string, PendingJob>();
     const queue = new DueQueue({ jobsMax });
     let created = 0;
@@ -58,7 +58,7 @@ Deno.test("jobs are taken in the order of the database, however few of them are 
   }));
 });
 
-Deno.test("a job that begins to wait while jobs are looked up is not lost", () => {
+Deno.test("a job that becomes pending during a load is not lost", () => {
   const queue = new DueQueue({ jobsMax: 10 });
   assert(queue.incomplete);
   queue.beginLoad();
@@ -69,7 +69,7 @@ Deno.test("a job that begins to wait while jobs are looked up is not lost", () =
   assert(!queue.incomplete);
 });
 
-Deno.test("what lies behind the last job looked up is looked up later", () => {
+Deno.test("jobs after the last loaded one are loaded later", () => {
   const queue = new DueQueue({ jobsMax: 10 });
   queue.beginLoad();
   queue.add(job(50, 2));

@@ -1,4 +1,4 @@
-/** Scheduled functions on the real engine, with a clock in the test's hands. */
+/** Scheduled functions on the real engine, with a clock controlled by the test. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../mod/functions/limits.ts";
 import { steadyClock } from "../../mod/kit/clock.ts";
@@ -18,7 +18,7 @@ function schedule(world: World, path: string, text: string, when = 0): Promise<u
   return world.mutate("app:schedule", { path, args: { text }, when });
 }
 
-Deno.test("a job tells its name, arguments, times and state, from waiting to its end", async () => {
+Deno.test("a job shows its name, arguments, times and state until its end", async () => {
   await using world = await World.open();
   const at = world.clock.now();
   const id = await schedule(world, "app:note", "a", 5 * SECOND);
@@ -38,7 +38,7 @@ Deno.test("a job tells its name, arguments, times and state, from waiting to its
   assert.equal(ended.completedTime, at + 5 * SECOND);
 });
 
-Deno.test("what a rolled back mutation scheduled was never there, also when a nested one is rolled back", async () => {
+Deno.test("scheduling in a rolled back mutation, nested or not, has no effect", async () => {
   await using world = await World.open();
   await assert.rejects(world.mutate("app:scheduleAndThrow", { text: "a" }), /thrown after scheduling/);
   await world.mutate("app:scheduleInNested", { text: "b" });
@@ -47,7 +47,7 @@ Deno.test("what a rolled back mutation scheduled was never there, also when a ne
   assert.equal((await jobs(world)).length, 1);
 });
 
-Deno.test("a mutation's writes and the end of its job are one commit", async () => {
+Deno.test("a mutation's writes and its job's result are one commit", async () => {
   await using world = await World.open();
   await schedule(world, "app:note", "a");
   await world.quiet();
@@ -56,7 +56,7 @@ Deno.test("a mutation's writes and the end of its job are one commit", async () 
   assert.deepEqual(runs[0]?.changes.map(({ table }) => table).sort(), ["_scheduled_functions", "notes"]);
 });
 
-Deno.test("a mutation that fails leaves nothing but the word that it failed, and is not run again", async () => {
+Deno.test("a failed mutation leaves only its failure and is not retried", async () => {
   await using world = await World.open();
   await schedule(world, "app:note", "bad");
   await world.advance(DAY);
@@ -67,7 +67,7 @@ Deno.test("a mutation that fails leaves nothing but the word that it failed, and
   assert.match(world.stacks.join("\n"), /support\/app\.ts:\d+/, "the log does not say where");
 });
 
-Deno.test("jobs run by time, then in the order in which they were made", async () => {
+Deno.test("jobs run by time, then in the order of their creation", async () => {
   await using world = await World.open();
   const at = world.clock.now() + SECOND;
   await world.mutate("app:scheduleMany", { texts: ["2", "3"], at });
@@ -77,11 +77,11 @@ Deno.test("jobs run by time, then in the order in which they were made", async (
   assert.deepEqual(await world.query("app:texts"), ["1", "2", "3", "4"]);
 });
 
-Deno.test("more jobs than main remembers run all the same, once and in order, and over a restart", async () => {
+Deno.test("more jobs than fit into memory run once and in order, also across a restart", async () => {
   await using world = await World.open({ jobsKnownMax: 7 });
   const texts = Array.from({ length: 120 }, (_, i) => `${i}`);
   const at = world.clock.now();
-  // From the last to the first, so that what is known has to give way all the time.
+  // In reverse order, so that jobs in memory are evicted all the time.
   for (let from = 110; from >= 0; from -= 10) {
     await world.mutate("app:scheduleMany", { texts: texts.slice(from, from + 10), at: at + SECOND + from });
   }
@@ -92,14 +92,14 @@ Deno.test("more jobs than main remembers run all the same, once and in order, an
   assert.deepEqual(await world.query("app:texts"), texts);
 });
 
-Deno.test("a job that was due while the server was down runs at its start", async () => {
+Deno.test("a job that became due while the server was down runs at startup", async () => {
   await using world = await World.open();
   await schedule(world, "app:note", "a", 10 * SECOND);
   await world.restart({ downMs: DAY });
   assert.deepEqual(await world.query("app:texts"), ["a"]);
 });
 
-Deno.test("scheduled functions run as nobody and reach internal ones", async () => {
+Deno.test("scheduled functions run signed out and can call internal ones", async () => {
   await using world = await World.open();
   await schedule(world, "app:hidden", "a");
   await world.quiet();
@@ -117,7 +117,7 @@ Deno.test("an action is in progress from before its first step to its end", asyn
   assert.deepEqual((await jobs(world)).map(({ _id, state }) => [_id, state]), [[id, { kind: "success" }]]);
 });
 
-Deno.test("an action that throws has failed, with its writes in place", async () => {
+Deno.test("a throwing action fails and keeps its writes", async () => {
   await using world = await World.open();
   await schedule(world, "app:wait", "failing");
   await world.quiet();
@@ -126,7 +126,7 @@ Deno.test("an action that throws has failed, with its writes in place", async ()
   assert.deepEqual((await jobs(world))[0].state, { kind: "failed", error: "no failing" });
 });
 
-Deno.test("an action that was running when the server ended is not run again", async () => {
+Deno.test("an action interrupted by a server stop is not retried", async () => {
   await using world = await World.open();
   await schedule(world, "app:wait", "a");
   await world.quiet();
@@ -138,7 +138,7 @@ Deno.test("an action that was running when the server ended is not run again", a
   assert.match(job.state.error, /^Interrupted/);
 });
 
-Deno.test("a canceled job does not run, and canceling what has ended changes nothing", async () => {
+Deno.test("a canceled job does not run, and canceling an ended one has no effect", async () => {
   await using world = await World.open();
   const id = await schedule(world, "app:note", "a", SECOND);
   await world.mutate("app:cancel", { id });
@@ -150,10 +150,10 @@ Deno.test("a canceled job does not run, and canceling what has ended changes not
   assert.deepEqual((await jobs(world)).map(({ state }) => state.kind), ["canceled", "canceled", "success"]);
 });
 
-Deno.test("a cancellation that comes between the look and the run wins", async () => {
+Deno.test("a cancellation between load and run takes effect", async () => {
   await using world = await World.open();
   const id = await schedule(world, "app:note", "a", SECOND);
-  // The run stands in the writer's line behind the cancellation.
+  // The run is queued at the writer after the cancellation.
   const [, { state }] = await Promise.all([
     world.mutate("app:cancel", { id }),
     world.system("_system/scheduler:runMutation", { id }) as Promise<{ state: unknown }>,
@@ -163,7 +163,7 @@ Deno.test("a cancellation that comes between the look and the run wins", async (
   assert.deepEqual(await world.query("app:texts"), []);
 });
 
-Deno.test("a canceled action goes on and stays canceled", async () => {
+Deno.test("a canceled running action continues and stays canceled", async () => {
   await using world = await World.open();
   const id = await schedule(world, "app:wait", "a");
   await world.quiet();
@@ -174,7 +174,7 @@ Deno.test("a canceled action goes on and stays canceled", async () => {
   assert.equal((await jobs(world))[0].state.kind, "canceled");
 });
 
-Deno.test("a job that the server could not run now is run later, and its place in line is kept", async () => {
+Deno.test("a job that cannot run now runs later and keeps its position", async () => {
   await using world = await World.open();
   world.fault = ({ udfPath }) =>
     udfPath.startsWith("_system/") ? { message: "the disk is full", retryable: true } : null;
@@ -188,7 +188,7 @@ Deno.test("a job that the server could not run now is run later, and its place i
   assert.deepEqual(await world.query("app:texts"), ["a", "b began"]);
 });
 
-Deno.test("failures of the server are not tried again and again without a pause", async () => {
+Deno.test("server failures are retried with delays", async () => {
   await using world = await World.open();
   let tries = 0;
   world.fault = ({ udfPath }) => {
@@ -201,7 +201,7 @@ Deno.test("failures of the server are not tried again and again without a pause"
   assert(tries > 50 && tries < 100, `${tries} tries in an hour`);
 });
 
-Deno.test("an action that was refused a runner waits again and runs later", async () => {
+Deno.test("an action without a free runner becomes pending again and runs later", async () => {
   await using world = await World.open();
   let refused = 0;
   world.fault = ({ udfPath }) =>
@@ -213,7 +213,7 @@ Deno.test("an action that was refused a runner waits again and runs later", asyn
   assert.deepEqual(await world.query("app:texts"), ["a began"]);
 });
 
-Deno.test("a mutation that took its isolate down has failed and is not run again", async () => {
+Deno.test("a mutation that crashed its isolate fails and is not retried", async () => {
   await using world = await World.open();
   world.fault = ({ udfPath }) =>
     udfPath.endsWith(":runMutation") ? { message: "The mutation took longer than 5 s" } : null;
@@ -228,7 +228,7 @@ Deno.test("a mutation that took its isolate down has failed and is not run again
   });
 });
 
-Deno.test("the end of an action is written down however often that fails", async () => {
+Deno.test("recording an action's result is retried until it succeeds", async () => {
   await using world = await World.open();
   let failures = 0;
   world.fault = ({ udfPath }) =>
@@ -242,7 +242,7 @@ Deno.test("the end of an action is written down however often that fails", async
   assert.equal(failures, 6);
 });
 
-Deno.test("jobs that a lost commit stream did not tell of are found after the reload", async () => {
+Deno.test("jobs missed in the commit stream are found after a reload", async () => {
   await using world = await World.open();
   world.scheduler.applyCommits = () => {};
   await schedule(world, "app:note", "a");
@@ -253,7 +253,7 @@ Deno.test("jobs that a lost commit stream did not tell of are found after the re
   assert.deepEqual(await world.query("app:texts"), ["a"]);
 });
 
-Deno.test("a clock that may be set is looked at again and again", async () => {
+Deno.test("a clock that may be set is checked periodically", async () => {
   await using world = await World.open({ lookMs: 30 * SECOND });
   await schedule(world, "app:note", "a", 60 * 60 * SECOND);
   for (let look = 0; look < 3; look++) {
@@ -262,7 +262,7 @@ Deno.test("a clock that may be set is looked at again and again", async () => {
   }
 });
 
-Deno.test("what has ended is kept for seven days and then deleted in small steps", async () => {
+Deno.test("ended jobs are kept for seven days and then deleted in batches", async () => {
   await using world = await World.open();
   const count = schedulerLimits.rowsCleanedMax * 2 + 10;
   const texts = Array.from({ length: count }, (_, i) => `${i}`);
@@ -281,7 +281,7 @@ Deno.test("what has ended is kept for seven days and then deleted in small steps
   assert.deepEqual((await jobs(world)).map(({ args }) => args.text), ["much later"]);
 });
 
-Deno.test("app code reads jobs and cannot write them", async () => {
+Deno.test("app code can read jobs but not write them", async () => {
   await using world = await World.open();
   const id = await schedule(world, "app:note", "a", DAY);
   assert.equal((await world.query("app:job", { id }) as { name: string }).name, "app:note");
@@ -306,7 +306,7 @@ const mistakes: Record<string, readonly [args: Record<string, unknown>, message:
 };
 
 for (const [name, [args, message]] of Object.entries(mistakes)) {
-  Deno.test(`scheduling ${name} is refused where it is done, from mutations and from actions`, async () => {
+  Deno.test(`scheduling ${name} is rejected immediately, from mutations and from actions`, async () => {
     await using world = await World.open();
     await assert.rejects(world.mutate("app:schedule", args), message);
     await assert.rejects(world.act("app:scheduleByAction", args), message);
@@ -314,14 +314,14 @@ for (const [name, [args, message]] of Object.entries(mistakes)) {
   });
 }
 
-Deno.test("app code cannot reach the service's functions through the ones behind ctx", async () => {
+Deno.test("app code cannot schedule system functions through the ones behind ctx", async () => {
   await using world = await World.open();
   const job = { name: "_system/scheduler:interrupt", args: {}, scheduledTime: 0, functionKind: "mutation" };
   await assert.rejects(world.system("_ctx/scheduler:schedule", job), /function not found/);
   await assert.rejects(world.mutate("_ctx/scheduler:schedule", job), /There is no function/);
 });
 
-Deno.test("an id that is none of a job cannot be canceled", async () => {
+Deno.test("an invalid job ID cannot be canceled", async () => {
   await using world = await World.open();
   await assert.rejects(
     world.mutate("app:cancel", { id: "nothing" }),
@@ -329,7 +329,7 @@ Deno.test("an id that is none of a job cannot be canceled", async () => {
   );
 });
 
-Deno.test("[PG8] where another server runs what is scheduled next, actions are ended at a stop though none seems to run", async () => {
+Deno.test("[PG8] with another server taking over, a stop aborts actions even if none seems to run", async () => {
   const never = () => Promise.reject(new Error("Nothing is called"));
   let ends = 0;
   const scheduler = new Scheduler({
@@ -337,7 +337,7 @@ Deno.test("[PG8] where another server runs what is scheduled next, actions are e
     appCrons: () => [],
     clock: steadyClock,
     log() {},
-    // One that was answered when its time was over may go on.
+    // An action that timed out may still be running.
     actions: { mayBegin: () => true, end: () => Promise.resolve(void ends++) },
   });
   await scheduler[Symbol.asyncDispose]();

@@ -7,7 +7,7 @@ import { pause, until } from "../support/waiting.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const JOBS = 200;
-/** Each starts a server twice. */
+/** Each round starts a server twice. */
 const rounds = Math.ceil(roundsWanted / 2);
 const FUNCTIONS = "tests/scheduler/functions";
 const OPEN_MS = 30_000;
@@ -38,7 +38,7 @@ function checkMutations({ runs, jobs }: Outcome, label: string): void {
   assert.deepEqual(ends, new Array(JOBS).fill("success"), label);
 }
 
-/** Returns how many actions were cut off. */
+/** Returns the number of interrupted actions. */
 function checkActions({ begun, ended, jobs }: Outcome, label: string): number {
   assert.equal(new Set(begun).size, begun.length, `${label}: an action began twice`);
   const actions = jobs.filter(({ name }) => name === "work:act");
@@ -65,7 +65,7 @@ Deno.test("scheduled mutations run exactly once and actions at most once through
     await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 3, actions: true });
     await pause(random() * 500);
     const isolates = (await processTree(server.pid)).slice(1);
-    // Every other time main dies alone, and the isolates find out that it is gone.
+    // In every other round only the main process is killed, and the isolates notice.
     await killNow(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
     await server.kill();
     await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
@@ -74,11 +74,11 @@ Deno.test("scheduled mutations run exactly once and actions at most once through
     checkMutations(outcome, label);
     interrupted += checkActions(outcome, label);
   }
-  // deno-lint-ignore no-console -- whether the kills came at telling moments
+  // deno-lint-ignore no-console -- shows whether the kills hit relevant moments
   console.log(`${interrupted} of ${rounds * JOBS / 10} actions were cut off`);
 });
 
-Deno.test("scheduled mutations run exactly once through kill -9 of the writer, and a stuck one costs only itself", async () => {
+Deno.test("scheduled mutations run exactly once through kill -9 of the writer, and a stuck one affects only itself", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });

@@ -1,4 +1,4 @@
-/** Many jobs due at once: all run once, and calls of clients are answered between them. `deno task bench scheduled` measures it. */
+/** Many jobs due at once: each runs once, and client calls are answered in between. Measured by `deno task bench scheduled`. */
 import assert from "node:assert/strict";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -6,7 +6,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 const JOBS = 2_000;
 const BATCH = 1_000;
 
-Deno.test("calls are answered while many jobs are due at once, and each job runs once", async () => {
+Deno.test("client calls are answered while many jobs are due at once, and each job runs once", async () => {
   await using dataFolder = new TempFolder();
   await using server = await ServerProcess.start({
     dataDir: dataFolder.path,

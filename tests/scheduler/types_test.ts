@@ -1,4 +1,4 @@
-/** The types of `ctx.scheduler` and `cronJobs()`: what compiles and what does not. `deno check` is the test. */
+/** Types of `ctx.scheduler` and `cronJobs()`, checked by `deno check`. */
 import assert from "node:assert/strict";
 import {
   createApi,
@@ -45,7 +45,7 @@ export const plan = mutation({
   },
 });
 
-Deno.test("crons and routes are typed by the functions they name", () => {
+Deno.test("cron jobs and routes are typed by their functions", () => {
   const crons = cronJobs();
   crons.daily("a", { hourUTC: 1, minuteUTC: 2 }, internal.notes.add, { text: "a" });
   crons.interval("b", { seconds: 5 }, internal.notes.sweep);

@@ -96,7 +96,7 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
     const [args, says] of [
       [["--out", "mine.tar.zst"], /mine\.tar\.zst" already exists/],
       [["--data", "nowhere"], /Data folder "nowhere" not found/],
-      [["--data", "."], /There is no database/],
+      [["--data", "."], /No database in/],
       [["--out", "no/where"], /Cannot write/],
       [["--out", "/dev/full"], /Cannot write "\/dev\/full": this process has no permission to use it/],
       [

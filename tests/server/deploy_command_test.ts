@@ -35,7 +35,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.match(key, /^syncline_deploy_[\w-]{43}$/);
     const twice = await onServer("deploy-key", "create", "ci");
     assert.deepEqual([twice.code, twice.out], [1, ""]);
-    assert.match(twice.err, /revoke it first/);
+    assert.match(twice.err, /Revoke it first/);
     assert.match((await onServer("deploy-key", "list")).out, /^ci {2}created .* never used\n$/);
   });
 

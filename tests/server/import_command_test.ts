@@ -205,7 +205,7 @@ Deno.test("[IM8] a signal ends the command behind the batch it works on, and say
   await using place = new Place();
   const rows = 12_000;
   await using child = await startLongImport(place, rows);
-  const said = child.line(/stopped: (\d+) rows written, and these stay/, WRITING_MS);
+  const said = child.line(/stopped: (\d+) rows written and kept/, WRITING_MS);
   Deno.kill(child.pid, "SIGTERM");
   const [, written = ""] = await said;
   assert.equal((await child.exited).code, 1);

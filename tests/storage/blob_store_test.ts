@@ -1,4 +1,4 @@
-/** The contract of blob stores, on the local folder and on a real S3 server. */
+/** Contract tests of blob stores, on a local folder and on a real S3 server. */
 import assert from "node:assert/strict";
 import { CreateBucketCommand, ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3";
 import { join } from "node:path";
@@ -37,9 +37,9 @@ async function names(store: BlobStore): Promise<string[]> {
 
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** Every store is tried with the same steps. `open` gives one on the same place each time. */
+/** Runs the same steps on each store. `open` opens the same location each time. */
 async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Promise<void> {
-  await t.step("BS1 what is committed can be read, whole and in parts", async () => {
+  await t.step("BS1 a committed blob is readable in full and in ranges", async () => {
     await using store = await open();
     await put(store, name("a"), [text("hello "), text("world")]);
     assert.deepEqual(await bytesOf(store, name("a")), text("hello world"));
@@ -51,7 +51,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     assert.equal(await bytesOf(store, name("f"), { start: 0, end: 1 }), null);
   });
 
-  await t.step("BS2 large blobs pass whole; the chunks are the caller's again after each write", async () => {
+  await t.step("BS2 large blobs are stored intact, and chunks can be reused after each write", async () => {
     await using store = await open();
     const size = 2 * storageLimits.s3PartBytes + 12_345;
     const whole = new Uint8Array(size).map((_, at) => (at * 31) >> 3);
@@ -70,7 +70,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     assert.deepEqual(await bytesOf(store, name("b"), { start, end }), whole.slice(start, end + 1));
   });
 
-  await t.step("BS3 what is aborted, or was left, leaves nothing", async () => {
+  await t.step("BS3 aborted and abandoned blobs leave nothing behind", async () => {
     await using store = await open();
     for (const size of [0, 10, storageLimits.s3PartBytes + 1]) {
       const writer = await store.create(name("c"));
@@ -86,7 +86,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     await left.abort();
   });
 
-  await t.step("BS4 derivatives are kept beside their blob and go with it", async () => {
+  await t.step("BS4 derivatives are stored beside their blob and removed with it", async () => {
     await using store = await open();
     assert.equal(await store.readDerivative(name("a"), "1x1.cover"), null);
     await store.writeDerivative(name("a"), "1x1.cover", text("one"));
@@ -107,7 +107,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     );
   });
 
-  await t.step("BS8 a file on disk becomes a blob, and is asked for only once", async () => {
+  await t.step("BS8 a file on disk is adopted as a blob, once", async () => {
     await using store = await open();
     await using tempFolder = new TempFolder();
     const dir = tempFolder.path;
@@ -121,7 +121,7 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     await store.remove(name("9"));
   });
 
-  await t.step("BS5 a listing says when a blob was written", async () => {
+  await t.step("BS5 a listing contains the time of each blob", async () => {
     await using store = await open();
     for await (const { writtenAt } of store.list()) {
       assert.ok(Math.abs(Date.now() - writtenAt) < 300_000, String(writtenAt));
@@ -150,7 +150,7 @@ Deno.test({
     const options = { bucket: "files", region: "us-east-1", endpoint, accessKeyId, secretAccessKey };
     await contract(t, () => S3Blobs.open({ ...options, prefix: "app/one/" }));
 
-    await t.step("BS3 uploads that were left are ended when the bucket is opened", async () => {
+    await t.step("BS3 abandoned uploads are aborted when the bucket is opened", async () => {
       await using store = await S3Blobs.open({ ...options, prefix: "app/one/" });
       const left = await store.create(name("d"));
       await left.write(new Uint8Array(storageLimits.s3PartBytes));
@@ -163,12 +163,12 @@ Deno.test({
       assert.equal(await unfinished(), 0);
     });
 
-    await t.step("BS6 a wrong key or bucket is told when it is opened", async () => {
+    await t.step("BS6 a wrong key or bucket is reported when it is opened", async () => {
       await assert.rejects(S3Blobs.open({ ...options, prefix: "", secretAccessKey: "wrong" }));
       await assert.rejects(S3Blobs.open({ ...options, prefix: "", bucket: "none" }));
     });
 
-    await t.step("BS7 a server with its own permissions keeps its files in a bucket", async () => {
+    await t.step("BS7 a server with its own permissions stores files in a bucket", async () => {
       await using dataFolder = new TempFolder();
       const dataDir = dataFolder.path;
       const flags = Object.entries({

@@ -1,8 +1,8 @@
-/** Which texts are content types, whatever is sent instead of one. */
+/** Validation of content types. */
 import assert from "node:assert/strict";
 import { isContentType } from "../../mod/storage/content_type.ts";
 
-Deno.test("UP8 spaces around parameters are taken, and parameters may be missing", () => {
+Deno.test("UP8 spaces around parameters are accepted, and parameters are optional", () => {
   for (
     const text of [
       "a/b",
@@ -24,15 +24,15 @@ Deno.test("UP8 spaces around parameters are taken, and parameters may be missing
   }
 });
 
-Deno.test("UP8 a text that is almost a content type is refused as fast as any other", () => {
+Deno.test("UP8 an almost valid content type is rejected without backtracking", () => {
   const refusing = () => {
     const began = performance.now();
     for (const part of [";   ", ";", " ; ", "; a=b  ", '; a="b"  ', "; a=b ;  "]) {
-      // Shorter than the limit, so that one that takes exponential time ends within a few seconds.
+      // Shorter than the limit, so that an exponential match ends within a few seconds.
       assert.equal(isContentType(`a/b${part.repeat(13)}(`), false);
     }
     return performance.now() - began;
   };
-  // The least of several: a busy machine only ever adds.
+  // The minimum of several runs, because a busy machine only adds time.
   assert.ok(Math.min(...Array.from({ length: 5 }, refusing)) < 500);
 });

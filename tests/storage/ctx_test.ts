@@ -40,7 +40,7 @@ Deno.test("FS1 contents whose removal failed are removed later", async () => {
   assert.deepEqual(await s.blobs(), []);
 });
 
-Deno.test("FS2 a deletion that is rolled back deletes nothing", async () => {
+Deno.test("FS2 a rolled back deletion deletes nothing", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("x");
   await assert.rejects(s.call("files:removeAndFail", { id }), /no/);
@@ -61,7 +61,7 @@ Deno.test("FS3 contents of deleted files are kept for as long as configured", as
   assert.deepEqual(await s.blobs(), []);
 });
 
-Deno.test("FS4 what queries say of files and of what is none", async () => {
+Deno.test("FS4 queries return metadata of files, and null for other IDs", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("x");
   assert.equal(await s.call("files:url", { id }), `/api/storage/${id}`);
@@ -92,7 +92,7 @@ Deno.test("FS5 actions generate upload URLs, get contents and store them", async
   assert.equal(metadata["createdBy"], "abc");
 });
 
-Deno.test("FS5 contents longer than one message pass whole, and those too large are refused", async () => {
+Deno.test("FS5 contents longer than one message are transferred intact, and too large ones rejected", async () => {
   const size = 2 * fileApiLimits.actionChunkBytes + 1;
   await using s = await startTestStorage({ uploadBytesMax: size });
   const contents = new Uint8Array(size);
@@ -107,7 +107,7 @@ Deno.test("FS5 contents longer than one message pass whole, and those too large 
   assert.equal(await s.call("files:actCopy", { id: "none", name: "x" }), null);
 });
 
-Deno.test("FS5 the files that actions store at once are bounded, however many begin together", async () => {
+Deno.test("FS5 the number of files stored by actions concurrently is limited", async () => {
   await using s = await startTestStorage();
   const begin = s.service.actions.get("_ctx/storage:beginFile");
   assert.ok(begin !== undefined);

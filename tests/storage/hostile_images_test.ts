@@ -1,4 +1,4 @@
-/** Thumbnails of images that are cut, lie or swell: the specified answer, and a server that goes on. */
+/** Thumbnails of truncated, forged and exploding images: the specified response, and a server that keeps running. */
 import assert from "node:assert/strict";
 import { storageLimits } from "../../mod/storage/limits.ts";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
@@ -16,18 +16,18 @@ import { errorOf, startTestStorage } from "./support/test_storage.ts";
 
 const formats = ["jpeg", "png", "webp", "gif"] as const;
 const noisy = { width: 64, height: 48, noise: true } as const;
-/** Just over and far over 40 megapixels, in numbers that all four formats can say. */
+/** Just over and far over 40 megapixels, in sizes that all four formats can express. */
 const tooLarge = { width: 8_200, height: 5_000 };
 const farTooLarge = { width: 16_383, height: 16_383 };
 /** Just below. */
 const largest = { width: 6_320, height: 6_320 };
-/** Large enough to swell, and quickly made for a test. */
+/** Large enough to explode, yet quick to make. */
 const large = { width: 4_000, height: 4_000 };
-/** Longer than any of these takes on a busy machine, and far below the time after which the process is killed. */
+/** Longer than any of these takes on a busy machine, and far below the timeout of the process. */
 const QUICK_MS = 20_000;
 const AT_ONCE = 8;
 
-Deno.test("images that are cut, lie or swell", async (t) => {
+Deno.test("truncated, forged and exploding images", async (t) => {
   const images = await makeImages({
     jpeg: { ...noisy, format: "jpeg" },
     png: { ...noisy, format: "png" },
@@ -41,7 +41,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
   await using maker = new ProcessThumbnailMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker, uploadBytesMax: 40_000_000 });
 
-  /** What is answered for a thumbnail of this image: `200` or status and code. */
+  /** Response for a thumbnail of this image: `200`, or status and code. */
   async function outcome(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<string> {
     const response = await s.request(`/api/storage/${await s.upload(bytes, { type })}?thumb=50`);
     if (response.status !== 200) return await errorOf(response);
@@ -50,7 +50,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
   }
 
   for (const format of formats) {
-    await t.step(`TH8 a ${format} cut at every hundredth is a thumbnail or invalid_image`, async () => {
+    await t.step(`TH8 a ${format} truncated at every hundredth gives a thumbnail or invalid_image`, async () => {
       const image = images[format];
       const outcomes = new Map<string, number>();
       const percents = Array.from({ length: 99 }, (_, at) => at + 1);
@@ -69,7 +69,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
     });
   }
 
-  await t.step("TH7 sizes that no decoder takes are too large, too", async () => {
+  await t.step("TH7 sizes beyond any decoder are too large as well", async () => {
     for (const [width, height] of [[2147483647, 2147483647], [2147483647, 1], [1, 40_000_001]] as const) {
       const image = emptyPng({ width: 1, height: 1 });
       const view = new DataView(image.buffer);
@@ -79,7 +79,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
     }
   });
 
-  await t.step("TH7 too many pixels are refused by the header of each type", async () => {
+  await t.step("TH7 too many pixels are rejected by the header of each type", async () => {
     for (const size of [tooLarge, farTooLarge]) {
       const lies: [bytes: Uint8Array<ArrayBuffer>, type: string][] = [
         [jpegOfSize(images.jpeg, size), "image/jpeg"],
@@ -95,15 +95,15 @@ Deno.test("images that are cut, lie or swell", async (t) => {
     }
   });
 
-  await t.step("TH8 a header that promises more than there is, within the limit", async () => {
+  await t.step("TH8 a header that declares more pixels than there are, within the limit", async () => {
     assert.equal(await outcome(emptyPng({ ...largest, written: 1 }), "image/png"), "422 invalid_image");
     assert.equal(await outcome(webpOfSize(images.webp, largest), "image/webp"), "422 invalid_image");
-    // These two are whole files all the same: what they do not say is grey, or the background, as in browsers.
+    // These two are complete files: missing pixels are grey or the background, as in browsers.
     assert.equal(await outcome(jpegOfSize(images.jpeg, largest), "image/jpeg"), "200");
     assert.equal(await outcome(gifOfSize(images.gif, largest), "image/gif"), "200");
   });
 
-  await t.step("TH7 too many bytes are refused by the length", async () => {
+  await t.step("TH7 too many bytes are rejected by the length", async () => {
     const heavy = new Uint8Array(storageLimits.thumbnailSourceBytesMax + 1);
     heavy.set(images.jpeg);
     assert.equal(await outcome(heavy, "image/jpeg"), "422 image_too_large");
@@ -146,7 +146,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
         }
         assert.equal(await outcome(images[named], `image/x-${named}`), "415 unsupported_image");
         assert.equal(await outcome(images[named], "application/octet-stream"), "415 unsupported_image");
-        // Any of the four, behind something that is none.
+        // Any of the four types behind invalid bytes.
         const behind = new Uint8Array([...new TextEncoder().encode("<svg>"), ...images[named]]);
         assert.equal(await outcome(behind, `image/${named}`), "415 unsupported_image");
       }

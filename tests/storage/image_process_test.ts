@@ -1,10 +1,10 @@
-/** The process that makes thumbnails: what is left of the server when it ends. */
+/** The image process: the server survives its crashes. */
 import assert from "node:assert/strict";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { pause } from "../support/waiting.ts";
 
-/** Ids of this process's children that make thumbnails. */
+/** IDs of this process's image processes. */
 async function imageProcesses(): Promise<number[]> {
   const { stdout } = await new Deno.Command("ps", { args: ["-o", "pid=,args=", "--ppid", String(Deno.pid)] })
     .output();
@@ -24,7 +24,7 @@ Deno.test({
     assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
     const [first = 0, ...others] = await imageProcesses();
     assert.ok(first > 0 && others.length === 0);
-    // Stopped, so that both are under way when it is killed; each is made by the next process.
+    // Stopped, so that both are in progress when it is killed; the next process makes each of them.
     Deno.kill(first, "SIGSTOP");
     const both = [
       maker.make(() => Promise.resolve(jpeg), spec),
@@ -35,7 +35,7 @@ Deno.test({
     for (const { size } of await measure(await Promise.all(both))) assert.equal(size, "20x20");
     const [second = 0] = await imageProcesses();
     assert.ok(second > 0 && second !== first);
-    // An image over which it ends twice is to blame.
+    // An image during which two processes crash is to blame.
     Deno.kill(second, "SIGSTOP");
     const doomed = maker.make(() => Promise.resolve(jpeg), spec);
     const failed = assert.rejects(doomed, { code: "invalid_image" });

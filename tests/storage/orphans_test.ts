@@ -1,4 +1,4 @@
-/** What administrators are told of files that no document names, and of documents that name a file. */
+/** Search for orphaned files and for references to a file. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";
@@ -10,7 +10,7 @@ async function ask({ service }: TestStorage, name: string, args: Record<string, 
   return JSON.parse(outcome.value);
 }
 
-Deno.test("[SY28] files that nobody names are told once a document that names them would be there", async () => {
+Deno.test("[SY28] orphans are reported once a document that references them would exist", async () => {
   await using storage = await startTestStorage();
   const [named, lonely] = [await storage.upload("named"), await storage.upload("lonely")];
   const album = await storage.call("files:name", { id: named });

@@ -1,4 +1,4 @@
-/** Ranges: the contract's cases one by one, then random headers against an oracle that marks bytes. */
+/** Ranges: the contract's cases, then random headers against an oracle that marks bytes. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseRanges } from "../../mod/storage/reads/ranges.ts";
@@ -13,7 +13,7 @@ interface Part {
   readonly body: string;
 }
 
-/** Takes a multipart body apart, byte by byte as the contract draws it. */
+/** Parses a multipart body byte by byte as specified in the contract. */
 function partsOf(contentType: string, body: string): Part[] {
   const boundary = /^multipart\/byteranges; boundary=([0-9a-f]{32})$/.exec(contentType)?.[1];
   assert.ok(boundary !== undefined, contentType);
@@ -137,7 +137,7 @@ Deno.test("ranges, case by case", async (t) => {
   }
 });
 
-Deno.test("FR17 If-Range with the file's own tag keeps the range, anything else drops it", async () => {
+Deno.test("FR17 If-Range with the file's tag keeps the range, anything else drops it", async () => {
   await using s = await startTestStorage();
   const id = await s.upload(CONTENTS);
   const { headers } = await read(s, id, {});
@@ -160,7 +160,7 @@ Deno.test("FR13 no range of an empty file is satisfiable", async () => {
   assert.equal((await read(s, id, { Range: "x" })).status, 200);
 });
 
-/** What a header asks for, found without arithmetic on ranges: every byte is asked whether a spec wants it. */
+/** Result of a header without range arithmetic: each byte is tested against the specs. */
 function oracle(header: string, size: number): boolean[] | "whole" | "nothing" {
   if (!/^bytes=/i.test(header)) return "whole";
   const specs = header.slice("bytes=".length).split(",").map((spec) => spec.replace(/^[ \t]*|[ \t]*$/g, ""))
@@ -172,7 +172,7 @@ function oracle(header: string, size: number): boolean[] | "whole" | "nothing" {
     const [first, last] = [spec.slice(0, dash), spec.slice(dash + 1)];
     if (dash < 0 || ![first, last].every((digits) => /^[0-9]*$/.test(digits)) || spec === "-") return "whole";
     if (first !== "" && last !== "" && BigInt(first) > BigInt(last)) return "whole";
-    // Rounding of large numbers does not matter beside positions this small.
+    // Rounding of large numbers is irrelevant for such small positions.
     const [from, to] = [Number(first), last === "" ? Infinity : Number(last)];
     for (let at = 0; at < size; at++) {
       wanted[at] ||= first === "" ? at >= size - to : at >= from && at <= to;
@@ -213,7 +213,7 @@ const header = fc.tuple(
 /** Headers tried. */
 const numRuns = repeats(5_000, 1_000_000);
 
-Deno.test("FR18 random Range headers ask for the bytes the oracle marks", () => {
+Deno.test("FR18 random Range headers select the oracle's bytes", () => {
   fc.assert(
     fc.property(header, fc.integer({ min: 0, max: 64 }), (text, size) => {
       const expected = oracle(text, size);
@@ -225,7 +225,7 @@ Deno.test("FR18 random Range headers ask for the bytes the oracle marks", () => 
   );
 });
 
-Deno.test("FR18 random Range headers are answered with the oracle's bytes", async () => {
+Deno.test("FR18 random Range headers return the oracle's bytes", async () => {
   await using s = await startTestStorage();
   const contents = CONTENTS.slice(0, 64);
   const id = await s.upload(contents);

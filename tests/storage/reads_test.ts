@@ -6,14 +6,14 @@ import { errorOf, startTestStorage, type TestStorage, urlKey } from "./support/t
 
 const CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/** A signature made without our own code. */
+/** A signature made independently of the implementation. */
 function signature(id: string, exp: number | string): string {
   return createHmac("sha256", urlKey).update(`${id}\n${exp}`).digest("base64url");
 }
 
 const seconds = (s: TestStorage) => s.clock.now / 1000;
 
-Deno.test("FR1 a file is answered with every header of the contract", async () => {
+Deno.test("FR1 a file is returned with every header of the contract", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello", { type: "text/plain; charset=utf-8", name: "hello.txt" });
   const response = await s.request(`/api/storage/${id}`);
@@ -37,7 +37,7 @@ Deno.test("FR1 a file is answered with every header of the contract", async () =
   assert.equal(await nameless.text(), "x");
 });
 
-Deno.test("FR1 a small file that is in memory is answered at once, just as on the way with all checks", async () => {
+Deno.test("FR1 a small cached file is returned by the fast path with the same response", async () => {
   await using s = await startTestStorage();
   const atOnce = (path: string, init?: RequestInit) =>
     s.service.readAtOnce(new Request(`https://files.example.com:8080${path}`, init));
@@ -71,7 +71,7 @@ Deno.test("FR1 a small file that is in memory is answered at once, just as on th
   assert.equal(atOnce(`/api/storage/${doomed}`), null);
 });
 
-Deno.test("FR7 where signed URLs are the only way nothing is answered at once", async () => {
+Deno.test("FR7 with private storage the fast path is off", async () => {
   await using s = await startTestStorage({ private: true });
   const id = await s.upload("hello");
   const url = String(await s.call("files:signedUrl", { id, ttlSeconds: 60 }));
@@ -79,7 +79,7 @@ Deno.test("FR7 where signed URLs are the only way nothing is answered at once", 
   assert.equal(await errorOf(await s.request(`/api/storage/${id}`)), "403 signature_required");
 });
 
-Deno.test("FR2 HEAD says what GET would, without the bytes and without ranges", async () => {
+Deno.test("FR2 HEAD returns the headers of GET, without ranges", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
   const get = await s.request(`/api/storage/${id}`);
@@ -93,7 +93,7 @@ Deno.test("FR2 HEAD says what GET would, without the bytes and without ranges", 
   assert.equal((await s.request("/api/storage/none", { method: "HEAD" })).status, 404);
 });
 
-Deno.test("FR3 a file the client has is not sent again", async () => {
+Deno.test("FR3 a file the client has cached is not sent again", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
   const etag = (await s.request(`/api/storage/${id}`, { method: "HEAD" })).headers.get("etag") ?? "";
@@ -115,7 +115,7 @@ Deno.test("FR3 a file the client has is not sent again", async () => {
   }
 });
 
-Deno.test("FR4 what is no file is not_found, with nothing a browser could run", async () => {
+Deno.test("FR4 anything but a file is not_found, with nothing a browser could run", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
   await s.call("files:remove", { id });
@@ -131,7 +131,7 @@ Deno.test("FR4 what is no file is not_found, with nothing a browser could run", 
 Deno.test("FR4 ids of other tables are not_found", async () => {
   await using s = await startTestStorage({ keepDeletedMs: 1_000 });
   const id = await s.upload("hello");
-  // The row that remembers the used URL has an id of another table, with the same form.
+  // The row of the used URL has an ID of another table in the same format.
   const [used] = await s.rows("_uploads");
   assert.ok(used !== undefined && typeof used["_id"] === "string" && used["_id"].length === id.length);
   assert.equal(await errorOf(await s.request(`/api/storage/${used["_id"]}`)), "404 not_found");
@@ -147,7 +147,7 @@ Deno.test("FR4 a file whose contents are missing is not_found", async () => {
   }
 });
 
-Deno.test("FR5 a signed URL works until it expires, and no answer is kept longer", async () => {
+Deno.test("FR5 a signed URL works until it expires, and no response is cached longer", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
   const url = String(await s.call("files:signedUrl", { id, ttlSeconds: 60 }));
@@ -169,7 +169,7 @@ Deno.test("FR5 a signed URL works until it expires, and no answer is kept longer
   assert.equal(await cacheControl(long), "200 private, max-age=2592000, immutable");
 });
 
-Deno.test("FR6 a signature that is malformed, tampered with or of another file is refused, private or not", async () => {
+Deno.test("FR6 a malformed, modified or foreign signature is rejected, private or not", async () => {
   for (const onlySigned of [false, true]) {
     await using s = await startTestStorage({ private: onlySigned });
     const [id, other] = [await s.upload("hello"), await s.upload("other")];
@@ -190,7 +190,7 @@ Deno.test("FR6 a signature that is malformed, tampered with or of another file i
       `?exp=${exp}.0&sig=${sig}`,
       `?exp=${exp}&sig=${encodeURIComponent("é".repeat(43))}`,
       `?exp=${exp}&sig=${signature(other, exp)}`,
-      // Expired and wrong: that it is wrong comes first.
+      // Expired and wrong: the wrong signature is reported first.
       `?exp=1&sig=${sig}`,
       `?exp=x&sig=${signature(id, "x")}`,
     ];
@@ -210,7 +210,7 @@ Deno.test("FR6 a signature that is malformed, tampered with or of another file i
   }
 });
 
-Deno.test("FR7 private storage asks for a signature before anything else", async () => {
+Deno.test("FR7 private storage requires a signature before anything else", async () => {
   await using s = await startTestStorage({ private: true });
   const id = await s.upload("hello");
   const headers = { "If-None-Match": "*", Range: "bytes=9-" };
@@ -259,7 +259,7 @@ const attachedTypes = [
   null,
 ];
 
-Deno.test("FR8 what cannot carry a script is shown in place, everything else is an attachment", async () => {
+Deno.test("FR8 types without scripts are shown inline, all others are attachments", async () => {
   await using s = await startTestStorage();
   for (const type of [...inlineTypes, ...attachedTypes]) {
     const id = await s.upload("x", { type });
@@ -278,7 +278,7 @@ Deno.test("FR8 what cannot carry a script is shown in place, everything else is 
   }
 });
 
-Deno.test("FR9 names come in both forms, and cannot leave their place", async () => {
+Deno.test("FR9 names are sent in both forms and cannot inject headers", async () => {
   await using s = await startTestStorage();
   const names: [name: string, header: string][] = [
     [`a "b" \\.txt`, `attachment; filename=".txt"; filename*=UTF-8''.txt`],
@@ -294,7 +294,7 @@ Deno.test("FR9 names come in both forms, and cannot leave their place", async ()
   }
 });
 
-Deno.test("FR10 a large file is read as its reader takes it", async () => {
+Deno.test("FR10 a large file is read at the reader's pace", async () => {
   await using s = await startTestStorage({ uploadBytesMax: 20_000_000 });
   const contents = new Uint8Array(8_000_000).fill(1);
   const id = await s.upload(contents);
@@ -310,7 +310,7 @@ Deno.test("FR10 a large file is read as its reader takes it", async () => {
   }
 });
 
-Deno.test("FR10 small files that were read are answered from memory, and deleted ones are gone all the same", async () => {
+Deno.test("FR10 small files are served from memory, and deleted ones are gone", async () => {
   let reads = 0;
   await using s = await startTestStorage({
     wrapStore: (store) =>

@@ -1,4 +1,4 @@
-/** Files on a real server, over real connections, also when either side is killed. */
+/** Files on a real server, over real connections, with kills of either side. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -62,7 +62,7 @@ Deno.test("files over real connections", async (t) => {
           controller.abort();
           await reader?.closed.catch(() => {});
         }
-        // The server hears of a client that left when the system tells it.
+        // The server notices a disconnect when the system reports it.
         let open = await openBlobs(server);
         for (const giveUpAt = Date.now() + 10_000; open > 1 && Date.now() < giveUpAt;) {
           await pause(50);
@@ -72,7 +72,7 @@ Deno.test("files over real connections", async (t) => {
       },
     );
 
-    await t.step("UP7 a file over the limit is refused with its status, announced or not", async () => {
+    await t.step("UP7 a file over the limit is rejected with its status, announced or not", async () => {
       const large = new Uint8Array(3 * 1024 * 1024 + 1);
       const announced = await upload(server, large);
       assert.equal(announced.status, 413);
@@ -82,7 +82,7 @@ Deno.test("files over real connections", async (t) => {
       await chunked.body?.cancel();
     });
 
-    await t.step("FR1 pages of other origins may read files and what went wrong", async () => {
+    await t.step("FR1 pages of other origins may read files and errors", async () => {
       const { storageId: id } = await (await upload(server, "hello")).json();
       for (const [path, status] of [[id, 200], [`${id}?thumb=5`, 415], ["none", 404]] as const) {
         const response = await fetch(readUrl(server, path), {
@@ -146,19 +146,19 @@ Deno.test("files over real connections", async (t) => {
   }
 });
 
-/** Files below `storage/` that the server's main process has open. */
+/** Files below `storage/` that the main process has open. */
 async function openBlobs(server: ServerProcess): Promise<number> {
-  // Cancelling reaches the server with the closing of the connection.
+  // A cancellation reaches the server when the connection is closed.
   await pause(200);
   const { stdout } = await new Deno.Command("ls", { args: ["-l", `/proc/${server.pid}/fd`], stderr: "null" })
     .output();
   return new TextDecoder().decode(stdout).split("\n").filter((line) => line.includes("/storage/")).length;
 }
 
-/** Rounds of killing. */
+/** Number of kills. */
 const rounds = repeats(2, 50);
 const UPLOADS = 200;
-/** Clients are told apart by address: more uploads than one of them may begin at once come from several. */
+/** Clients are distinguished by address, so uploads beyond one client's burst come from several. */
 const CLIENTS = 8;
 const BYTES_MIN = 50_000;
 const BYTES_STEP = 1_000;
@@ -168,7 +168,7 @@ interface Sent {
   readonly contents: Uint8Array<ArrayBuffer>;
 }
 
-/** Uploads all at once, and notes the hash of each that was answered. Gives those that were not. */
+/** Uploads all files concurrently, recording the hash of each confirmed one. Returns the others. */
 async function uploadAll(
   server: ServerProcess,
   { sent, answered }: { readonly sent: readonly Sent[]; readonly answered: Map<string, string> },
@@ -189,7 +189,7 @@ function sha256Of(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses none that was answered, and no URL", async () => {
+Deno.test("UP14 kill -9 during 200 uploads leaves complete files or nothing, and loses no confirmed one and no URL", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
   const answered = new Map<string, string>();
@@ -202,7 +202,7 @@ Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses 
         const bytes = await (await fetch(readUrl(server, id))).bytes();
         assert.equal(sha256Of(bytes), sha256, `round ${round}`);
       }
-      // A URL whose upload was cut off takes another; one whose answer was cut off says that it was used.
+      // The URL of an aborted upload can be used again; one whose response was lost reports that it was used.
       for (const { url, contents } of interrupted.slice(0, 20)) {
         const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
           method: "POST",
@@ -224,7 +224,7 @@ Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses 
       }));
       const before = answered.size;
       const unanswered = uploadAll(server, { sent, answered });
-      // The kill falls among the commits of the uploads.
+      // The kill happens during the commits of the uploads.
       while (answered.size < before + 3 + round * 25 % 150) {
         await pause(1);
       }
@@ -234,7 +234,7 @@ Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses 
     } finally {
       await server[Symbol.asyncDispose]();
     }
-    // Whatever has a blob's name is whole: its length is one of those sent, and all its bytes are alike.
+    // Every blob is complete: its length is one of those sent and all its bytes are equal.
     for (const path of await blobsIn(dataDir)) {
       const bytes = await Deno.readFile(path);
       assert.equal((bytes.length - BYTES_MIN) % BYTES_STEP, 0, path);

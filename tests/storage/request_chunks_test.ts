@@ -1,9 +1,9 @@
-/** Bodies of uploads as their readers see them. */
+/** Upload bodies as their readers see them. */
 import assert from "node:assert/strict";
 import { requestChunks } from "../../mod/storage/uploads/request_chunks.ts";
 import { pause } from "../support/waiting.ts";
 
-Deno.test("time the disk takes is not the client's: a slow writer is no upload that stands still", async () => {
+Deno.test("time spent writing to disk does not count as a stalled upload", async () => {
   const chunks = ["a", "b", "c"].map((text) => new TextEncoder().encode(text));
   const body = ReadableStream.from(chunks);
   const received: Uint8Array[] = [];

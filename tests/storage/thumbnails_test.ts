@@ -1,4 +1,4 @@
-/** Thumbnails: sizes, forms and errors of the contract, made by the real process. */
+/** Thumbnails: sizes, formats and errors of the contract, made by the real process. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ServiceError } from "../../mod/errors.ts";
@@ -9,7 +9,7 @@ import { errorOf, startTestStorage, type TestStorage } from "./support/test_stor
 
 const types = { jpeg: "image/jpeg", png: "image/png", webp: "image/webp", gif: "image/gif" } as const;
 
-/** One process for all tests of this file; each storage gets it wrapped, so that it does not close it. */
+/** One process for all tests of this file, wrapped so that no storage closes it. */
 function borrowed(maker: ThumbnailMaker): ThumbnailMaker {
   return {
     make: (load, spec) => maker.make(load, spec),
@@ -41,7 +41,7 @@ Deno.test("thumbnails of real images", async (t) => {
   const id = await s.upload(images.jpeg, { type: "image/jpeg", name: "a.jpg" });
   const sha256 = String((await s.call("files:metadata", { id }) as Record<string, unknown>)["sha256"]);
 
-  await t.step("TH1 contain fits the box and never scales up, cover fills it", async () => {
+  await t.step("TH1 contain fits into the box without scaling up, cover fills it", async () => {
     const sizes: [query: string, size: string][] = [
       ["thumb=50", "50x25"],
       ["thumb=50x50", "50x25"],
@@ -58,7 +58,7 @@ Deno.test("thumbnails of real images", async (t) => {
     const measured = await measure(made);
     assert.deepEqual(measured.map(({ size }) => size), sizes.map(([, size]) => size));
     assert.ok(measured.every(({ format }) => format === "jpeg"));
-    // Cropped in the middle: half of it red, half of it blue.
+    // Cropped to the middle: half red, half blue.
     const [red = 0, , blue = 0] = measured[6]?.topLeft ?? [];
     assert.ok(red > 200 && blue < 60, `${red} ${blue}`);
     const [redEnd = 0, , blueEnd = 0] = measured[6]?.bottomRight ?? [];
@@ -73,7 +73,7 @@ Deno.test("thumbnails of real images", async (t) => {
       [images.opaqueAlpha, types.png, "image/jpeg"],
       [images.clear, types.png, "image/png"],
       [images.clearWebp, types.webp, "image/png"],
-      // One of the four by its bytes too, though another than it says.
+      // One of the four types by its bytes, but not the declared one.
       [images.png, "Image/JPEG; a=b", "image/jpeg"],
     ];
     for (const [bytes, type, made] of forms) {
@@ -85,14 +85,14 @@ Deno.test("thumbnails of real images", async (t) => {
     }
   });
 
-  await t.step("TH3 turned upright, without metadata", async () => {
+  await t.step("TH3 rotated upright, without metadata", async () => {
     const got = await thumbnail(s, await s.upload(images.upright, { type: types.jpeg }), "thumb=50");
     const [measured] = await measure([got.bytes]);
     assert.equal(measured?.size, "25x50");
     assert.equal(measured?.metadata, false);
   });
 
-  await t.step("TH4 the headers of a thumbnail, conditions, ranges and HEAD", async () => {
+  await t.step("TH4 headers of a thumbnail, conditions, ranges and HEAD", async () => {
     const { headers, bytes } = await thumbnail(s, id, "thumb=50x40&fit=cover");
     assert.deepEqual(Object.fromEntries(headers), {
       "accept-ranges": "none",
@@ -136,7 +136,7 @@ Deno.test("thumbnails of real images", async (t) => {
         assert.equal(atOnce(path), null);
         const made = await s.request(path);
         const bytes = await made.bytes();
-        // The first one makes it, the second one reads it.
+        // The first request makes it, the second one reads it.
         await (await s.request(path)).body?.cancel();
         for (const next of [atOnce(path), atOnce(path)]) {
           assert.ok(next !== null, query);
@@ -192,7 +192,7 @@ Deno.test("thumbnails of real images", async (t) => {
     assert.equal(await errorOf(await s.request("/api/storage/none?thumb=x")), "404 not_found");
   });
 
-  await t.step("TH6 what is none of the four types is unsupported_image", async () => {
+  await t.step("TH6 any other type is unsupported_image", async () => {
     const wrong: [bytes: Uint8Array<ArrayBuffer>, type: string | null][] = [
       [images.jpeg, "text/plain"],
       [images.jpeg, null],
@@ -222,7 +222,7 @@ Deno.test("thumbnails of real images", async (t) => {
   });
 });
 
-/** A maker whose thumbnails come when the test lets them. */
+/** A maker whose thumbnails are completed by the test. */
 class HeldMaker implements ThumbnailMaker {
   made = 0;
   gate = Promise.withResolvers<void>();
@@ -239,7 +239,7 @@ class HeldMaker implements ThumbnailMaker {
   }
 }
 
-Deno.test("TH9 a thumbnail is made once, for all who ask at one time and afterwards", async () => {
+Deno.test("TH9 a thumbnail is made once for concurrent and later requests", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -250,7 +250,7 @@ Deno.test("TH9 a thumbnail is made once, for all who ask at one time and afterwa
   assert.equal(maker.made, 1);
 });
 
-Deno.test("TH9 an image of which none can be made is not tried again", async () => {
+Deno.test("TH9 an undecodable image is not retried", async () => {
   let tried = 0;
   const maker: ThumbnailMaker = {
     make: () => {
@@ -267,7 +267,7 @@ Deno.test("TH9 an image of which none can be made is not tried again", async () 
   assert.equal(tried, 1);
 });
 
-Deno.test("TH10 a thumbnail made while its file is deleted does not stay", async () => {
+Deno.test("TH10 a thumbnail made while its file is deleted is removed", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -282,7 +282,7 @@ Deno.test("TH10 a thumbnail made while its file is deleted does not stay", async
   }
 });
 
-Deno.test("FS3 a thumbnail made while its file is deleted takes no contents away that are to be kept", async () => {
+Deno.test("FS3 a thumbnail made while its file is deleted does not remove retained contents", async () => {
   const maker = new HeldMaker();
   await using s = await startTestStorage({ thumbnailMaker: maker, keepDeletedMs: 1_000 });
   const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
@@ -300,7 +300,7 @@ Deno.test("FS3 a thumbnail made while its file is deleted takes no contents away
   }
 });
 
-Deno.test("TH11 only the sizes allowed are made, and the error lists them", async () => {
+Deno.test("TH11 only allowed sizes are made, and the error lists them", async () => {
   await using s = await startTestStorage({
     thumbnailSizes: ["100x100", "40x30"],
     thumbnailMaker: new HeldMaker(),
@@ -315,7 +315,7 @@ Deno.test("TH11 only the sizes allowed are made, and the error lists them", asyn
   }
 });
 
-Deno.test("TH12 no more wait than the limit, and closing ends them", async () => {
+Deno.test("TH12 the queue is limited, and closing rejects queued requests", async () => {
   await using maker = new ProcessThumbnailMaker();
   const gate = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
   const spec = { width: 1, height: 1, fit: "contain" } as const;
@@ -330,7 +330,7 @@ Deno.test("TH12 no more wait than the limit, and closing ends them", async () =>
   );
 });
 
-Deno.test("TH12 an image that never comes holds up nobody for long", async () => {
+Deno.test("TH12 a stalled image does not block others for long", async () => {
   await using maker = new ProcessThumbnailMaker({ loadMs: 20 });
   const spec = { width: 1, height: 1, fit: "contain" } as const;
   const never = new Promise<Uint8Array<ArrayBuffer>>(() => {});

@@ -1,9 +1,9 @@
-/** Uploads in pieces from a page of another origin, in a real browser: the protocol's own client, and that of examples/todo. */
+/** Resumable uploads from a page of another origin in a real browser: with the protocol's client and that of examples/todo. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-// So that the package is there, whose build for browsers the page loads.
+// Installs the package whose browser build the page loads.
 import "tus-js-client";
 import { ServerProcess } from "../support/processes/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
@@ -16,7 +16,7 @@ const require = createRequire(import.meta.url);
 
 const BYTES = 20 * 1024 * 1024;
 
-/** What the page fills its files with, and what must arrive. */
+/** Contents of the page's files, and the expected bytes. */
 function contents(size: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(size).map((_, at) => (at * 7919) >> 5);
 }
@@ -52,7 +52,7 @@ globalThis.refusal = (url) =>
   uploadFile(url, fileOf(10), { onProgress() {}, signal: new AbortController().signal }).catch((error) => error.message);
 </script>`;
 
-/** The page, at an origin that is not the server's. */
+/** The page, at another origin than the server. */
 function servePage(): { readonly url: string } & AsyncDisposable {
   const files = new Map<string, string | URL>([
     ["/tus.js", join(require.resolve("tus-js-client/package.json"), "../dist/tus.min.js")],

@@ -1,4 +1,4 @@
-/** Uploads in pieces: how they end, also when an answer, a server or the time is lost. */
+/** How resumable uploads end, also when a response, a server or the time is lost. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { errorOf, startTestStorage, type TestStorage } from "./support/test_storage.ts";
@@ -8,7 +8,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-Deno.test("RU9 what is given up is gone, and its URL works again; a finished file is not given up", async () => {
+Deno.test("RU9 a canceled upload is gone and its URL works again; a finished file cannot be canceled", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();
@@ -25,7 +25,7 @@ Deno.test("RU9 what is given up is gone, and its URL works again; a finished fil
   assert.equal(await errorOf(await tus.remove(location)), "403 upload_url_used");
 });
 
-Deno.test("RU10 an upload goes on after its URL has expired, but not for ever; the sweep removes it", async () => {
+Deno.test("RU10 an upload can be resumed after its URL expired, but not forever; the cleanup removes it", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const [slow, never] = [await storage.uploadUrl(), await storage.uploadUrl()];
@@ -49,7 +49,7 @@ Deno.test("RU10 an upload goes on after its URL has expired, but not for ever; t
   assert.equal((await storage.rows("_storage")).length, 1);
 });
 
-Deno.test("RU11 a beginning whose answer was lost is asked for again, and tells how far the upload is", async () => {
+Deno.test("RU11 repeating a creation whose response was lost returns the progress", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();
@@ -64,7 +64,7 @@ Deno.test("RU11 a beginning whose answer was lost is asked for again, and tells 
   );
 });
 
-Deno.test("RU11 an end that failed half way is made up for by whoever asks", async () => {
+Deno.test("RU11 a failed last step is completed by the next request", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   let failures = 0;
@@ -80,7 +80,7 @@ Deno.test("RU11 an end that failed half way is made up for by whoever asks", asy
             if (typeof own !== "function") return own;
             if (property !== "adopt") return own.bind(target);
             return async (name: string, path: string) => {
-              // Once before the bytes are taken over, once after it.
+              // Once before the bytes are adopted, once after.
               if (failures++ > 0) await target.adopt(name, path);
               if (failures < 3) throw new Error("the disk is gone");
             };
@@ -106,7 +106,7 @@ Deno.test("RU11 an end that failed half way is made up for by whoever asks", asy
   assert.deepEqual(spooled(storage), []);
 });
 
-Deno.test("RU11 what is asked to become a file a second time is the same file", async () => {
+Deno.test("RU11 finishing an upload twice gives the same file", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const folder = join(dir, "storage", "resumable");
@@ -132,7 +132,7 @@ Deno.test("RU11 what is asked to become a file a second time is the same file", 
     id = (await tus.head(location)).headers.get("syncline-storage-id") ?? "";
     assert.notEqual(id, "");
   }
-  // As if the server had been killed between the commit and the removal of what it was made of.
+  // As if the server was killed between the commit and the removal of the spool files.
   for (const [name, bytes] of kept) await Deno.writeFile(join(folder, name), bytes);
   await using storage = await startTestStorage({ dir });
   const tus = clientOf(storage);
@@ -142,7 +142,7 @@ Deno.test("RU11 what is asked to become a file a second time is the same file", 
   assert.deepEqual(spooled(storage), []);
 });
 
-Deno.test("RU11 an end whose answer was lost with the server is told as used when its file was deleted", async () => {
+Deno.test("RU11 an upload whose response was lost is reported as used if its file was deleted", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const folder = join(dir, "storage", "resumable");

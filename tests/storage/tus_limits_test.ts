@@ -1,4 +1,4 @@
-/** Uploads in pieces: what they are limited to, and how clients that are not ours come to them. */
+/** Limits of resumable uploads, and other clients. */
 import assert from "node:assert/strict";
 import { resumableLimits } from "../../mod/storage/limits.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
@@ -6,7 +6,7 @@ import { chunkType, clientOf, offsetOf, spooled, TusClient } from "./support/tus
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-Deno.test("RU12 requests of one client are limited, and the disk all unfinished uploads take together", async () => {
+Deno.test("RU12 requests per client and the disk space of all unfinished uploads are limited", async () => {
   await using storage = await startTestStorage({ uploadBytesMax: 10 });
   const tus = (from: string) => new TusClient(storage.request, { "X-Test-Client": from });
   const url = await storage.uploadUrl();
@@ -48,7 +48,7 @@ Deno.test("RU12 requests of one client are limited, and the disk all unfinished 
   assert.equal((await tus("f").patch(freed, { offset: 0, body: bytesOf("1234567890") })).status, 204);
 });
 
-Deno.test("RU12 requests that wait for one upload are bounded; those that waited are told the same", async () => {
+Deno.test("RU12 requests waiting for one upload are limited and get the same response", async () => {
   const adopting = Promise.withResolvers<void>();
   const blocked = Promise.withResolvers<void>();
   await using storage = await startTestStorage({
@@ -80,7 +80,7 @@ Deno.test("RU12 requests that wait for one upload are bounded; those that waited
   assert.equal((await storage.rows("_storage")).length, 1);
 });
 
-Deno.test("RU13 every answer may be read by pages of other origins, and says what the server can do", async () => {
+Deno.test("RU13 every response may be read by pages of other origins and states the server's capabilities", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 3);
@@ -111,7 +111,7 @@ Deno.test("RU13 every answer may be read by pages of other origins, and says wha
   assert.equal(answers[4]?.headers.get("tus-version"), "1.0.0");
 });
 
-Deno.test("RU13 clients that can only POST say what they mean in a header", async () => {
+Deno.test("RU13 clients limited to POST send the method in a header", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 3);
@@ -129,7 +129,7 @@ Deno.test("RU13 clients that can only POST say what they mean in a header", asyn
   assert.ok(answer.headers.get("syncline-storage-id"));
 });
 
-Deno.test("RU14 who uploaded is remembered, and the file is deleted like any other", async () => {
+Deno.test("RU14 the uploader is stored, and the file is deleted like any other", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const identity = { principal: "user:ada", userId: "ada", adminId: null, sessionId: "s" };

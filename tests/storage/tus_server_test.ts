@@ -1,4 +1,4 @@
-/** Uploads in pieces on a real server, with the protocol's own client: over bad lines, across kills, and beside one another. */
+/** Resumable uploads on a real server with the protocol's client: unreliable connections, kills, and concurrency. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -14,7 +14,7 @@ import { until } from "../support/waiting.ts";
 const functions = "tests/storage/functions";
 const MiB = 1024 * 1024;
 
-/** Bytes that are nowhere alike. */
+/** Bytes without repetition. */
 function contentsOf(size: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(size).map((_, at) => (at * 7919) >> 5);
 }
@@ -27,7 +27,7 @@ async function endpointOf(server: ServerProcess, port = server.port): Promise<st
   return `http://127.0.0.1:${port}${resumable(String(await server.call("mutation", "files:generate")))}`;
 }
 
-/** An upload with the client's own ways to go on; resolves to the last answer. */
+/** An upload with the client's own retries; resolves with the last response. */
 function send(
   contents: Uint8Array,
   options: UploadOptions,
@@ -63,7 +63,7 @@ Deno.test({
       flags: ["--upload-max-bytes", "64MiB"],
     });
 
-    await t.step("RU1 whole and in pieces, with a name and a type", async () => {
+    await t.step("RU1 in one piece and in several, with a name and a type", async () => {
       const contents = contentsOf(3 * MiB + 17);
       for (const chunkSize of [Infinity, MiB]) {
         const { done } = send(contents, {
@@ -80,7 +80,7 @@ Deno.test({
       }
     });
 
-    await t.step("RU2 over a line that breaks again and again", async () => {
+    await t.step("RU2 over a connection that breaks repeatedly", async () => {
       await using proxy = new FaultProxy(server.port);
       const contents = contentsOf(24 * MiB);
       let sent = 0;
@@ -104,7 +104,7 @@ Deno.test({
       }
     });
 
-    await t.step("RU5 two clients with one upload mix nothing up", async () => {
+    await t.step("RU5 two clients of one upload do not mix their bytes", async () => {
       const contents = contentsOf(8 * MiB);
       const endpoint = await endpointOf(server);
       const answers = await Promise.allSettled(
@@ -118,7 +118,7 @@ Deno.test({
       assert.deepEqual(await read(server, id), contents);
     });
 
-    await t.step("RU9 and gives an upload up", async () => {
+    await t.step("RU9 and cancels an upload", async () => {
       const { upload, done } = send(contentsOf(8 * MiB), {
         endpoint: await endpointOf(server),
         chunkSize: MiB,
@@ -130,7 +130,7 @@ Deno.test({
       assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "resumable"))], []);
     });
 
-    await t.step("RU7 and is told when a file is too large", async () => {
+    await t.step("RU7 and reports a file that is too large", async () => {
       const { done } = send(contentsOf(64 * MiB + 1), { endpoint: await endpointOf(server) });
       await assert.rejects(done, (error: DetailedError) => error.originalResponse?.getStatus() === 413);
     });
@@ -159,15 +159,15 @@ Deno.test({
         for (const bytes of [MiB, 40 * MiB, 70 * MiB]) {
           await until(() => arrived() >= bytes, { everyMs: 1 });
           await server.kill();
-          // What had been noted by then; a little may have been on its way into the note.
+          // The saved progress, plus what was being saved.
           certain = bytes - resumableLimits.checkpointBytes - MiB;
           server = await ServerProcess.start({ dataDir, functions, flags, port });
         }
       })();
       const { done } = send(contents, {
         endpoint,
-        // One piece for all: what is kept of it is what the server noted on its own.
-        // Each try holds all of the contents: not many while a busy machine starts a server.
+        // One piece for all: only the server's own saves are kept.
+        // Each attempt holds all contents, so only a few run while the server starts.
         retryDelays: Array.from({ length: 120 }, () => 500),
         onAfterResponse(_, response) {
           const offset = response.getHeader("Upload-Offset");

@@ -1,4 +1,4 @@
-/** Uploads in pieces: the tus protocol in one process, with clock and folder in the test's hands. */
+/** The tus protocol in one process, with a controlled clock and folder. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-Deno.test("RU1 pieces become a file like that of a single upload, named by the last answer", async () => {
+Deno.test("RU1 pieces become a file like that of a single upload, named by the last response", async () => {
   await using storage = await startTestStorage({ baseUrl: "https://files.example.com" });
   const tus = clientOf(storage);
   const contents = bytesOf("hello world");
@@ -57,7 +57,7 @@ Deno.test("RU1 pieces become a file like that of a single upload, named by the l
   }
 });
 
-Deno.test("RU1 an empty file is one at once, and the first bytes may come with the beginning", async () => {
+Deno.test("RU1 an empty file is complete immediately, and the first bytes may be sent with the creation", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const empty = await tus.create(await storage.uploadUrl(), { "Upload-Length": "0" });
@@ -74,7 +74,7 @@ Deno.test("RU1 an empty file is one at once, and the first bytes may come with t
   assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abcdef");
 });
 
-Deno.test("RU2 what arrived before a body broke off, stood still or lied is kept, and gone on with", async () => {
+Deno.test("RU2 bytes received before a body broke off, stalled or lied are kept and resumed after", async () => {
   await using storage = await startTestStorage({ uploadStallMs: 30 });
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 9);
@@ -99,7 +99,7 @@ Deno.test("RU2 what arrived before a body broke off, stood still or lied is kept
   assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abcdefghi");
 });
 
-Deno.test("RU3 a server goes on where the one before it stopped, and cuts off what was not certain", async () => {
+Deno.test("RU3 a server resumes where the previous one stopped, truncating bytes that were not durable", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const contents = bytesOf("0123456789");
@@ -130,7 +130,7 @@ Deno.test("RU3 a server goes on where the one before it stopped, and cuts off wh
   assert.ok(last.headers.get("syncline-storage-id"));
 });
 
-Deno.test("[TO6] RU3 beside a server that still writes nothing is cut off or removed; when it is gone its uploads go on", async () => {
+Deno.test("[TO6] RU3 beside a running server nothing is truncated or removed; its uploads are resumed once it has stopped", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const temporary = join(dir, "storage", "tmp", "half");
@@ -142,7 +142,7 @@ Deno.test("[TO6] RU3 beside a server that still writes nothing is cut off or rem
     location = await tus.begin(await storage.uploadUrl(), 4);
     part = join(dir, "storage", "resumable", spooled(storage).find((name) => name.endsWith(".part")) ?? "");
   }
-  // As the other one has it that is not gone yet.
+  // As held by the other server, which is still running.
   await Deno.writeFile(part, bytesOf("01"));
   await Deno.writeTextFile(temporary, "half of a file");
   await using storage = await startTestStorage({ dir, shared: true });
@@ -154,7 +154,7 @@ Deno.test("[TO6] RU3 beside a server that still writes nothing is cut off or rem
   assert.equal(await Deno.readTextFile(part), "");
 });
 
-Deno.test("RU3 an upload whose bytes are lost is forgotten, not filled with something else", async () => {
+Deno.test("RU3 an upload whose bytes are lost is dropped", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   let [location, part] = ["", ""];
@@ -171,7 +171,7 @@ Deno.test("RU3 an upload whose bytes are lost is forgotten, not filled with some
   assert.deepEqual(spooled(storage), []);
 });
 
-Deno.test("RU4 bytes for another place than the next one are refused and change nothing", async () => {
+Deno.test("RU4 bytes for another offset are rejected without changes", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 6);
@@ -189,14 +189,14 @@ Deno.test("RU4 bytes for another place than the next one are refused and change 
   assert.ok(repeated.headers.get("syncline-storage-id"));
 });
 
-Deno.test("RU5 of two requests at once the newer goes on where the older was ended", async () => {
+Deno.test("RU5 the newer of two requests resumes where the older was aborted", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 6);
   const begun = Promise.withResolvers<void>();
   const half = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(bytesOf("abc")),
-    // Asked for more: what there was has been taken.
+    // More is requested once the previous bytes were processed.
     pull: () => begun.resolve(),
   }, { highWaterMark: 0 });
   const older = tus.patch(location, { offset: 0, body: half });
@@ -215,7 +215,7 @@ Deno.test("RU5 of two requests at once the newer goes on where the older was end
   assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), `abc${winners[0]?.[1]}`);
 });
 
-Deno.test("RU6 the rules of upload URLs hold, and an unfinished upload keeps others from its URL", async () => {
+Deno.test("RU6 the rules of upload URLs hold, and an unfinished upload reserves its URL", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();
@@ -299,7 +299,7 @@ const refusals = [
   },
 ];
 
-Deno.test("RU7 a beginning that does not fit is refused and leaves the URL usable", async (t) => {
+Deno.test("RU7 an invalid creation is rejected and leaves the URL usable", async (t) => {
   await using storage = await startTestStorage({ uploadBytesMax: 1_000 });
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();
@@ -312,7 +312,7 @@ Deno.test("RU7 a beginning that does not fit is refused and leaves the URL usabl
   assert.equal((await storage.post(url, "abc")).status, 200);
 });
 
-Deno.test("RU7 bytes beyond the announced length, and requests that are none of the protocol, are refused", async () => {
+Deno.test("RU7 bytes beyond the announced length and invalid requests are rejected", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 4);
@@ -341,7 +341,7 @@ Deno.test("RU7 bytes beyond the announced length, and requests that are none of 
   assert.equal(await errorOf(put), "405 method_not_allowed");
 });
 
-Deno.test("RU8 bytes count only with the checksum that came with them", async () => {
+Deno.test("RU8 bytes are accepted only with the checksum sent with them", async () => {
   await using storage = await startTestStorage();
   const tus = clientOf(storage);
   const location = await tus.begin(await storage.uploadUrl(), 6);

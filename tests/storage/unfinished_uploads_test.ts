@@ -1,4 +1,4 @@
-/** What a server does at its start with uploads to a bucket that have not ended. */
+/** Unfinished bucket uploads at startup. */
 import assert from "node:assert/strict";
 import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
 import { until } from "../support/waiting.ts";
@@ -6,7 +6,7 @@ import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 
 const DAY_MS = 86_400_000;
 
-Deno.test("a server that is alone ends what was left; one of several only what is old, and one that follows nothing", async () => {
+Deno.test("a single server aborts all unfinished uploads, one of several only old ones, a follower none", async () => {
   await using bucket = new FakeBucket();
   const now = () => 10 * DAY_MS;
   const begin = () => {
@@ -26,7 +26,7 @@ Deno.test("a server that is alone ends what was left; one of several only what i
   assert.deepEqual(await left({ readOnly: true }), ["old", "another server's", "of no time"]);
 });
 
-Deno.test("where the bucket was used before, a start goes on without it, and looks for uploads beside that", async () => {
+Deno.test("with a bucket used before, startup does not wait for aborting uploads", async () => {
   await using bucket = new FakeBucket();
   const place = bucket.place();
   const told = Promise.withResolvers<unknown>();

@@ -1,4 +1,4 @@
-/** Uploads: every row of the contract's tables, from the first byte to the document. */
+/** Uploads: every row of the contract's tables. */
 import assert from "node:assert/strict";
 import { failed } from "../../mod/functions/outcome.ts";
 import { createHash, randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import { pause } from "../support/waiting.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A body whose chunks the test hands out, and whether it was given up by its reader. */
+/** A body whose chunks the test provides, and whether its reader canceled it. */
 function heldBody() {
   let held: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
   const gate = { cancelled: false };
@@ -34,7 +34,7 @@ function heldBody() {
   };
 }
 
-/** A store whose new blobs are written in another way. */
+/** A store with a modified writer. */
 function withWrites(store: BlobStore, write: (writer: BlobWriter) => BlobWriter["write"]): BlobStore {
   return new Proxy(store, {
     get(target, name) {
@@ -47,7 +47,7 @@ function withWrites(store: BlobStore, write: (writer: BlobWriter) => BlobWriter[
   });
 }
 
-Deno.test("UP1 an upload is stored with everything that was said of it", async () => {
+Deno.test("UP1 an upload is stored with all its metadata", async () => {
   await using s = await startTestStorage();
   const identity: Identity = { principal: "user:abc123", userId: "abc123", adminId: null, sessionId: null };
   const contents = crypto.getRandomValues(new Uint8Array(60_000));
@@ -77,7 +77,7 @@ Deno.test("UP1 an upload is stored with everything that was said of it", async (
   assert.deepEqual(await Deno.readFile(join(s.dir, "storage", blob.slice(0, 2), blob)), contents);
 });
 
-Deno.test("UP1 content type, name and body may all be missing", async () => {
+Deno.test("UP1 content type, name and body are optional", async () => {
   await using s = await startTestStorage();
   const id = await s.upload(new Uint8Array(0));
   const metadata = await s.call("files:metadata", { id }) as Record<string, unknown>;
@@ -139,7 +139,7 @@ Deno.test("UP4 a URL takes one upload, also after its hour", async () => {
   assert.equal(await errorOf(await s.post(url, "y")), "403 upload_url_expired");
 });
 
-Deno.test("UP5 a second upload beside the first is refused, and the first goes on", async () => {
+Deno.test("UP5 a second concurrent upload is rejected, and the first continues", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   const body = heldBody();
@@ -152,7 +152,7 @@ Deno.test("UP5 a second upload beside the first is refused, and the first goes o
   assert.equal(await (await s.request(`/api/storage/${storageId}`)).text(), "one two");
 });
 
-Deno.test("UP6 a body that breaks off leaves nothing, and the URL usable", async () => {
+Deno.test("UP6 an incomplete body leaves nothing, and the URL usable", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   for (let tenth = 0; tenth < 10; tenth++) {
@@ -167,7 +167,7 @@ Deno.test("UP6 a body that breaks off leaves nothing, and the URL usable", async
   assert.equal((await s.post(url, "x")).status, 200);
 });
 
-Deno.test("UP6 a body that is not as long as announced is upload_failed", async () => {
+Deno.test("UP6 a body of another length than announced is upload_failed", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   for (const length of ["4", "6", "0"]) {
@@ -182,7 +182,7 @@ Deno.test("UP6 a body that is not as long as announced is upload_failed", async 
   assert.equal((await s.post(url, "x")).status, 200);
 });
 
-Deno.test("UP6 a body that stands still is given up", async () => {
+Deno.test("UP6 a stalled body fails", async () => {
   await using s = await startTestStorage({ uploadStallMs: 20 });
   const url = await s.uploadUrl();
   const body = heldBody();
@@ -193,7 +193,7 @@ Deno.test("UP6 a body that stands still is given up", async () => {
   assert.equal((await s.post(url, "x")).status, 200);
 });
 
-Deno.test("UP7 a file over the limit is refused before it is read when its length says so", async () => {
+Deno.test("UP7 a file over the limit is rejected before it is read if its length is announced", async () => {
   await using s = await startTestStorage({ uploadBytesMax: 1_000 });
   const url = await s.uploadUrl();
   const body = heldBody();
@@ -206,7 +206,7 @@ Deno.test("UP7 a file over the limit is refused before it is read when its lengt
   assert.equal((await s.post(url, "x".repeat(1_000))).status, 200);
 });
 
-Deno.test("UP7 a file over the limit is refused as soon as it is", async () => {
+Deno.test("UP7 a file over the limit is rejected as soon as it exceeds it", async () => {
   await using s = await startTestStorage({ uploadBytesMax: 1_000 });
   const url = await s.uploadUrl();
   const body = heldBody();
@@ -219,7 +219,7 @@ Deno.test("UP7 a file over the limit is refused as soon as it is", async () => {
   assert.equal((await s.post(url, "x".repeat(1_000))).status, 200);
 });
 
-Deno.test("UP7 bytes that are being written are not overwritten by those that come", async () => {
+Deno.test("UP7 bytes being written are not overwritten by later ones", async () => {
   const contents = new Uint8Array(randomBytes(3_000_000));
   let overwritten = 0;
   await using s = await startTestStorage({
@@ -232,7 +232,7 @@ Deno.test("UP7 bytes that are being written are not overwritten by those that co
         await writer.write(before);
       }),
   });
-  // A stream that fills the reader's own buffers, as those of requests do.
+  // A BYOB stream, as request bodies are.
   const id = await s.upload(new Blob([contents]).stream());
   assert.equal(overwritten, 0);
   assert.deepEqual(await (await s.request(`/api/storage/${id}`)).bytes(), contents);
@@ -240,7 +240,7 @@ Deno.test("UP7 bytes that are being written are not overwritten by those that co
   assert.equal(sha256, createHash("sha256").update(contents).digest("hex"));
 });
 
-Deno.test("UP8 a content type must be one", async () => {
+Deno.test("UP8 a content type must be valid", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   const wrong = [
@@ -270,7 +270,7 @@ Deno.test("UP8 a content type must be one", async () => {
   }
 });
 
-Deno.test("UP9 uploads are counted for each client address", async () => {
+Deno.test("UP9 uploads are limited per client address", async () => {
   await using s = await startTestStorage();
   const from = "203.0.113.9";
   for (let count = 0; count < 60; count++) {
@@ -310,7 +310,7 @@ Deno.test("UP10 names are the last segment, without control characters, at most 
   }
 });
 
-Deno.test("UP11 an upload URL of a mutation that failed was never given out, and queries have none", async () => {
+Deno.test("UP11 the upload URL of a failed mutation is never returned, and queries cannot create any", async () => {
   await using s = await startTestStorage();
   await assert.rejects(s.call("files:generateAndFail"), /no/);
   assert.deepEqual(s.host.ts, 0, "generating writes nothing");
@@ -327,7 +327,7 @@ Deno.test("UP12 URLs are absolute when a public address is configured", async ()
   );
 });
 
-Deno.test("UP13 when the commit fails the answer is an error, the URL stays usable and the sweep removes the blob", async () => {
+Deno.test("UP13 if the commit fails the response is an error, the URL stays usable and the cleanup removes the blob", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
   const { mutate } = s.host;
@@ -345,18 +345,18 @@ Deno.test("UP13 when the commit fails the answer is an error, the URL stays usab
   s.host.mutate = mutate;
   assert.equal((await s.blobs()).length, 1);
   const kept = await s.upload("kept");
-  // Files have the machine's times: an orphan is one for a clock that is ahead.
+  // Files have the machine's times, so an orphan requires a clock that is ahead.
   s.clock.now = Date.now() + storageLimits.orphanAgeMs + 1_000;
   await s.service.sweep();
   assert.equal((await s.blobs()).length, 1);
   assert.equal(await (await s.request(`/api/storage/${kept}`)).text(), "kept");
 });
 
-Deno.test("BS9 contents of an earlier state are kept as long as that state lies there", async () => {
+Deno.test("BS9 contents of an earlier database state are kept while that state is stored", async () => {
   let aside: number | null = null;
   await using s = await startTestStorage({ asideSince: () => Promise.resolve(aside) });
   const id = await s.upload("of the state before");
-  // A restore puts the database aside that names it: the present one knows nothing of it.
+  // A restore moved the database away that references it; the current one does not.
   const url = await s.uploadUrl();
   const mutate = s.host.mutate;
   s.host.mutate = () => Promise.resolve({ outcome: failed("internal", "gone"), ts: 0, replayed: false });
@@ -373,10 +373,10 @@ Deno.test("BS9 contents of an earlier state are kept as long as that state lies 
   assert.equal(await (await s.request(`/api/storage/${id}`)).text(), "of the state before");
 });
 
-Deno.test("[PG9] contents are not taken for orphans where another server may have stored them", async () => {
+Deno.test("[PG9] contents are not treated as orphans if another server may have stored them", async () => {
   let leads = true;
   await using s = await startTestStorage({ knowsAll: () => leads });
-  // As one of which only the next leader has the document.
+  // As if only the next leader had the document.
   const url = await s.uploadUrl();
   const mutate = s.host.mutate;
   s.host.mutate = () => Promise.resolve({ outcome: failed("internal", "gone"), ts: 0, replayed: false });
@@ -391,7 +391,7 @@ Deno.test("[PG9] contents are not taken for orphans where another server may hav
   assert.deepEqual(await s.blobs(), []);
 });
 
-Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and the URL usable", async () => {
+Deno.test("UP13 a failed write gives an internal error, leaves nothing, and the URL usable", async () => {
   let written = 0;
   await using s = await startTestStorage({
     wrapStore: (store) =>
@@ -401,7 +401,7 @@ Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and 
       }),
   });
   const url = await s.uploadUrl();
-  // Of several chunks, so that others wait behind the one that fails.
+  // Several chunks, so that others are queued behind the failing one.
   const contents = new Uint8Array(900_000).fill(7);
   assert.equal(await errorOf(await s.post(url, new Blob([contents]).stream())), "500 internal");
   assert.ok(written < 4);
@@ -410,7 +410,7 @@ Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and 
   assert.equal((await s.post(url, new Blob([contents]).stream())).status, 200);
 });
 
-Deno.test("UP14 what was half written when a server ended is removed at the next start", async () => {
+Deno.test("UP14 partial files of a stopped server are removed at the next start", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   {
@@ -423,7 +423,7 @@ Deno.test("UP14 what was half written when a server ended is removed at the next
   assert.equal((await s.blobs()).length, 1);
 });
 
-Deno.test("UP15 the key of URL signatures is the only thing that makes a token", () => {
+Deno.test("UP15 tokens can be created only with the key of URL signatures", () => {
   const signer = new UrlSigner(urlKey);
   const token = signer.uploadToken({ createdAt: 1_000, createdBy: "abc" });
   assert.deepEqual({ ...signer.readUploadToken(token), token: "" }, {

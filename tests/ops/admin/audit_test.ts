@@ -1,4 +1,4 @@
-/** The audit log: what administrators did, by whom, from where. */
+/** The audit log: actions of administrators, with client addresses. */
 import assert from "node:assert/strict";
 import { AuditLog } from "../../../mod/ops/admin/mod.ts";
 import { SystemCalls } from "../../../mod/functions/system_calls.ts";
@@ -49,7 +49,7 @@ Deno.test("the audit log", async (t) => {
     },
   );
 
-  await t.step("[AU2] contents of documents and secrets do not stand in it", async () => {
+  await t.step("[AU2] it contains neither document contents nor secrets", async () => {
     const { ids } = await ok("mutation", "_admin/data:insert", {
       table: "messages",
       documents: [{ channel: "c", body: "private words" }, { channel: "c", body: "more private words" }],
@@ -138,7 +138,7 @@ Deno.test("the audit log", async (t) => {
   );
 });
 
-Deno.test("[AU5] rows of the last 90 days are never deleted, whatever is asked", async () => {
+Deno.test("[AU5] rows of the last 90 days are never deleted", async () => {
   const asked: unknown[] = [];
   const calls = new SystemCalls({
     mutate: ({ udfPath, args }) => {

@@ -1,6 +1,5 @@
 /**
- * Each endpoint below `/api/admin` and each function for administrators, as the server has registered them, asked by each
- * kind of caller.
+ * Every endpoint below `/api/admin` and every admin function registered by the server, called by each kind of caller.
  */
 import assert from "node:assert/strict";
 import { watchFeatures } from "./support/registry.ts";
@@ -8,7 +7,7 @@ import { type Kind, startWorld } from "./support/world.ts";
 
 const kinds: readonly Kind[] = ["query", "mutation", "action"];
 
-Deno.test("what is for administrators, by who asks", async (t) => {
+Deno.test("admin endpoints and functions by caller", async (t) => {
   using registry = watchFeatures();
   await using world = await startWorld({ config: { restartExitCode: 75 }, onRestart: () => {} });
   const { server, call } = world;
@@ -30,7 +29,7 @@ Deno.test("what is for administrators, by who asks", async (t) => {
     ...actions.map((path) => ({ path, kind: "action" as const })),
   ];
 
-  await t.step("[AD1] [SY1] the registry has what there is", () => {
+  await t.step("[AD1] [SY1] the registry is complete", () => {
     const paths = new Set(routes.map(({ method, path }) => `${method} ${path}`));
     for (
       const known of [
@@ -55,7 +54,7 @@ Deno.test("what is for administrators, by who asks", async (t) => {
     });
 
   for (const [who, bearer] of Object.entries(strangers)) {
-    await t.step(`[AD1] every endpoint refuses with the same words: ${who}`, async () => {
+    await t.step(`[AD1] every endpoint rejects with the same message: ${who}`, async () => {
       for (const { method, path } of routes) {
         const response = await ask(method, path, bearer);
         assert.equal(response.status, 401, `${method} ${path}`);
@@ -67,7 +66,7 @@ Deno.test("what is for administrators, by who asks", async (t) => {
       }
     });
 
-    await t.step(`[SY1] [SY5] no function is told of: ${who}`, async () => {
+    await t.step(`[SY1] [SY5] no function is disclosed to: ${who}`, async () => {
       for (const { path } of functions) {
         for (const kind of kinds) {
           const { status, message, code } = await call(kind, path, { wrong: true }, bearer);
@@ -80,16 +79,16 @@ Deno.test("what is for administrators, by who asks", async (t) => {
     });
   }
 
-  await t.step("[SY1] every function is there for an administrator", async () => {
+  await t.step("[SY1] every function is available to an administrator", async () => {
     for (const { path, kind } of functions) {
-      // Arguments that fit nothing, so that nothing is done.
+      // Invalid arguments, so that nothing is done.
       const { status, message } = await call(kind, path, { wrong: true });
       assert.notEqual(status, 401, path);
       assert.notEqual(message, `There is no function "${path}"`);
     }
   });
 
-  await t.step("[AD1] every endpoint lets an administrator in", async () => {
+  await t.step("[AD1] every endpoint admits an administrator", async () => {
     for (const { method, path } of routes) {
       const response = await ask(method, path, world.admin);
       await response.body?.cancel();

@@ -1,11 +1,11 @@
-/** Documents, schema, functions, long work, schedule and files, as administrators see and change them. */
+/** Documents, schema, functions, background tasks, schedule and files, as administrators see and change them. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../../mod/client/mod.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const paginationOpts = { cursor: null, numItems: 100 };
 
-/** Waits until a work has ended; it is asked again and again, because no one is to wait for time. */
+/** Polls until a task has ended. */
 async function ended({ ok }: World, workId: string) {
   for (;;) {
     const work = await ok("query", "_admin/work:get", { workId });
@@ -58,7 +58,7 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY21] documents come by page, along any index, by a search, under conditions", async () => {
+  await t.step("[SY21] documents are read by page, along any index, by a search, with conditions", async () => {
     const cases: readonly (readonly [object, readonly string[]])[] = [
       [{}, ["no likes yet", "Good night", "Hello moon", "Hello world"]],
       [{ order: "asc", paginationOpts: { cursor: null, numItems: 1 } }, ["Hello world"]],
@@ -210,7 +210,7 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY24] many documents are deleted in steps that can be watched and canceled", async () => {
+  await t.step("[SY24] a bulk deletion runs in steps and can be watched and canceled", async () => {
     const fill = async (channel: string) => {
       for (let round = 0; round < 3; round++) {
         await ok("mutation", "_admin/data:insert", {
@@ -303,7 +303,7 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY27] scheduled functions are listed, canceled and run at once; crons too", async () => {
+  await t.step("[SY27] scheduled functions are listed, canceled and run now, and so are cron jobs", async () => {
     await schedule(world);
   });
 
@@ -345,7 +345,7 @@ Deno.test("data and code for administrators", async (t) => {
         field: "cover",
       }], false]);
       assert.deepEqual((await ok("action", "_admin/files:references", { fileId: lonely })).references, []);
-      // An hour has to pass before a file counts as one that nobody names.
+      // A file counts as an orphan after an hour only.
       assert.deepEqual((await ok("action", "_admin/files:orphans")).fileIds, []);
       assert.deepEqual(await ok("mutation", "_admin/files:remove", { fileIds: [lonely, lonely] }), {
         deleted: 1,
@@ -372,7 +372,7 @@ Deno.test("data and code for administrators", async (t) => {
   );
 });
 
-/** Follows a deletion as a live view of it does, and cancels it on the way: what is deleted by then stays deleted. */
+/** Watches a deletion live and cancels it half way; what was deleted stays deleted. */
 async function watchAndCancel({ ok, server, admin }: World, fill: () => Promise<void>): Promise<void> {
   const range = { table: "messages", index: "by_channel", range: { eq: ["some"] } };
   const left = async () =>
@@ -399,7 +399,7 @@ async function watchAndCancel({ ok, server, admin }: World, fill: () => Promise<
       const { state = "", changed = 0 } = seen.at(-1) ?? {};
       there -= changed;
       assert.equal(await left(), there, "it says how much is deleted");
-      // On some machines it may have ended before it was canceled.
+      // On fast machines it may end before it is canceled.
       if (state === "done") continue;
       assert.equal(state, "canceled");
       assert.ok(there > 0);

@@ -1,4 +1,4 @@
-/** Who reaches the functions for administrators, over HTTP and over sockets, and what everybody else is told. */
+/** Access to admin functions over HTTP and sockets, and the errors other callers get. */
 import assert from "node:assert/strict";
 import type { TestSocket } from "../../auth/server/test_server.ts";
 import { type Registry, watchFeatures } from "./support/registry.ts";
@@ -15,7 +15,7 @@ async function adminPaths(world: World, registry: Registry): Promise<{ path: str
   ];
 }
 
-Deno.test("functions for administrators", async (t) => {
+Deno.test("admin functions", async (t) => {
   using registry = watchFeatures();
   await using world = await startWorld();
   const { server, call } = world;
@@ -29,12 +29,12 @@ Deno.test("functions for administrators", async (t) => {
 
   for (const [name, bearer] of Object.entries(strangers)) {
     await t.step(
-      `[SY1] over HTTP a caller without an administrator's session is told of no function: ${name}`,
+      `[SY1] over HTTP no function is disclosed without an administrator's session: ${name}`,
       async () => {
         assert.ok(paths.length > 40, `${paths.length} functions`);
         for (const { path } of paths) {
           for (const kind of kinds) {
-            // Arguments that fit nothing: what is wrong with them is not told either.
+            // Invalid arguments, which must not be disclosed either.
             const { status, message, code } = await call(kind, path, { wrong: true }, bearer);
             assert.deepEqual([status, message, code], [404, `There is no function "${path}"`, null], kind);
           }
@@ -47,7 +47,7 @@ Deno.test("functions for administrators", async (t) => {
       },
     );
 
-    await t.step(`[SY1] over a socket they are told the same: ${name}`, async () => {
+    await t.step(`[SY1] over a socket the error is the same: ${name}`, async () => {
       await using socket = await server.socket(bearer ?? undefined);
       const failure = (message: string) => ({ errorMessage: message, errorData: null, logLines: [] });
       const asked = [...paths, { path: "_admin/users:none", kind: "query" as const }];
@@ -83,7 +83,7 @@ Deno.test("functions for administrators", async (t) => {
     });
   }
 
-  await t.step("[SY2] code of the app does not reach them, in whose name ever it runs", async () => {
+  await t.step("[SY2] app code cannot call them under any identity", async () => {
     for (const bearer of [null, world.admin]) {
       const path = "_admin/administrators:list";
       const tried = await world.ok("action", "messages:sneak", { path }, bearer);
@@ -91,7 +91,7 @@ Deno.test("functions for administrators", async (t) => {
     }
   });
 
-  await t.step("[SY3] an administrator subscribes to them, and views are live", async () => {
+  await t.step("[SY3] an administrator's subscriptions are live", async () => {
     await using socket = await server.socket(world.admin);
     await socket.identityVersion(1);
     const channels = await subscribe(socket, "_admin/data:documents", {
@@ -141,7 +141,7 @@ Deno.test("functions for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY6] acting as a user ends with the administrator's own session", async () => {
+  await t.step("[SY6] impersonation ends with the administrator's own session", async () => {
     const other = await world.addAdmin("actor@example.com");
     const token = await world.impersonate(world.userId, other.accessToken);
     await using socket = await server.socket(token);

@@ -1,4 +1,4 @@
-/** Settings: set by administrators, under flags, in use at once, secrets sealed. */
+/** Settings: set by administrators, overridden by flags, applied immediately, with encrypted secrets. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
@@ -10,7 +10,7 @@ import { openIdSecret, startOpenIdServer } from "../../auth/support/open_id_serv
 import { until } from "../../support/waiting.ts";
 import { startWorld } from "./support/world.ts";
 
-/** A mail server that takes everything; resolves to what it got. */
+/** A mail server that accepts everything; resolves with the mails. */
 async function startMailServer() {
   const mails: string[] = [];
   const server = new SMTPServer({
@@ -69,7 +69,7 @@ Deno.test("settings", async (t) => {
     },
   );
 
-  await t.step("[SE5] a setting counts at once, without a restart, and goes again", async () => {
+  await t.step("[SE5] a setting is applied without a restart, and reset", async () => {
     assert.deepEqual(await set({ disableSignups: "true" }), { overridden: [] });
     const refused = await signUp("late@example.com");
     assert.equal(refused.body.errorData.code, "signups_disabled");
@@ -111,7 +111,7 @@ Deno.test("settings", async (t) => {
     },
   );
 
-  await t.step("[SE5] so do who has to be verified, and sign-in by mail", async () => {
+  await t.step("[SE5] so are required verification and sign-in by mail", async () => {
     await set({ smtpUrl: mail.url, requireVerification: "true" });
     const email = "unconfirmed@example.com";
     const { body: signedUp } = await signUp(email);
@@ -140,13 +140,13 @@ Deno.test("settings", async (t) => {
     assert.equal(await byMail(), true);
   });
 
-  await t.step("[SE2] a flag counts more than a setting, and the answer says so", async () => {
+  await t.step("[SE2] a flag takes precedence over a setting, and the answer says so", async () => {
     assert.deepEqual(await set({ appName: "From a setting" }), { overridden: ["appName"] });
     const { source, given, text } = await setting("appName");
     assert.deepEqual([source, given, text], ["flag", { by: "flag", text: "From a flag" }, "From a setting"]);
   });
 
-  await t.step("[SE7] settings are checked as flags are, all or none", async () => {
+  await t.step("[SE7] settings are validated like flags, atomically", async () => {
     const cases: readonly (readonly [Record<string, string | null>, string])[] = [
       [{ nothing: "x" }, "unknown_setting"],
       [{ port: "80" }, "unknown_setting"],
@@ -166,7 +166,7 @@ Deno.test("settings", async (t) => {
     assert.equal((await setting("disableMagicLink")).set, false);
   });
 
-  await t.step("[SE1] the schedule and the place of backups are changed while the server runs", async () => {
+  await t.step("[SE1] schedule and backup target are changed at runtime", async () => {
     const cron = async () =>
       (await ok("query", "_admin/schedule:crons")).find(({ name }: { name: string }) =>
         name === "svc-backup"
@@ -176,7 +176,7 @@ Deno.test("settings", async (t) => {
     await Deno.mkdir(place);
     await set({ backupEvery: "1h", backupTo: place });
     assert.deepEqual((await cron()).schedule, { kind: "interval", everyMs: 3_600_000 });
-    // None was ever made: one is late.
+    // No backup exists yet, so one is overdue.
     for (;;) {
       if ((await Array.fromAsync(Deno.readDir(place))).some(({ name }) => name.endsWith(".tar.zst"))) break;
     }
@@ -186,7 +186,7 @@ Deno.test("settings", async (t) => {
     assert.equal(await cron(), undefined);
   });
 
-  await t.step("[SE8] how long the execution log is kept is changed while the server runs", async () => {
+  await t.step("[SE8] the log retention is changed at runtime", async () => {
     assert.deepEqual(await set({ logKeep: "30d", logMaxSize: "64MiB" }), { overridden: [] });
     assert.deepEqual([(await setting("logKeep")).source, (await setting("logKeep")).text], [
       "setting",
@@ -275,7 +275,7 @@ Deno.test("settings", async (t) => {
       assert.deepEqual(await providers(), ["work"]);
       assert.ok((await signIn()).get("svc_user_id"), "the secret is the one that was entered");
 
-      // What is shown can be given back as it is: the secret stays.
+      // A displayed value can be saved unchanged and keeps the secret.
       const { text, kind, unreadable } = await setting("authConfig");
       assert.deepEqual([kind, unreadable, text.includes(openIdSecret)], ["long", false, false]);
       const shown = JSON.parse(text);
@@ -298,7 +298,7 @@ Deno.test("settings", async (t) => {
             JSON.stringify({ providers: { work: { ...work, issuer: "http://id.example.com" } } }),
             /providers\.work\.issuer/,
           ],
-          // Neither the environment nor files of the machine are an administrator's.
+          // Administrators have no access to the machine's environment and files.
           [
             JSON.stringify({
               providers: { work: { ...work, clientSecret: { env: "SYNCLINE_S3_SECRET_ACCESS_KEY" } } },
@@ -365,7 +365,7 @@ Deno.test("settings", async (t) => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("[SE3] what is sealed opens with its key and under its name only", () => {
+Deno.test("[SE3] an encrypted secret can be decrypted with its key and name only", () => {
   const [key, name] = [new Uint8Array(32).fill(1), "smtpUrl"];
   const sealed = encryptSecret("secret", { key, name });
   assert.equal(decryptSecret(sealed, { key, name }), "secret");
@@ -376,7 +376,7 @@ Deno.test("[SE3] what is sealed opens with its key and under its name only", () 
   for (const damaged of ["", "x", sealed.slice(4)]) assert.equal(decryptSecret(damaged, { key, name }), null);
 });
 
-Deno.test("[SE2] the file of providers and the folder of mails count more than their settings", () => {
+Deno.test("[SE2] the providers file and the mail folder take precedence over their settings", () => {
   const values = Object.fromEntries(
     optionsOf("serve").map(([name, { default: value }]) => [name, value]),
   ) as unknown as ServeOptions;

@@ -1,4 +1,4 @@
-/** Archives: written and read again, read by other programs, damaged and hostile. */
+/** Archives: round trips, other programs, damaged and hostile archives. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ async function withFolder(work: (folder: string) => Promise<void>): Promise<void
   await work(folder);
 }
 
-/** Unpacks into a folder that is to be gone again; gives the error. */
+/** Unpacks into a folder that must be removed again; returns the error. */
 async function refusal(
   archive: Uint8Array,
   folder: string,
@@ -53,7 +53,7 @@ async function run(command: string, args: readonly string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-Deno.test("[BK1] what is put into an archive comes out of it, with the manifest", () =>
+Deno.test("[BK1] unpacking an archive returns its contents and manifest", () =>
   withFolder(async (folder) => {
     const files = {
       "data.db": randomBytes(3_000_000),
@@ -78,7 +78,7 @@ Deno.test("[BK1] what is put into an archive comes out of it, with the manifest"
     }
   }));
 
-Deno.test("[BK2] zstd and tar of the system read an archive; its manifest is the first entry, the checksums the last", () =>
+Deno.test("[BK2] the system's zstd and tar read an archive; the manifest is the first entry, the checksums the last", () =>
   withFolder(async (folder) => {
     const path = join(folder, "a.tar.zst");
     await Deno.writeFile(path, await archiveOf({ "data.db": randomBytes(2_100_000) }));
@@ -87,7 +87,7 @@ Deno.test("[BK2] zstd and tar of the system read an archive; its manifest is the
     if (names !== "") assert.equal(names, "manifest.json\ndata.db\nchecksums.json\n");
   }));
 
-Deno.test("[BK3] an archive with any byte changed is refused, and nothing of it stays behind", () =>
+Deno.test("[BK3] an archive with any byte changed is rejected without leftovers", () =>
   withFolder(async (folder) => {
     const archive = await archiveOf({
       "data.db": bytesOf("the database ".repeat(50)),
@@ -105,7 +105,7 @@ Deno.test("[BK3] an archive with any byte changed is refused, and nothing of it 
     assert.deepEqual(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
 
-Deno.test("[BK4] an archive cut off anywhere is refused, and nothing of it stays behind", () =>
+Deno.test("[BK4] an archive truncated anywhere is rejected without leftovers", () =>
   withFolder(async (folder) => {
     const small = await archiveOf({ "data.db": bytesOf("the database ".repeat(50)) });
     const large = await archiveOf({ "data.db": randomBytes(2_200_000) });
@@ -186,14 +186,14 @@ const hostile: readonly {
 ];
 
 for (const { what, entries, says } of hostile) {
-  Deno.test(`[BK5] an archive with ${what} is refused`, () =>
+  Deno.test(`[BK5] an archive with ${what} is rejected`, () =>
     withFolder(async (folder) => {
       const archive = await foreignArchive([manifestEntry, ...entries]);
       assert.match((await refusal(archive, folder)).message, says);
     }));
 }
 
-Deno.test("[BK5] an archive without its manifest, its checksums or with files behind them is refused", () =>
+Deno.test("[BK5] an archive without manifest or checksums, or with files after them, is rejected", () =>
   withFolder(async (folder) => {
     const refused = async (entries: readonly ForeignEntry[], says: RegExp, sums = false) =>
       assert.match((await refusal(await foreignArchive(entries, { sums }), folder)).message, says);
@@ -206,7 +206,7 @@ Deno.test("[BK5] an archive without its manifest, its checksums or with files be
     await Deno.remove(join(folder, "unpacked"), { recursive: true });
   }));
 
-Deno.test("[BK6] sums and sizes other than listed are refused; the message names the file", () =>
+Deno.test("[BK6] wrong checksums and sizes are rejected; the message names the file", () =>
   withFolder(async (folder) => {
     const tar = new TextDecoder("latin1").decode(await tarOf("the database"));
     const other = tar.replace("the database", "other things");
@@ -214,7 +214,7 @@ Deno.test("[BK6] sums and sizes other than listed are refused; the message names
     assert.match((await refusal(swapped, folder)).message, /wrong checksum of "data\.db"/);
   }));
 
-Deno.test("[BK7] what is no archive, or one of a newer format, is refused with the reason", () =>
+Deno.test("[BK7] anything but an archive, and a newer format, is rejected with the reason", () =>
   withFolder(async (folder) => {
     const says = async (archive: Uint8Array, expected: RegExp) => {
       assert.match((await refusal(archive, folder)).message, expected);
@@ -232,7 +232,7 @@ Deno.test("[BK7] what is no archive, or one of a newer format, is refused with t
     await says(await foreignArchive([{ name: "manifest.json", body: "{}" }, database]), /does not say/);
   }));
 
-Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =>
+Deno.test("[BK8] decompression bombs are rejected", () =>
   withFolder(async (folder) => {
     const bomb = frame(new Uint8Array(200 << 20));
     assert.match((await refusal(bomb, folder)).message, /cannot decompress|unexpected zstd/);
@@ -244,13 +244,13 @@ Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =
     assert.match((await refusal(twice, folder)).message, /bytes behind its end/);
   }));
 
-Deno.test("[BK8] an archive with more in it than the disk can take is refused before it is unpacked", () =>
+Deno.test("[BK8] an archive larger than the free disk space is rejected before it is unpacked", () =>
   withFolder(async (folder) => {
     const { message } = await refusal(await petabyteArchive(), folder, UnpackSpaceError);
     assert.match(message, /Not enough disk space to unpack "data\.db"/);
   }));
 
-Deno.test("[BK9] an archive whose writing fails rejects with the reason and aborts its target", async () => {
+Deno.test("[BK9] a failed write rejects with the reason and aborts the target", async () => {
   const fails = async (entries: Parameters<typeof writeArchive>[2], says: RegExp) => {
     let aborted: unknown = null;
     const target = new WritableStream<Uint8Array>({ abort: (reason) => void (aborted = reason) });
@@ -273,7 +273,7 @@ Deno.test("[BK9] an archive whose writing fails rejects with the reason and abor
   await assert.rejects(writeArchive(full, manifest, entriesOf(much)), /no space left/);
 });
 
-Deno.test("[BK9] a source that fails is not blamed on the archive; a folder that is there is left alone", () =>
+Deno.test("[BK9] a failing source is not blamed on the archive; an existing folder is left alone", () =>
   withFolder(async (folder) => {
     const archive = await archiveOf({ "data.db": randomBytes(2_000_000) });
     let sent = 0;
@@ -290,7 +290,7 @@ Deno.test("[BK9] a source that fails is not blamed on the archive; a folder that
     assert.equal(await Deno.readTextFile(join(folder, "mine")), "x");
   }));
 
-/** The unpacked tar of a small archive whose database is a text. */
+/** The unpacked tar of a small archive with a text as database. */
 async function tarOf(database: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(
     zstdDecompressSync(await foreignArchive([manifestEntry, { name: "data.db", body: database }])),

@@ -1,4 +1,4 @@
-/** Archives for tests: made of bytes in memory, with one byte or one rule wrong where a test asks for it. */
+/** Archives for tests, made of bytes in memory, with one byte or rule broken where needed. */
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { packTar, type TarHeader } from "modern-tar";
@@ -43,13 +43,13 @@ export async function archiveOf(
   return bytes;
 }
 
-/** One entry of a tar that somebody else made. */
+/** A tar entry of another program. */
 export interface ForeignEntry extends Partial<TarHeader> {
   readonly name: string;
   readonly body?: string;
 }
 
-/** A tar of any entries, with a true list of checksums behind them unless they hold one, in frames as the product's. */
+/** A tar of any entries, with valid checksums unless included, in frames like the product's. */
 export async function foreignArchive(
   entries: readonly ForeignEntry[],
   { sums = true }: { readonly sums?: boolean } = {},
@@ -72,11 +72,11 @@ export async function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>
   return await new Blob(parts as Uint8Array<ArrayBuffer>[]).bytes();
 }
 
-/** The beginning of an archive whose database is a petabyte large, as its tar says. */
+/** The start of an archive whose tar declares a database of a petabyte. */
 export async function petabyteArchive(): Promise<Uint8Array<ArrayBuffer>> {
   const tar = new Uint8Array(zstdDecompressSync(await archiveOf({ "data.db": bytesOf("small") })));
   const header = tar.subarray(new TextDecoder("latin1").decode(tar).indexOf("data.db\0"));
-  // In the binary form of large sizes.
+  // In the binary format of large sizes.
   header.set([0x80, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0], 124);
   header.fill(0x20, 148, 156);
   const sum = header.subarray(0, 512).reduce((sum, byte) => sum + byte);
@@ -84,7 +84,7 @@ export async function petabyteArchive(): Promise<Uint8Array<ArrayBuffer>> {
   return await packed(await new Blob([tar, new Uint8Array(8 << 20)]).bytes());
 }
 
-/** One frame, however many bytes. */
+/** One frame of any size. */
 export function frame(bytes: Uint8Array): Uint8Array {
   return zstdCompressSync(bytes, {
     params: { [constants.ZSTD_c_checksumFlag]: 1, [constants.ZSTD_c_windowLog]: 20 },

@@ -1,8 +1,8 @@
-/** Who may deploy: the endpoints by guest, user, administrators of every kind and deploy keys; the keys; the audit log. */
+/** Access to deploys: endpoints by guests, users, administrators and deploy keys; the keys; the audit log. */
 import assert from "node:assert/strict";
 import { bundleOf, firstApp, password, secondApp, startDeployWorld } from "./support.ts";
 
-Deno.test("deploying is for administrators and deploy keys", async (t) => {
+Deno.test("deploys require an administrator or a deploy key", async (t) => {
   await using world = await startDeployWorld();
   const { server, admin, admin_, call } = world;
   const signUp = async () =>
@@ -70,7 +70,7 @@ Deno.test("deploying is for administrators and deploy keys", async (t) => {
     }
   }
 
-  await t.step("DK2 a deploy key calls no function as an administrator and opens no socket", async () => {
+  await t.step("DK2 a deploy key cannot call admin functions or open a socket", async () => {
     for (const kind of ["query", "action"] as const) {
       const path = kind === "query" ? "_admin/deployKeys:list" : "_admin/deployKeys:create";
       const { status, body } = await server.post(`/api/${kind}`, { path, args: {} }, { bearer: key.key });
@@ -99,7 +99,7 @@ Deno.test("deploying is for administrators and deploy keys", async (t) => {
     },
   );
 
-  await t.step("DK4 names of keys are their own, and plain", async () => {
+  await t.step("DK4 names of keys are unique and restricted", async () => {
     const refused = async (name: string) => {
       const { body } = await server.post(
         "/api/action",
@@ -118,7 +118,7 @@ Deno.test("deploying is for administrators and deploy keys", async (t) => {
     assert.notEqual((await create("again")).key, key.key);
   });
 
-  await t.step("DK3 a revoked key is worth nothing from that moment on", async () => {
+  await t.step("DK3 a revoked key is invalid immediately", async () => {
     const { keyId, key: short } = await create("short");
     assert.equal((await admin_("GET", "/functions/versions", undefined, short)).status, 200);
     await call("mutation", "_admin/deployKeys:revoke", { keyId }, admin);

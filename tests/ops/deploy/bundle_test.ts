@@ -1,4 +1,4 @@
-/** What a bundle may be: everything else is refused, and nothing of it is left where it was unpacked. */
+/** Bundles: everything not allowed is rejected without leftovers. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createTarPacker, type TarEntry } from "modern-tar";
@@ -73,7 +73,7 @@ const manifestEntry = (manifest: unknown): Entry => ({
 });
 const codeEntry = { name: "code/functions/a.ts", text };
 
-Deno.test("DP6 a bundle is unpacked as its manifest says", async () => {
+Deno.test("DP6 a bundle is unpacked according to its manifest", async () => {
   const folder = await Deno.makeTempDir();
   const bytes = await packed([manifestEntry(manifestOf()), codeEntry]);
   const manifest = await unpackBundle(new Blob([bytes]).stream(), folder);
@@ -82,7 +82,7 @@ Deno.test("DP6 a bundle is unpacked as its manifest says", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("DP6 names and addresses that lead out of the bundle are refused", async (t) => {
+Deno.test("DP6 names and paths that leave the bundle are rejected", async (t) => {
   const paths = [
     "/etc/passwd",
     "../a.ts",
@@ -137,11 +137,11 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
   }
 });
 
-Deno.test("DP13 a front end without a file that could be served is not packed", async () => {
+Deno.test("DP13 a front end without files to serve is not packed", async () => {
   await assert.rejects(bundleOf({ ...firstApp, "public/.hidden": "" }), /contains no files to serve/);
 });
 
-Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", async (t) => {
+Deno.test("DP6 damaged, truncated and inconsistent bundles are rejected", async (t) => {
   const whole = (await bundleOf(firstApp)).bytes;
   const manifest = manifestOf();
   const tar = (...entries: Entry[]) => packed(entries);
@@ -189,7 +189,7 @@ Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", 
   }
 });
 
-Deno.test("[DP15] files that are one on the server's disk are refused by both names", () => {
+Deno.test("[DP15] files with the same name on the server's disk are rejected with both names", () => {
   assert.equal(
     oneName(["functions/Notes.ts", "functions/notes.ts"]).message,
     '"functions/Notes.ts" and "functions/notes.ts" are the same name on the server\'s ' +
@@ -197,7 +197,7 @@ Deno.test("[DP15] files that are one on the server's disk are refused by both na
   );
 });
 
-Deno.test("[DP15] paths of Windows are none of a bundle", async () => {
+Deno.test("[DP15] Windows paths are rejected", async () => {
   for (const path of ["functions\\a.ts", "C:\\functions\\a.ts"]) {
     const manifest = manifestOf({ files: { "functions/a.ts": file, [path]: file } });
     const bytes = await packed([{ name: "version.json", text: JSON.stringify(manifest) }]);

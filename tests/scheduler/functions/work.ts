@@ -1,4 +1,4 @@
-/** Work of which a run that is lost, halved or repeated is seen at once. */
+/** Functions that reveal lost, partial and repeated runs. */
 import { internalAction, internalMutation, mutation, query } from "syncline/server";
 import { z } from "zod";
 
@@ -27,7 +27,7 @@ export const act = internalAction({
   },
 });
 
-/** Schedules `count` mutations and, of every tenth, an action too, each `everyMs` after the one before. */
+/** Schedules `count` mutations, and an action for every tenth, `everyMs` apart. */
 export const plan = mutation({
   args: { round: z.int(), count: z.int(), inMs: z.number(), everyMs: z.number(), actions: z.boolean() },
   handler: async (ctx, { round, count, inMs, everyMs, actions }) => {
@@ -40,7 +40,7 @@ export const plan = mutation({
   },
 });
 
-/** Loops for ever: the writer has to be ended. */
+/** Loops forever, so that the writer must be killed. */
 export const stuck = internalMutation({
   handler: () => {
     for (;;);
@@ -64,7 +64,7 @@ export const openJobs = query({
   },
 });
 
-/** What ran in a round, by number, and how its jobs ended. */
+/** Runs of a round by number, and the results of its jobs. */
 export const outcome = query({
   args: { round: z.int() },
   handler: async (ctx, { round }) => {

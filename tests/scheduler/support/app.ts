@@ -1,15 +1,15 @@
-/** The app of the scheduler's tests: notes what runs, and can be told to fail or to wait. */
+/** App of the scheduler tests: records runs, and can fail or block on request. */
 import { action, internalAction, internalMutation, mutation, query } from "syncline/server";
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
 import type { AppModule } from "../../../mod/functions/isolate/app/loader.ts";
 
-/** Actions that wait until the test lets them go. */
+/** Blocked actions, released by the test. */
 export class Holds {
   readonly #waiting: (() => void)[] = [];
 
-  /** How many wait. */
+  /** Number of blocked actions. */
   get held(): number {
     return this.#waiting.length;
   }
@@ -18,7 +18,7 @@ export class Holds {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Lets the one that has waited longest go on. */
+  /** Releases the action that has been blocked longest. */
   release(): void {
     this.#waiting.shift()?.();
   }
@@ -30,7 +30,7 @@ export class Holds {
 
 const schema = defineSchema({ notes: defineTable({ text: z.string(), at: z.number() }) });
 
-/** What is to be scheduled: `kind` says by which call, `when` is its time. */
+/** Function to schedule: `kind` selects the call, `when` its time. */
 const jobArgs = {
   path: z.string(),
   args: z.record(z.string(), z.unknown()).default({}),
@@ -38,7 +38,7 @@ const jobArgs = {
   after: z.boolean().default(true),
 };
 
-/** The app's modules. Its actions wait at `holds`. */
+/** The app's modules. Its actions block at `holds`. */
 export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule[] {
   const app = {
     note: mutation({

@@ -1,6 +1,6 @@
 /**
- * A scheduler on the real engine with a clock that the test moves, in the test's own process. It can be restarted as after
- * a crash, calls can be made to fail, and actions can be held.
+ * A scheduler on the real engine in the test's process, with a clock moved by the test. It can be restarted as after a crash,
+ * calls can be made to fail, and actions can be blocked.
  */
 import type { CommitEntry } from "../../../mod/engine/types.ts";
 import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
@@ -21,14 +21,14 @@ export interface WorldOptions {
   readonly jobsKnownMax?: number;
   readonly crons?: CronJobs;
   readonly serviceCrons?: readonly Cron[];
-  /** Makes further actions of main, anew for each life of the server. */
+  /** Creates additional main process actions for each start of the server. */
   readonly actions?: (clock: TestClock) => ReadonlyMap<string, MainAction>;
   readonly startsAt?: number;
-  /** As of a clock that may be set. */
+  /** Check interval of a clock that may be set. */
   readonly lookMs?: number;
 }
 
-/** What a call is to end with instead of being made. */
+/** Result of a call that is not made. */
 export type Fault = Pick<CallError, "message" | "retryable">;
 
 const START = Date.UTC(2030, 0, 1);
@@ -38,13 +38,13 @@ export class World implements AsyncDisposable {
   readonly clock: TestClock;
   readonly holds: Holds = new Holds();
   readonly logged: string[] = [];
-  /** The stacks among them. */
+  /** Stack traces of these. */
   readonly stacks: string[] = [];
   /** Entries of all commits since the start. */
   readonly entries: CommitEntry[] = [];
-  /** Decides about each call of the scheduler; `null` lets it pass. */
+  /** Intercepts each call of the scheduler; `null` lets it pass. */
   fault: (call: FunctionCall) => Fault | null = () => null;
-  /** Crons of the app; a reload reads them again. */
+  /** Cron jobs of the app, read again by a reload. */
   crons: CronJobs | undefined;
   readonly #folder: string;
   readonly #options: WorldOptions;
@@ -71,13 +71,13 @@ export class World implements AsyncDisposable {
     return this.#scheduler;
   }
 
-  /** The server is gone at once and starts again on what is on disk, `downMs` later. */
+  /** Crashes the server and restarts it `downMs` later. */
   async restart({ downMs = 0 }: { readonly downMs?: number } = {}): Promise<void> {
     const [host, hub, scheduler] = [this.#host, this.#hub, this.#scheduler];
     host[Symbol.dispose]();
     this.clock.moveTo(this.clock.now() + downMs);
     [this.#host, this.#hub, this.#scheduler] = this.#build();
-    // What the old one still does comes to nothing: its database is closed.
+    // The database of the old one is closed, so its remaining work fails.
     this.holds.releaseAll();
     await scheduler[Symbol.asyncDispose]();
     await hub.shutdown();
@@ -98,13 +98,13 @@ export class World implements AsyncDisposable {
     return value(await this.#host.act({ udfPath, args, identity: anonymous, origin: "client" }));
   }
 
-  /** Calls a function of the service. */
+  /** Calls a system function. */
   async system(udfPath: string, args: Record<string, unknown> = {}): Promise<unknown> {
     const { outcome } = await this.#host.mutate({ udfPath, args, identity: anonymous, origin: "system" });
     return value(outcome);
   }
 
-  /** Moves the clock, stopping whenever something is due. */
+  /** Moves the clock, stopping at each due time. */
   async advance(ms: number): Promise<void> {
     const end = this.clock.now() + ms;
     await this.quiet();
@@ -116,7 +116,7 @@ export class World implements AsyncDisposable {
     await this.quiet();
   }
 
-  /** Resolves when nothing runs but what is held, and nothing is due. */
+  /** Resolves when only blocked actions run and nothing is due. */
   async quiet(): Promise<void> {
     let calm = 0;
     for (let turn = 0; calm < 3; turn++) {

@@ -1,4 +1,4 @@
-/** What the tests of a real server do with files. */
+/** App functions of the tests on a real server. */
 import { action, mutation, query } from "syncline/server";
 import { z } from "zod";
 
@@ -19,7 +19,7 @@ export const remove = mutation({
   handler: (ctx, { id }) => ctx.storage.delete(id),
 });
 
-/** Copies a file, and says how long the copy is by asking for it again. */
+/** Copies a file and returns the length of the copy by reading it. */
 export const copy = action({
   args: { id: z.string() },
   handler: async (ctx, { id }) => {

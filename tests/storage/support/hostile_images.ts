@@ -1,4 +1,4 @@
-/** Images that lie or swell, made of honest ones by changing some of their bytes. */
+/** Forged images, made by modifying bytes of valid ones. */
 import { deflateSync } from "node:zlib";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -8,7 +8,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** The size in a JPEG's frame header, whichever of the two kinds it has. */
+/** Size in a JPEG's frame header of either kind. */
 export function jpegOfSize(image: Bytes, { width, height }: Size): Bytes {
   const copy = image.slice();
   const view = new DataView(copy.buffer);
@@ -19,7 +19,7 @@ export function jpegOfSize(image: Bytes, { width, height }: Size): Bytes {
   return copy;
 }
 
-/** The size in a lossy WebP's frame header. */
+/** Size in a lossy WebP's frame header. */
 export function webpOfSize(image: Bytes, { width, height }: Size): Bytes {
   const copy = image.slice();
   const startCode = indexOf(copy, [0x9d, 0x01, 0x2a]);
@@ -29,7 +29,7 @@ export function webpOfSize(image: Bytes, { width, height }: Size): Bytes {
   return copy;
 }
 
-/** The size of a GIF's screen and of its first frame. */
+/** Size of a GIF's screen and first frame. */
 export function gifOfSize(image: Bytes, { width, height }: Size): Bytes {
   const copy = image.slice();
   const view = new DataView(copy.buffer);
@@ -41,7 +41,7 @@ export function gifOfSize(image: Bytes, { width, height }: Size): Bytes {
   return copy;
 }
 
-/** A progressive JPEG whose last scan comes over and over: each has to be gone through for the whole picture. */
+/** A progressive JPEG that repeats its last scan, each of which must be decoded. */
 export function jpegOfScans(image: Bytes, scans: number): Bytes {
   const last = image.findLastIndex((byte, at) => byte === 0xff && image[at + 1] === 0xda);
   const scan = image.subarray(last, -2);
@@ -52,7 +52,7 @@ export function jpegOfScans(image: Bytes, scans: number): Bytes {
   return copy;
 }
 
-/** A GIF whose first frame comes over and over. */
+/** A GIF that repeats its first frame. */
 export function gifOfFrames(image: Bytes, frames: number): Bytes {
   const first = indexOf(image, [0x2c, 0, 0, 0, 0]);
   const frame = image.subarray(first, -1);
@@ -63,7 +63,7 @@ export function gifOfFrames(image: Bytes, frames: number): Bytes {
   return copy;
 }
 
-/** A PNG of black pixels, 16 bits for each of its four channels; `written` of its rows are there. */
+/** A PNG of black pixels with four 16-bit channels, of which `written` rows are present. */
 export function emptyPng({ width, height, written = height }: Size & { readonly written?: number }): Bytes {
   const header = new Uint8Array(13);
   const view = new DataView(header.buffer);
@@ -76,7 +76,7 @@ export function emptyPng({ width, height, written = height }: Size & { readonly 
   ]);
 }
 
-/** A small PNG with a text, or a colour profile, that swells to many times its bytes. */
+/** A small PNG with a text or colour profile that expands to many times its size. */
 export function pngOfText(type: "zTXt" | "iCCP", bytes: number): Bytes {
   const header = Uint8Array.of(0, 0, 0, 4, 0, 0, 0, 4, 8, 2, 0, 0, 0);
   const text = deflateSync(new Uint8Array(bytes));
@@ -127,7 +127,7 @@ function joined(parts: readonly Uint8Array[]): Bytes {
   return bytes;
 }
 
-/** Throws `RangeError` when the pattern is not there. */
+/** Throws `RangeError` if the pattern is missing. */
 function indexOf(bytes: Uint8Array, pattern: readonly number[]): number {
   const found = bytes.findIndex((_, at) => pattern.every((byte, offset) => bytes[at + offset] === byte));
   if (found < 0) throw new RangeError("Cannot find the pattern in the image");

@@ -1,4 +1,4 @@
-/** Makes and measures images for tests, in a process of its own: a list of wishes comes in, a list of answers leaves. */
+/** Makes and measures images for tests in a separate process: a list of requests in, a list of answers out. */
 import sharp from "sharp";
 import type { Measured, Wish } from "./images.ts";
 

@@ -1,4 +1,4 @@
-/** Images for tests, made and measured by sharp in a process that may load it; tests themselves may not. */
+/** Test images, made and measured by sharp in a process that may load it; tests may not. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
@@ -11,9 +11,9 @@ export type Wish = {
   readonly opaqueChannel?: boolean;
   readonly orientation?: number;
   readonly noise?: boolean;
-  /** One colour all over, which takes few bytes however large it is. */
+  /** A single colour, which takes few bytes at any size. */
   readonly flat?: boolean;
-  /** For JPEG: in several scans, one finer than the other. */
+  /** JPEG only: several scans of increasing quality. */
   readonly progressive?: boolean;
 } | { readonly measure: string };
 
@@ -21,7 +21,7 @@ export interface Measured {
   readonly format: string;
   readonly size: string;
   readonly hasAlpha: boolean;
-  /** Whether there is anything that tells of camera, place or colour profile. */
+  /** Whether it contains camera, location or colour profile metadata. */
   readonly metadata: boolean;
   readonly topLeft: number[];
   readonly bottomRight: number[];
@@ -50,7 +50,7 @@ async function ask(wishes: readonly Wish[]): Promise<unknown[]> {
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-/** Left half red, right half blue, in each of the forms asked for. */
+/** Left half red, right half blue, in each of the formats. */
 export async function makeImages<Name extends string>(
   wishes: Record<Name, Exclude<Wish, { readonly measure: string }>>,
 ): Promise<Record<Name, Uint8Array<ArrayBuffer>>> {

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { until } from "../../support/waiting.ts";
 
 const START_MS = 40_000;
-/** Debian's own, which finds the packages of Swift. */
+/** Debian's Python, which finds the packages of Swift. */
 const PYTHON = "/usr/bin/python3";
-/** Says where each back end is, as swift-ring-builder does: of its commands it takes nine, each as long as this. */
+/** Writes the ring files, which would take nine slow commands of swift-ring-builder. */
 const RINGS = `
 import sys
 from swift.common.ring import RingBuilder
@@ -25,7 +25,7 @@ function freePort(): number {
   return listener.addr.port;
 }
 
-/** The back ends share this; `%` are their name and port. */
+/** Configuration shared by the back ends; `%` are their name and port. */
 const backEnd = (name: string, { port, user, dir }: { port: number; user: string; dir: string }) => `
 [DEFAULT]
 bind_ip = 127.0.0.1
@@ -144,7 +144,7 @@ export class SwiftServer implements AsyncDisposable {
     }
   }
 
-  /** The proxy may be up before those that it asks, and refuses then. */
+  /** The proxy rejects requests until its back ends are up. */
   async #ready(backEnds: readonly number[]): Promise<void> {
     const listens = (port: number) =>
       Deno.connect({ hostname: "127.0.0.1", port }).then((conn) => (conn.close(), true), () => false);
@@ -164,7 +164,7 @@ export class SwiftServer implements AsyncDisposable {
       try {
         child.kill("SIGKILL");
       } catch {
-        // It has ended already.
+        // It has exited already.
       }
       await child.status;
     }

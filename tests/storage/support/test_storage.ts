@@ -1,4 +1,4 @@
-/** File storage as the server wires it, on the real engine in this process, with clock and folder in the test's hands. */
+/** File storage as the server wires it, on the real engine in this process, with a controlled clock and folder. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -26,9 +26,9 @@ export interface TestStorageOptions {
   readonly shared?: boolean;
   readonly thumbnailSizes?: readonly string[];
   readonly thumbnailMaker?: ThumbnailMaker;
-  /** Stands between the storage and its folder. */
+  /** Wraps the blob store. */
   readonly wrapStore?: (store: BlobStore) => BlobStore;
-  /** The data folder of a server before this one; a new one when absent. */
+  /** Data folder of an earlier server; a new one by default. */
   readonly dir?: string;
 }
 
@@ -51,24 +51,24 @@ export interface TestStorage extends AsyncDisposable {
   /** Path of a new upload URL. */
   uploadUrl(identity?: Identity): Promise<string>;
   post(url: string, body: BodyInit | null, options?: UploadOptions): Promise<Response>;
-  /** Uploads and gives back the file's id. */
+  /** Uploads and returns the file's ID. */
   upload(body: BodyInit, options?: UploadOptions): Promise<string>;
-  /** Documents of a table as they are stored now. */
+  /** Stored documents of a table. */
   rows(table: string): Promise<Record<string, unknown>[]>;
   /** Names of all blobs in the folder. */
   blobs(): Promise<string[]>;
 }
 
-/** Where the server under test would be reached. */
+/** Address of the server under test. */
 const origin = "http://localhost";
 
-/** Key of URL signatures in tests. */
+/** Key of URL signatures. */
 export const urlKey: Uint8Array<ArrayBuffer> = new Uint8Array(32).fill(7);
 
-/** A table of documents that name files. */
+/** A table of documents that reference files. */
 const schema = defineSchema({ albums: defineTable({ cover: id("_storage") }) });
 
-/** What an app does with files. */
+/** App functions on files. */
 const app = {
   name: mutation((ctx, { id }: Record<string, unknown>) => ctx.db.insert("albums", { cover: id as string })),
   generate: mutation((ctx) => ctx.storage.generateUploadUrl()),
@@ -99,7 +99,7 @@ const app = {
   }),
 };
 
-/** The test's own look into tables that apps cannot read. */
+/** Access to tables that apps cannot read. */
 const lookModule = {
   path: "_test" as const,
   tables: {},
@@ -177,7 +177,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     if (!outcome.ok) throw new Error(outcome.error.message);
     return JSON.parse(outcome.value);
   }
-  // As the server asks: reads that can be answered at once never reach the router.
+  // As in the server: the fast path runs before the router.
   const request: TestStorage["request"] = async (path, init) =>
     (init?.body === undefined ? service.readAtOnce(new Request(new URL(path, origin), init)) : null) ??
       await router.request(path, init);
@@ -185,10 +185,10 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   const post: TestStorage["post"] = (url, body, { type = null, name, from } = {}) =>
     request(name === undefined ? url : `${url}&filename=${encodeURIComponent(name)}`, {
       method: "POST",
-      // A text would bring a content type of its own.
+      // A string body would set a content type.
       body: typeof body === "string" ? new TextEncoder().encode(body) : body,
       headers: {
-        // Each from a client of its own, unless it is the rate that is tested.
+        // One client each, unless the rate limit is tested.
         "X-Test-Client": from ?? `client ${++clients}`,
         ...(type !== null && { "Content-Type": type }),
       },
@@ -229,7 +229,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   };
 }
 
-/** Status and code of an answer. */
+/** Status and code of a response. */
 export async function errorOf(response: Response): Promise<string> {
   const body = await response.json();
   assert.equal(response.headers.get("cache-control"), "no-store");

@@ -1,4 +1,4 @@
-/** Requests of the tus protocol, made by hand, to a test storage or a server. */
+/** Hand-made requests of the tus protocol to a test storage or a server. */
 import { join } from "node:path";
 import type { TestStorage } from "./test_storage.ts";
 
@@ -7,7 +7,7 @@ export type Send = (path: string, init: RequestInit) => Promise<Response>;
 
 export const chunkType = "application/offset+octet-stream";
 
-/** The endpoint that belongs to an upload URL. */
+/** The endpoint of an upload URL. */
 export function resumable(uploadUrl: string): string {
   return uploadUrl.replace("/upload?", "/resumable?");
 }
@@ -22,7 +22,7 @@ export class TusClient {
   readonly #send: Send;
   readonly #headers: Record<string, string>;
 
-  /** `headers` go with every request. */
+  /** `headers` are sent with every request. */
   constructor(send: Send, headers: Readonly<Record<string, string>> = {}) {
     this.#send = send;
     this.#headers = { "Tus-Resumable": "1.0.0", ...headers };
@@ -32,7 +32,7 @@ export class TusClient {
     return this.#request("POST", resumable(uploadUrl), headers, body);
   }
 
-  /** Begins an upload of so many bytes; gives back where it is. */
+  /** Creates an upload of so many bytes and returns its address. */
   async begin(uploadUrl: string, bytes: number, headers: Record<string, string> = {}): Promise<string> {
     const response = await this.create(uploadUrl, { "Upload-Length": String(bytes), ...headers });
     const location = response.headers.get("location");
@@ -81,7 +81,7 @@ export function spooled(storage: TestStorage): string[] {
   return [...Deno.readDirSync(join(storage.dir, "storage", "resumable"))].map(({ name }) => name);
 }
 
-/** How far an upload is, or the status that said otherwise. */
+/** Offset of an upload, or the error status. */
 export async function offsetOf(tus: TusClient, location: string): Promise<string | null> {
   const response = await tus.head(location);
   return response.status === 200 ? response.headers.get("upload-offset") : String(response.status);

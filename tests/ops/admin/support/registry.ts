@@ -1,19 +1,19 @@
-/** What the features of servers in this process have registered for administrators, so that nothing new is forgotten. */
+/** Endpoints and functions for administrators registered by servers in this process, so that none is missed. */
 import { type Feature, Features } from "../../../../mod/server/feature.ts";
 
 export interface AdminRoute {
   readonly method: string;
-  /** As it is registered, with the names of its parameters. */
+  /** As registered, with parameter names. */
   readonly path: string;
 }
 
 export interface Registry extends Disposable {
-  /** Paths of the functions for administrators that main runs. */
+  /** Paths of admin actions of the main process. */
   readonly actions: readonly string[];
   readonly routes: readonly AdminRoute[];
 }
 
-/** To be called before the server starts. */
+/** Call before the server starts. */
 export function watchFeatures(): Registry {
   const seen: Feature[] = [];
   const { add } = Features.prototype;
@@ -30,7 +30,7 @@ export function watchFeatures(): Registry {
       const all = seen.flatMap(({ routes }) => routes ?? []).flatMap(({ at, app }) =>
         app.routes.map(({ method, path }) => ({ method, path: `${at}${path}` }))
       );
-      // What stands in front of all routes is registered for all methods.
+      // Middleware in front of all routes is registered for all methods.
       const own = all.filter(({ method, path }) => path.startsWith("/api/admin") && method !== "ALL");
       return [...new Map(own.map((route) => [`${route.method} ${route.path}`, route])).values()];
     },

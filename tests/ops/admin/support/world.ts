@@ -1,4 +1,4 @@
-/** A real server with an app of messages, and callers of every kind. */
+/** A real server with a message app and callers of every kind. */
 import assert from "node:assert/strict";
 import { startTestServer, type TestServer } from "../../../auth/server/test_server.ts";
 import type { StartOptions } from "../../../auth/server/test_server.ts";
@@ -55,7 +55,7 @@ const functions = {
 
 export const password = "correct horse battery";
 
-/** How a call over HTTP was answered. */
+/** Response of a call over HTTP. */
 export interface CallAnswer {
   readonly status: number;
   // deno-lint-ignore no-explicit-any -- results of many shapes
@@ -76,19 +76,19 @@ export interface World extends AsyncDisposable {
   /** Access token of a user. */
   readonly user: string;
   readonly userId: string;
-  /** Calls a function; as the administrator unless told. */
+  /** Calls a function, by default as the administrator. */
   call(kind: Kind, path: string, args?: unknown, bearer?: string | null): Promise<CallAnswer>;
-  /** The same, which has to succeed. */
+  /** The same, requiring success. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   ok(kind: Kind, path: string, args?: unknown, bearer?: string | null): Promise<any>;
   signUp(email: string): Promise<{ accessToken: string; refreshToken: string; userId: string }>;
-  /** Creates another administrator and signs them in. */
+  /** Creates another administrator and signs in. */
   addAdmin(email: string): Promise<{ accessToken: string; refreshToken: string; adminId: string }>;
   signInAdmin(
     email: string,
     password?: string,
   ): Promise<{ accessToken: string; refreshToken: string; adminId: string }>;
-  /** Access token of a session in which the administrator acts as a user. */
+  /** Access token of an impersonation session. */
   impersonate(userId: string, bearer?: string): Promise<string>;
 }
 
