@@ -58,91 +58,102 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY21] documents are read by page, along any index, by a search, with conditions", async () => {
-    const cases: readonly (readonly [object, readonly string[]])[] = [
-      [{}, ["no likes yet", "Good night", "Hello moon", "Hello world"]],
-      [{ order: "asc", paginationOpts: { cursor: null, numItems: 1 } }, ["Hello world"]],
-      [{ index: "by_channel", range: { eq: ["a"] } }, ["Hello moon", "Hello world"]],
-      [{ index: "by_channel", range: { eq: ["a"], gt: 1 } }, ["Hello world"]],
-      [{ index: "by_channel", range: { gte: "b" }, order: "desc" }, ["Good night", "no likes yet"]],
-      [{ index: "by_channel", range: { eq: ["b", { $missing: true }] } }, ["no likes yet"]],
-      [{ search: { index: "search_body", text: "hel" } }, ["Hello world", "Hello moon"]],
-      [{ search: { index: "search_body", text: "hello", eq: { channel: "b" } } }, []],
-      [{ conditions: [{ field: "likes", op: "gte", value: 2 }] }, ["Good night", "Hello world"]],
-      [{ conditions: [{ field: "likes", op: "missing" }] }, ["no likes yet"]],
-      [{ conditions: [{ field: "body", op: "contains", value: "NIGHT" }] }, ["Good night"]],
-      [{ conditions: [{ field: "meta.tags", op: "present" }] }, []],
-    ];
-    for (const [args, expected] of cases) {
-      assert.deepEqual((await bodies(args)).sort(), [...expected].sort(), JSON.stringify(args));
-    }
-    const refused: readonly (readonly [object, string])[] = [
-      [{ table: "nothing" }, "bad_request"],
-      [{ table: "_passwords" }, "unknown_table"],
-      [{ table: "_sessions" }, "unknown_table"],
-      [{ index: "by_nothing" }, "bad_request"],
-      [{ index: "by_channel", range: { eq: ["a", 1, 2, 3] } }, "bad_request"],
-      [{ search: { index: "search_nothing", text: "x" } }, "bad_request"],
-      [{ search: { index: "search_body", text: "x" }, order: "asc" }, "bad_request"],
-      [{ paginationOpts: { cursor: "made up", numItems: 5 } }, "invalid_cursor"],
-    ];
-    for (const [args, code] of refused) {
-      const answer = await call("query", "_admin/data:documents", {
-        table: "messages",
-        paginationOpts,
-        ...args,
-      });
-      assert.deepEqual([answer.status, answer.code], [400, code], JSON.stringify(args));
-    }
-    const counts: readonly (readonly [object, number])[] = [
-      [{}, 4],
-      [{ index: "by_channel", range: { eq: ["a"] } }, 2],
-      [{ index: "by_channel", range: { eq: ["a"], gt: 1 } }, 1],
-      [{ index: "by_channel", range: { gt: "b", lt: "a" } }, 0],
-      [{ index: "by_id" }, 4],
-    ];
-    for (const [args, expected] of counts) {
-      const count = await ok("query", "_admin/data:count", { table: "messages", ...args });
-      assert.deepEqual(count, { count: expected, more: false }, JSON.stringify(args));
-    }
-    for (
-      const args of [{}, { order: "asc" }, { index: "by_channel", range: { gte: "a" } }, { index: "by_id" }]
-    ) {
-      const all = await bodies(args);
-      for (let behind = 1; behind <= 5; behind++) {
-        const { cursor } = await ok("query", "_admin/data:position", { table: "messages", behind, ...args });
-        if (behind > 4) assert.equal(cursor, null);
-        else {
-          const rest = await bodies({ ...args, paginationOpts: { cursor, numItems: 100 } });
-          assert.deepEqual(rest, all.slice(behind), JSON.stringify({ args, behind }));
-          const there = { table: "messages", ...args, before: cursor };
-          for (let rows = 1; rows <= behind; rows++) {
-            const earlier = await ok("query", "_admin/data:position", { ...there, behind: rows });
-            if (rows === behind) assert.equal(earlier.cursor, null);
-            else {
-              const shown = { ...args, paginationOpts: { cursor: earlier.cursor, numItems: rows } };
-              assert.deepEqual(await bodies(shown), all.slice(behind - rows, behind), JSON.stringify(shown));
+  await t.step(
+    "[SY21] documents are read by page, along any index, by a search, with conditions",
+    async () => {
+      const cases: readonly (readonly [object, readonly string[]])[] = [
+        [{}, ["no likes yet", "Good night", "Hello moon", "Hello world"]],
+        [{ order: "asc", paginationOpts: { cursor: null, numItems: 1 } }, ["Hello world"]],
+        [{ index: "by_channel", range: { eq: ["a"] } }, ["Hello moon", "Hello world"]],
+        [{ index: "by_channel", range: { eq: ["a"], gt: 1 } }, ["Hello world"]],
+        [{ index: "by_channel", range: { gte: "b" }, order: "desc" }, ["Good night", "no likes yet"]],
+        [{ index: "by_channel", range: { eq: ["b", { $missing: true }] } }, ["no likes yet"]],
+        [{ search: { index: "search_body", text: "hel" } }, ["Hello world", "Hello moon"]],
+        [{ search: { index: "search_body", text: "hello", eq: { channel: "b" } } }, []],
+        [{ conditions: [{ field: "likes", op: "gte", value: 2 }] }, ["Good night", "Hello world"]],
+        [{ conditions: [{ field: "likes", op: "missing" }] }, ["no likes yet"]],
+        [{ conditions: [{ field: "body", op: "contains", value: "NIGHT" }] }, ["Good night"]],
+        [{ conditions: [{ field: "meta.tags", op: "present" }] }, []],
+      ];
+      for (const [args, expected] of cases) {
+        assert.deepEqual((await bodies(args)).sort(), [...expected].sort(), JSON.stringify(args));
+      }
+      const refused: readonly (readonly [object, string])[] = [
+        [{ table: "nothing" }, "bad_request"],
+        [{ table: "_passwords" }, "unknown_table"],
+        [{ table: "_sessions" }, "unknown_table"],
+        [{ index: "by_nothing" }, "bad_request"],
+        [{ index: "by_channel", range: { eq: ["a", 1, 2, 3] } }, "bad_request"],
+        [{ search: { index: "search_nothing", text: "x" } }, "bad_request"],
+        [{ search: { index: "search_body", text: "x" }, order: "asc" }, "bad_request"],
+        [{ paginationOpts: { cursor: "made up", numItems: 5 } }, "invalid_cursor"],
+      ];
+      for (const [args, code] of refused) {
+        const answer = await call("query", "_admin/data:documents", {
+          table: "messages",
+          paginationOpts,
+          ...args,
+        });
+        assert.deepEqual([answer.status, answer.code], [400, code], JSON.stringify(args));
+      }
+      const counts: readonly (readonly [object, number])[] = [
+        [{}, 4],
+        [{ index: "by_channel", range: { eq: ["a"] } }, 2],
+        [{ index: "by_channel", range: { eq: ["a"], gt: 1 } }, 1],
+        [{ index: "by_channel", range: { gt: "b", lt: "a" } }, 0],
+        [{ index: "by_id" }, 4],
+      ];
+      for (const [args, expected] of counts) {
+        const count = await ok("query", "_admin/data:count", { table: "messages", ...args });
+        assert.deepEqual(count, { count: expected, more: false }, JSON.stringify(args));
+      }
+      for (
+        const args of [{}, { order: "asc" }, { index: "by_channel", range: { gte: "a" } }, { index: "by_id" }]
+      ) {
+        const all = await bodies(args);
+        for (let behind = 1; behind <= 5; behind++) {
+          const { cursor } = await ok("query", "_admin/data:position", {
+            table: "messages",
+            behind,
+            ...args,
+          });
+          if (behind > 4) assert.equal(cursor, null);
+          else {
+            const rest = await bodies({ ...args, paginationOpts: { cursor, numItems: 100 } });
+            assert.deepEqual(rest, all.slice(behind), JSON.stringify({ args, behind }));
+            const there = { table: "messages", ...args, before: cursor };
+            for (let rows = 1; rows <= behind; rows++) {
+              const earlier = await ok("query", "_admin/data:position", { ...there, behind: rows });
+              if (rows === behind) assert.equal(earlier.cursor, null);
+              else {
+                const shown = { ...args, paginationOpts: { cursor: earlier.cursor, numItems: rows } };
+                assert.deepEqual(
+                  await bodies(shown),
+                  all.slice(behind - rows, behind),
+                  JSON.stringify(shown),
+                );
+              }
             }
           }
         }
       }
-    }
-    for (
-      const [path, args, code] of [
-        ["count", { search: { index: "search_body", text: "hel" } }, "bad_request"],
-        ["count", { conditions: [{ field: "likes", op: "missing" }] }, "bad_request"],
-        ["count", { table: "_passwords" }, "unknown_table"],
-        ["position", { table: "_sessions", behind: 1 }, "unknown_table"],
-        ["position", { behind: 0 }, null],
-        ["position", { index: "by_nothing", behind: 1 }, "bad_request"],
-      ] as const
-    ) {
-      const answer = await call("query", `_admin/data:${path}`, { table: "messages", ...args });
-      assert.deepEqual([answer.status, answer.code], [400, code], `${path} ${JSON.stringify(args)}`);
-    }
-    const users = await ok("query", "_admin/data:documents", { table: "_users", paginationOpts });
-    assert.equal(users.page[0].email, "ada@example.com");
-  });
+      for (
+        const [path, args, code] of [
+          ["count", { search: { index: "search_body", text: "hel" } }, "bad_request"],
+          ["count", { conditions: [{ field: "likes", op: "missing" }] }, "bad_request"],
+          ["count", { table: "_passwords" }, "unknown_table"],
+          ["position", { table: "_sessions", behind: 1 }, "unknown_table"],
+          ["position", { behind: 0 }, null],
+          ["position", { index: "by_nothing", behind: 1 }, "bad_request"],
+        ] as const
+      ) {
+        const answer = await call("query", `_admin/data:${path}`, { table: "messages", ...args });
+        assert.deepEqual([answer.status, answer.code], [400, code], `${path} ${JSON.stringify(args)}`);
+      }
+      const users = await ok("query", "_admin/data:documents", { table: "_users", paginationOpts });
+      assert.equal(users.page[0].email, "ada@example.com");
+    },
+  );
 
   await t.step(
     "[SY22] what is written has to fit the table: what does not is told by field, and nothing is stored",
@@ -303,9 +314,12 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 
-  await t.step("[SY27] scheduled functions are listed, canceled and run now, and so are cron jobs", async () => {
-    await schedule(world);
-  });
+  await t.step(
+    "[SY27] scheduled functions are listed, canceled and run now, and so are cron jobs",
+    async () => {
+      await schedule(world);
+    },
+  );
 
   await t.step(
     "[SY28] files are listed, previewed by a signed URL, found where they are named, deleted",
