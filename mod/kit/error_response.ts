@@ -52,6 +52,7 @@ export function failureResponse(
   }
   if (error instanceof UserError) return refusalResponse(error, further);
   if (isDiskFull(error)) {
+    log("error", "A request failed: the disk is full", { error });
     return errorResponse(new ServiceError("disk_full", undefined, { cause: error }), further);
   }
   log("error", "A request failed", { error });

@@ -55,6 +55,28 @@ Deno.test("OR2 behind a proxy the server's own pages are those of its public add
   assert.equal(guard.refuses("http://127.0.0.1:3210", "127.0.0.1:3210"), true);
 });
 
+Deno.test("OR2 the server's own pages are recognized however the host is written", () => {
+  const guard = new OriginGuard({ allowed: [], publicUrl: null });
+  const own = [
+    ["http://localhost:3210", "LocalHost:3210"],
+    ["http://localhost", "localhost:80"],
+    ["https://app.example.com", "app.example.com:443"],
+    ["http://[::1]:3210", "[0:0:0:0:0:0:0:1]:3210"],
+  ] as const;
+  for (const [origin, host] of own) assert.equal(guard.refuses(origin, host), false, `${origin} ${host}`);
+  const others = [
+    ["http://localhost:3211", "localhost:3210"],
+    ["http://localhost", "localhost:443"],
+    ["https://app.example.com", "app.example.com:80"],
+    ["null", "localhost"],
+    ["", "localhost"],
+    ["file://", "localhost"],
+    ["file:///", "localhost"],
+    ["http://localhost.evil.example", "localhost"],
+  ] as const;
+  for (const [origin, host] of others) assert.equal(guard.refuses(origin, host), true, `${origin} ${host}`);
+});
+
 Deno.test("OR2 sockets of pages that may use the API are accepted, and the server serves on", async () => {
   await using server = await startTestServer({ config: { allowedOrigins: ["https://app.example.com"] } });
   const address = `${server.url.replace("http", "ws")}/api/sync`;

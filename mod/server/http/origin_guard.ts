@@ -28,6 +28,8 @@ export class OriginGuard {
   #isOwn(origin: string, host: string): boolean {
     if (this.#publicOrigin !== null) return origin === this.#publicOrigin;
     // A proxy that terminates TLS in front of this server speaks plain HTTP to it, with the host that the browser used.
-    return URL.parse(origin)?.host === host;
+    const page = URL.parse(origin);
+    // The host in the same form: lower case, without the port that the page's scheme implies.
+    return page !== null && page.host !== "" && page.host === URL.parse(`${page.protocol}//${host}`)?.host;
   }
 }
