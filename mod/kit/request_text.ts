@@ -22,7 +22,7 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
     return readWhole ? wholeText(await request.bytes()) : await counted(request, bytesMax);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    throw new ServiceError("bad_request", "The request body broke off", { cause: error });
+    throw new ServiceError("bad_request", "The request body was incomplete", { cause: error });
   } finally {
     bodiesBeingRead.delete(request);
   }

@@ -173,7 +173,7 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   await Deno.writeFile(folder.at("out/_storage", photo._id), new Uint8Array([1, 2, 9]));
   await refused(/its contents are damaged/);
   await Deno.remove(folder.at("out/_storage", photo._id));
-  await refused(new RegExp(`the contents of ${photo._id} are not in _storage`));
+  await refused(new RegExp(`the contents of ${photo._id} are missing or incomplete in _storage`));
 
   // Without its files the documents still name them: ids of files are those of any new folder.
   await Deno.remove(folder.at("out"), { recursive: true });

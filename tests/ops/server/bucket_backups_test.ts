@@ -82,8 +82,8 @@ Deno.test({
     );
 
     await t.step("[SB8] a wrong key or bucket ends the start", async () => {
-      await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /cannot be used/);
-      await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /cannot be used/);
+      await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /Cannot use/);
+      await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /Cannot use/);
     });
 
     await t.step("[DA10] buckets for files, replica and backups are tried step by step", async () => {
