@@ -189,7 +189,7 @@ export function outcomeOf(end: WireEnd, text: string): Outcome {
 }
 
 /** The call as the other side understands it: what stands in its place is told by whoever asked. */
-export function wireCall<Call extends FunctionCall>(call: Call & Pick<MutationCall, "seenAs">): Call {
-  const { seenAs: _, ...wired } = call;
+export function wireCall<Call extends FunctionCall>(call: Call & Pick<MutationCall, "reportAs">): Call {
+  const { reportAs: _, ...wired } = call;
   return wired as Call;
 }

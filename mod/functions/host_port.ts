@@ -21,9 +21,9 @@ export interface FollowedGroup {
   readonly ts: number;
   readonly count: number;
   /** Those in which keys of changed documents lie. */
-  readonly spaces: ReadonlySet<KeySpace>;
+  readonly keySpaces: ReadonlySet<KeySpace>;
   /** Whether tables of the service have changed. */
-  readonly ofService: boolean;
+  readonly changesSystemTables: boolean;
   /** Makes them, anew each time. Throws for rows of which something else was told. */
   entries(): readonly CommitEntry[];
 }
@@ -32,7 +32,7 @@ export interface FollowedGroup {
  * Whether a group holds nothing for a listener, which is not told of it then: making commits is most of what they cost here.
  * Asked once of each group, in ts order, before anybody is told of it; whoever lets it pass takes note of its ts.
  */
-export type PassesGroup = (group: FollowedGroup) => boolean;
+export type SkipGroup = (group: FollowedGroup) => boolean;
 
 /** Name of a mutation for replay records (SG7). The identity is the call's own. */
 export interface ReplayKey {
@@ -83,7 +83,7 @@ export interface MutationCall extends FunctionCall {
   /** It has failed already: no function runs, the failure is recorded and answered unless another answer is recorded. */
   readonly failedWith?: CallError;
   /** As what its run is told to observers, when it runs in the place of another function. */
-  readonly seenAs?: (outcome: Outcome) => { readonly udfPath: string; readonly outcome: Outcome };
+  readonly reportAs?: (outcome: Outcome) => { readonly udfPath: string; readonly outcome: Outcome };
 }
 
 export interface MutationAnswer {
@@ -115,13 +115,13 @@ export interface QueryAnswer {
   readonly use?: RunUse;
 }
 
-export interface WaveOptions {
+export interface QueryBatchOptions {
   /** It is known to be slow: it gets one reader, and not the last. */
   readonly slow?: boolean;
 }
 
 /** A set of queries run at one snapshot. */
-export interface Wave {
+export interface QueryBatchRun {
   /** Resolves to the snapshot's ts as soon as every reader of the wave has it open. Never rejects. */
   readonly pinned: Promise<number>;
   /** Resolves when every query has been answered. Never rejects. */
@@ -142,19 +142,19 @@ export interface FunctionHost {
   mutate(call: MutationCall): Promise<MutationAnswer>;
 
   /** Whether a caller is refused a function for now, because calls of it ran out of time again and again. */
-  refuses?(udfPath: string, caller: Caller): boolean;
+  isBlocked?(udfPath: string, caller: Caller): boolean;
 
   /** Whether a reader is free to take a wave now. */
-  readonly readerFree: boolean;
+  readonly hasFreeReader: boolean;
 
   /** Whether any query is known to be slow now. */
-  readonly slowKnown?: boolean;
+  readonly hasSlowQueries?: boolean;
 
   /** Whether a query of this caller is known to be slow: such ones never take the last reader. */
   isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;
 
   /** Whether a wave that is known to be slow would be taken now; asking brings a reader for it, if there may be one more. */
-  slowReaderFree?(): boolean;
+  hasFreeSlowReader?(): boolean;
 
   /** Called whenever a reader has become free. */
   onReaderFree(listener: () => void): void;
@@ -164,11 +164,11 @@ export interface FunctionHost {
    * query whose reader died is run again and its answer has a newer `ts`. An answer newer than {@linkcode ts} is told when
    * the commit listeners have heard of the commits it shows.
    */
-  startWave(
+  startQueryBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-    options?: WaveOptions,
-  ): Wave;
+    options?: QueryBatchOptions,
+  ): QueryBatchRun;
 
   /** Runs an action. Never rejects. */
   act(call: FunctionCall): Promise<Outcome>;
@@ -177,7 +177,7 @@ export interface FunctionHost {
    * Called with each group of commits, in ts order without gaps, before the answers of their mutations resolve. With `passes`
    * not of those that it lets pass.
    */
-  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: PassesGroup): void;
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: SkipGroup): void;
 
   /** Called after new code was swapped in: every query has to run again. */
   onReload(listener: () => void): void;

@@ -19,7 +19,7 @@ export interface CallOptions {
   /** Under what its cost is remembered; its function when absent. */
   readonly work?: string;
   /** As what a mutation is told to observers. */
-  readonly seenAs?: NonNullable<MutationCall["seenAs"]>;
+  readonly reportAs?: NonNullable<MutationCall["reportAs"]>;
 }
 
 /** A call of a system function that failed. */
@@ -62,7 +62,7 @@ export class SystemCalls {
   async mutate<Args extends Record<string, unknown>, Result>(
     reference: FunctionReference<"mutation", Args, Result>,
     args: Args,
-    { identity = anonymous, caller, work, seenAs }: CallOptions = {},
+    { identity = anonymous, caller, work, reportAs }: CallOptions = {},
   ): Promise<Result> {
     const udfPath = functionPath(reference);
     const { outcome } = await this.#port.mutate({
@@ -72,7 +72,7 @@ export class SystemCalls {
       origin: "system",
       ...(caller && { caller }),
       ...(work !== undefined && { work }),
-      ...(seenAs && { seenAs }),
+      ...(reportAs && { reportAs }),
     });
     return resultOf(outcome, udfPath);
   }

@@ -54,7 +54,7 @@ export class JobRunner {
       const { state, stack, ms, putOffTo } = await calls.mutate(system.jobs.runMutation, { id }, {
         caller: SCHEDULED,
         work: `scheduled ${name}`,
-        seenAs: (outcome) => ({ udfPath: name, outcome: jobOutcome(outcome) }),
+        reportAs: (outcome) => ({ udfPath: name, outcome: jobOutcome(outcome) }),
       });
       if (putOffTo !== undefined) return { at: putOffTo };
       if (state !== null) onMutation(name, ms);

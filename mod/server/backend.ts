@@ -254,7 +254,7 @@ async function connect(
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
     completeRoutes: guarded().route("/", features.routes({ complete: true })),
-    respondAtOnce: (request, info) => calls.respondAtOnce(request, info) ?? features.respondAtOnce(request),
+    respondAtOnce: (request, info) => calls.handleDirectly(request, info) ?? features.respondAtOnce(request),
     appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
     acceptSocket(request, { upgraded, info }) {
       // Once it is upgraded, the request does not tell any more.

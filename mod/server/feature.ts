@@ -101,7 +101,10 @@ export class Features implements AsyncDisposable {
   add<Added extends Feature>(feature: Added): Added {
     this.#features.push(feature);
     if (feature.applyCommits) {
-      this.#host.onCommits((entries) => feature.applyCommits?.(entries), ({ ofService }) => !ofService);
+      this.#host.onCommits(
+        (entries) => feature.applyCommits?.(entries),
+        ({ changesSystemTables: ofService }) => !ofService,
+      );
     }
     if (feature.reload) this.#host.onReload(() => feature.reload?.());
     if (feature.respondAtOnce) this.#atOnce.push((request) => feature.respondAtOnce?.(request) ?? null);

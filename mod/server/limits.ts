@@ -33,7 +33,7 @@ export const connectionLimits = {
   /** Connections ended at least when there are too many: then the next ones find room. */
   relievedAtOnce: 32,
   /** What the system keeps of a socket that sends more than can be served, and of one that did so before. */
-  aheadBytes: { little: 4 * 1024, usual: 1024 * 1024 },
+  receiveWindowBytes: { small: 4 * 1024, normal: 1024 * 1024 },
   /** When no connection could be taken, the next are taken after this. */
   acceptPauseMs: 50,
   /** A port that could not be opened again for so long ends its process. */

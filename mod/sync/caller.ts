@@ -1,23 +1,20 @@
-/** Whose turn a call takes, and who answers for it. */
+/** The fair-queue key of a call and the key to which timeouts are attributed. */
 import type { Caller } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { addressKey } from "../kit/client_address.ts";
 
-/** Whoever is signed in is one caller, with all his sockets; else it is what `guest` says. */
+/** A signed-in user is one caller across all sockets. Anyone else is `guest`. */
 export function callerOf({ principal }: Identity, guest: Caller): Caller {
   return principal === null ? guest : { turn: principal, blame: principal };
 }
 
-/** A guest: its turn is that of its socket, if it has one, or else of its address. */
-export function guestOf(address: string, socket: number | null = null): Caller {
+/** An anonymous caller. It queues by socket if it has one, otherwise by address. */
+export function guestCaller(address: string, socket: number | null = null): Caller {
   const blame = `address ${addressKey(address)}`;
   return { turn: socket === null ? blame : `socket ${socket}`, blame };
 }
 
-/**
- * A guest whose socket belongs to a session: mutations that the session sends on a new socket keep their order behind those of
- * the old one.
- */
+/** An anonymous caller that queues by session, so that mutations resent on a new socket stay behind those of the old one. */
 export function guestInSession({ blame }: Caller, sessionId: string): Caller {
   return { turn: `session ${sessionId}`, blame };
 }

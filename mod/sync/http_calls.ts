@@ -1,4 +1,4 @@
-/** The one-shot function calls: `POST /api/query`, `/api/mutation`, `/api/action` (HC). */
+/** One-shot function calls over HTTP: `POST /api/query`, `/api/mutation`, `/api/action` (HC). */
 import { Hono } from "hono";
 import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
@@ -19,7 +19,7 @@ import { requestText } from "../kit/request_text.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { callerOf, guestOf } from "./caller.ts";
+import { callerOf, guestCaller } from "./caller.ts";
 import type { Hub } from "./hub.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { logLinesText } from "./sockets/transition_frame.ts";
@@ -28,34 +28,34 @@ export interface HttpCallsOptions {
   readonly hub: Hub;
   readonly host: FunctionHost;
   readonly authenticator: Authenticator;
-  /** Shows real error texts and log lines. */
+  /** Sends full error texts and log lines. */
   readonly dev: boolean;
-  /** What every answer has beside its type. */
+  /** Response headers other than the content type. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The address of the client of a request, behind the proxies that are trusted. */
+  /** Returns the client address of a request, behind trusted proxies. */
   readonly addressOf?: (request: Request, info?: Deno.ServeHandlerInfo) => string;
   readonly log: Log;
 }
 
 export interface HttpCalls {
   /**
-   * Answers a call without a router and its middleware, which take about a tenth of the time of a small call. `null` for
-   * every other request. Never rejects: an error of the service itself is answered.
+   * Handles a call without the router and its middleware, which take about a tenth of a small call's time. Returns `null` for
+   * any other request. Never rejects.
    */
-  readonly respondAtOnce: (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response> | null;
-  /** Tells other methods than POST that there is none but it. */
+  readonly handleDirectly: (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response> | null;
+  /** Rejects methods other than POST. */
   readonly routes: Hono;
 }
 
 const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 
 /**
- * Names the request a mutation belongs to, as a socket does: `<sessionId> <requestId>`. One that comes again, here or on a
- * socket of the session, is answered as it was and does not run.
+ * Identifies a mutation as a socket does: `<sessionId> <requestId>`. A repeated request, here or on a socket of the session,
+ * gets the recorded response and does not run again.
  */
 const requestHeader = "syncline-request";
 
-/** Of an answer that tells no more than `Server Error`: the request id by which the execution log tells the rest (HC13). */
+/** Response header of a masked error: the request id under which the execution log has the details (HC13). */
 export const errorIdHeader = "Syncline-Request-Id";
 
 const unnamedText = "The header Syncline-Request must hold a session id and a request id";
@@ -71,18 +71,18 @@ function replayKey(text: string): ReplayKey | null {
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** The three calls, by their exact paths. */
+/** Creates the handlers of the three endpoints. */
 export function httpCalls(
   { hub, host, authenticator, dev, headers, addressOf = () => "local", log }: HttpCallsOptions,
 ): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
   const namedHeaders = { ...jsonHeaders, "Syncline-Request": "recognised" };
   const respond = async (
-    { request, info }: Asked,
+    { request, info }: RequestContext,
     run: (call: FunctionCall, headers: Headers) => Promise<Answer>,
   ): Promise<Response> => {
-    // Asked before anything else, as the connection may be gone later.
-    const guest = guestOf(addressOf(request, info));
+    // Read first: the connection may be gone later.
+    const guest = guestCaller(addressOf(request, info));
     const call = await readCall(request, { authenticator, guest });
     const { outcome, rest = "", named = false } = "refused" in call
       ? { outcome: call.refused }
@@ -99,17 +99,17 @@ export function httpCalls(
       headers: errorId === null ? known : { ...known, [errorIdHeader]: errorId },
     });
   };
-  const calls: ReadonlyMap<string, (asked: Asked) => Promise<Response>> = new Map([
-    ["/api/query", (asked) => respond(asked, async (call) => ({ outcome: await hub.query(call) }))],
-    ["/api/mutation", (asked) =>
-      respond(asked, async (call, headers) => {
+  const calls: ReadonlyMap<string, (context: RequestContext) => Promise<Response>> = new Map([
+    ["/api/query", (context) => respond(context, async (call) => ({ outcome: await hub.query(call) }))],
+    ["/api/mutation", (context) =>
+      respond(context, async (call, headers) => {
         const named = headers.get(requestHeader);
         const replay = named === null ? null : replayKey(named);
         if (named !== null && replay === null) return { outcome: failed("args", unnamedText) };
         const { outcome, ts } = await host.mutate(replay === null ? call : { ...call, replay });
         return { outcome, rest: `,"ts":${ts}`, named: replay !== null };
       })],
-    ["/api/action", (asked) => respond(asked, async (call) => ({ outcome: await host.act(call) }))],
+    ["/api/action", (context) => respond(context, async (call) => ({ outcome: await host.act(call) }))],
   ]);
   const routes = new Hono();
   for (const path of calls.keys()) {
@@ -118,7 +118,7 @@ export function httpCalls(
     });
   }
   return {
-    respondAtOnce(request, info) {
+    handleDirectly(request, info) {
       if (request.method !== "POST") return null;
       const call = calls.get(requestPath(request));
       return call?.({ request, info }).catch((error) => failureResponse(error, log, headers)) ?? null;
@@ -127,21 +127,21 @@ export function httpCalls(
   };
 }
 
-interface Asked {
+interface RequestContext {
   readonly request: Request;
-  /** Absent for requests that tests make. */
+  /** Absent for requests made by tests. */
   readonly info: Deno.ServeHandlerInfo | undefined;
 }
 
-/** How a call ended; `rest` is what follows the value of a success. */
+/** A call's outcome. `rest` is appended after the value of a success. */
 interface Answer {
   readonly outcome: Outcome;
-  /** Whether the request was named, so that it is recognised when it comes again. */
+  /** Whether the request carried a `Syncline-Request` header. */
   readonly named?: boolean;
   readonly rest?: string;
 }
 
-/** The call a request makes, or the outcome of one that cannot be made. */
+/** Parses the request into a call, or returns the error outcome. */
 async function readCall(
   request: Request,
   { authenticator, guest }: { readonly authenticator: Authenticator; readonly guest: Caller },
@@ -166,7 +166,7 @@ async function readCall(
   return refused === null ? { ...call, caller: callerOf(identity, guest) } : { refused };
 }
 
-/** Whose call it is. A header that names nobody is refused: a call with it is never anonymous. */
+/** Returns the caller's identity. An invalid header is an error, never an anonymous call. */
 async function caller(header: string | null, authenticator: Authenticator): Promise<Identity> {
   if (header === null) return anonymous;
   const token = BEARER.exec(header)?.[1];
@@ -178,7 +178,7 @@ async function caller(header: string | null, authenticator: Authenticator): Prom
   return verification.identity;
 }
 
-/** Status and body. */
+/** Returns the response status and body. */
 function answerText(
   outcome: Outcome,
   { dev, rest }: { readonly dev: boolean; readonly rest: string },

@@ -1,7 +1,7 @@
 /**
- * The sync hub: all sockets and all shared queries of the server. Commits mark queries, waves run them, sockets whose
- * queries changed move (ARCHITECTURE.md, "The way of one transition"). What happens within one turn of the event
- * loop is answered together at its end.
+ * The sync hub: all sockets and shared queries of the server. Commits invalidate queries, refresh batches run them again, and
+ * sockets advance to the new results (ARCHITECTURE.md, "The way of one Transition"). Changes within one event loop tick are
+ * handled together at its end.
  */
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import type { Log } from "../kit/log.ts";
@@ -11,47 +11,47 @@ import { httpLimits, socketLimits } from "../limits.ts";
 import { sharedQueryLimits } from "./limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import type { Authenticator, SessionEnd } from "./authenticator.ts";
-import { guestOf } from "./caller.ts";
+import { guestCaller } from "./caller.ts";
 import type { Channel } from "./sockets/channel.ts";
 import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { closeCodes } from "./sockets/close_codes.ts";
-import { Connection, type ConnectionPort } from "./sockets/connection.ts";
-import { DeadlineWheel } from "./sockets/deadline_wheel.ts";
+import { type ConnectionPort, SyncConnection } from "./sockets/sync_connection.ts";
+import { TimerWheel } from "./sockets/timer_wheel.ts";
 import { DiffCache } from "./sockets/diff_cache.ts";
 import { FrameMemo } from "./sockets/frame_memo.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
-import { HeldBudget } from "./sockets/held_budget.ts";
+import { InboundQuota } from "./sockets/inbound_quota.ts";
 import { acceptSocket, type SocketConnection, type SocketHandle } from "./sockets/socket.ts";
-import { type UnsentAccount, UnsentBudget } from "./sockets/unsent_budget.ts";
+import { type OutboundAccount, OutboundQuota } from "./sockets/outbound_quota.ts";
 
 export interface HubOptions {
   readonly host: FunctionHost;
   readonly authenticator: Authenticator;
-  /** Shows real error texts and log lines to clients. */
+  /** Sends full error texts and log lines to clients. */
   readonly dev: boolean;
-  /** Where another process commits: the newest ts it has answered for, which may not be known here yet. */
+  /** The newest ts answered by the committing process, if that is another one. It may not have arrived here yet. */
   readonly newest?: NewestCommit;
   readonly clock?: Clock;
-  /** Told of each call or subscription that was answered without a run, by its function; nobody has to be. */
+  /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
   readonly log?: Log;
-  /** Memory that the budgets of all sockets are shares of. */
+  /** Memory from which the quotas of all sockets are derived. */
   readonly memoryBytes?: number;
-  /** Sockets that the system has room for. */
+  /** Sockets the system has capacity for. */
   readonly socketsMax?: number;
 }
 
 export interface NewestCommit {
   readonly ts: number;
-  /** Resolves when commits up to a ts are known here, or after a bounded time. */
-  reached(ts: number): Promise<void>;
+  /** Resolves when commits up to `ts` have arrived here, or after a bounded time. */
+  waitFor(ts: number): Promise<void>;
 }
 
-/** What is planned with when nobody says how much there is. */
+/** Default memory budget. */
 const MEMORY_BYTES = 1024 ** 3;
 
-/** Sockets that are looked at when a wave is planned, at most. */
+/** Stuck sockets considered when a batch is planned. */
 const STUCK_VIEWS_MAX = 32;
 
 export class Hub {
@@ -61,31 +61,31 @@ export class Hub {
   readonly #port: ConnectionPort;
   readonly #host: FunctionHost;
   readonly #newest: NewestCommit | null;
-  readonly #connections = new Set<Connection>();
-  /** Sockets whose close event has not come yet, ended connections included. */
+  readonly #connections = new Set<SyncConnection>();
+  /** Sockets without a close event so far, including those of ended connections. */
   #openSockets = 0;
   readonly #socketsMax: number;
-  readonly #unsent: UnsentBudget;
-  readonly #held: HeldBudget;
-  /** Sockets whose connections have ended, with the time at which they are cut off. */
-  readonly #closing = new Map<UnsentAccount, number>();
-  readonly #accounts = new Map<Connection, UnsentAccount>();
-  #cutCount = 0;
-  #cutToldAt = -Infinity;
-  /** Sockets there have been. */
+  readonly #outbound: OutboundQuota;
+  readonly #inbound: InboundQuota;
+  /** Sockets of ended connections, with the time at which they are aborted. */
+  readonly #closing = new Map<OutboundAccount, number>();
+  readonly #accounts = new Map<SyncConnection, OutboundAccount>();
+  #abortedCount = 0;
+  #abortLoggedAt = -Infinity;
+  /** Sockets accepted since the start. */
   #socketCount = 0;
-  /** Transitions sent to all sockets; never falls. */
+  /** Transitions sent to all sockets. Never decreases. */
   #transitionCount = 0;
-  readonly #touched = new Set<Connection>();
-  readonly #slow = new Set<Connection>();
-  /** Sockets that show less than the newest commit because results are missing, with the time since they stand still. */
-  readonly #behind = new Map<Connection, number>();
-  /** Sockets that wait for commits this server has not reached, with the time since they wait. */
-  readonly #awaitingTs = new Map<Connection, number>();
-  readonly #bySession = new Map<string, Set<Connection>>();
-  /** Connections that verify a token: told of every session that ends meanwhile. */
-  readonly #verifying = new Set<Connection>();
-  readonly #wheel: DeadlineWheel<Connection>;
+  readonly #touched = new Set<SyncConnection>();
+  readonly #slow = new Set<SyncConnection>();
+  /** Sockets that lag behind the newest commit because results are missing, by the time they fell behind. */
+  readonly #behind = new Map<SyncConnection, number>();
+  /** Sockets waiting for commits that have not arrived here, by the time they began to wait. */
+  readonly #awaitingTs = new Map<SyncConnection, number>();
+  readonly #bySession = new Map<string, Set<SyncConnection>>();
+  /** Connections that are verifying a token. They receive every session end in the meantime. */
+  readonly #verifying = new Set<SyncConnection>();
+  readonly #wheel: TimerWheel<SyncConnection>;
   #ticking: Timer | null = null;
   #polling: Timer | null = null;
   #flushing = false;
@@ -105,18 +105,18 @@ export class Hub {
     const { unsentShare, unsentBytesMin, unsentBytesMax } = socketLimits;
     const { heldShare, heldCharsOfAllMin, heldCharsOfAllMax } = socketLimits;
     this.#socketsMax = Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity);
-    this.#unsent = new UnsentBudget({
+    this.#outbound = new OutboundQuota({
       bytesMax: Math.min(Math.max(memoryBytes * unsentShare, unsentBytesMin), unsentBytesMax),
       now: () => clock.now(),
-      onCut: (bytes) => this.#tellOfCut(log, bytes),
+      onCut: (bytes) => this.#logAborted(log, bytes),
     });
-    this.#held = new HeldBudget(
+    this.#inbound = new InboundQuota(
       Math.min(Math.max(memoryBytes * heldShare, heldCharsOfAllMin), heldCharsOfAllMax),
     );
     this.#host = host;
     this.#newest = options.newest ?? null;
     this.#clock = clock;
-    this.#wheel = new DeadlineWheel(clock.now(), socketLimits.tickMs);
+    this.#wheel = new TimerWheel(clock.now(), socketLimits.tickMs);
     this.#memo = new FrameMemo(new DiffCache(), { dev });
     this.#shared = new SharedQueries({
       host,
@@ -132,42 +132,42 @@ export class Hub {
       memo: this.#memo,
       clock,
       dev,
-      touched: (connection) => {
+      needsAdvance: (connection) => {
         this.#touched.add(connection);
         this.#schedule();
       },
-      slow: (connection) => this.#watchSlow(connection),
-      retimed: (connection) => this.#wheel.schedule(connection, connection.nextAt),
+      slow: (connection) => this.#pollUntilDrained(connection),
+      deadlinesChanged: (connection) => this.#wheel.schedule(connection, connection.nextDeadline),
       identityChanged: (connection, before) => {
         this.#unindex(connection, before);
         this.#indexSession(connection);
       },
-      verifying: (connection, underWay) => {
-        if (underWay) this.#verifying.add(connection);
+      verifying: (connection, active) => {
+        if (active) this.#verifying.add(connection);
         else this.#verifying.delete(connection);
       },
       transitionSent: () => {
         this.#transitionCount++;
       },
-      unsent: this.#unsent,
-      held: this.#held,
+      outbound: this.#outbound,
+      inbound: this.#inbound,
       ended: (connection, closeMs) => {
         const account = this.#accounts.get(connection);
         if (account !== undefined) this.#closing.set(account, clock.now() + closeMs);
-        this.#forget(connection);
+        this.#remove(connection);
       },
     };
     host.onCommits((entries) => {
       this.#shared.commits(entries);
-      this.#tsReached();
+      this.#touchAwaitingTs();
     }, (group) => {
-      const passes = this.#shared.passes(group);
-      if (passes) this.#tsReached();
+      const passes = this.#shared.canSkip(group);
+      if (passes) this.#touchAwaitingTs();
       return passes;
     });
     host.onReload(() => {
       this.#shared.reload();
-      this.#tsReached();
+      this.#touchAwaitingTs();
     });
     host.onReaderFree(() => this.#schedule());
     authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
@@ -178,12 +178,12 @@ export class Hub {
     return this.#shared.ts;
   }
 
-  /** Sockets that are connected. */
+  /** Connected sockets. */
   get socketCount(): number {
     return this.#connections.size;
   }
 
-  /** Distinct queries known, subscribed to or kept for one-shot calls. */
+  /** Distinct queries, including cached ones. */
   get queryCount(): number {
     return this.#shared.size;
   }
@@ -193,7 +193,7 @@ export class Hub {
     return this.#shared.subscriptionCount;
   }
 
-  /** Runs of queries under way, waiting and done. */
+  /** Current load, and totals since the start. */
   get work(): QueryWork {
     return this.#shared.work;
   }
@@ -203,12 +203,12 @@ export class Hub {
     return this.#transitionCount;
   }
 
-  /** Whether anything is left to do that does not wait for somebody else. */
-  get working(): boolean {
-    return this.#flushing || this.#touched.size > 0 || this.#slow.size > 0 || this.#shared.working;
+  /** Whether there is work that does not depend on an external event. */
+  get busy(): boolean {
+    return this.#flushing || this.#touched.size > 0 || this.#slow.size > 0 || this.#shared.busy;
   }
 
-  /** Throws when the state of the hub contradicts itself. For tests. */
+  /** Throws if the state is inconsistent. For tests. */
   validate(): void {
     let subscriptions = 0;
     for (const { state } of this.#connections) {
@@ -223,13 +223,13 @@ export class Hub {
     this.#shared.validate();
   }
 
-  /** For a hub that was there before its host had begun: what it shows is of the ts at which that stands. */
+  /** Adopts the ts of a host that started after the hub was created. */
   begin(): void {
     this.#shared.reload();
-    this.#tsReached();
+    this.#touchAwaitingTs();
   }
 
-  /** Serves an upgraded WebSocket, open or about to open. */
+  /** Serves an upgraded WebSocket, open or connecting. */
   accept(
     socket: WebSocket,
     { connection, address = "local" }: { readonly connection: SocketConnection; readonly address?: string },
@@ -237,7 +237,7 @@ export class Hub {
     acceptSocket(socket, { connection, connect: (channel) => this.connect(channel, { address }) });
   }
 
-  /** Serves a socket of any kind, of a client at an address. `null` when no more are taken: the channel is closed then. */
+  /** Serves a channel. Closes it and returns `null` if no more sockets are accepted. */
   connect(
     channel: Channel,
     { address = "local" }: { readonly address?: string } = {},
@@ -250,15 +250,15 @@ export class Hub {
       channel.close(closeCodes.overloaded, "too many sockets");
       return null;
     }
-    const account = this.#unsent.open(channel);
-    const connection = new Connection(account, this.#port, {
-      guest: guestOf(address, ++this.#socketCount),
+    const account = this.#outbound.open(channel);
+    const connection = new SyncConnection(account, this.#port, {
+      guest: guestCaller(address, ++this.#socketCount),
       ts: Math.max(this.#shared.ts, this.#newest?.ts ?? 0),
     });
     this.#connections.add(connection);
     this.#accounts.set(connection, account);
     this.#openSockets++;
-    this.#wheel.schedule(connection, connection.nextAt);
+    this.#wheel.schedule(connection, connection.nextDeadline);
     this.#ticking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
     let open = true;
     return {
@@ -269,40 +269,40 @@ export class Hub {
         connection.end();
         if (!open) return;
         open = false;
-        this.#unsent.close(account);
+        this.#outbound.close(account);
         this.#closing.delete(account);
-        this.#rest();
+        this.#stopTimersIfIdle();
         this.#openSockets--;
         if (this.#openSockets === 0) this.#onAllClosed?.();
       },
     };
   }
 
-  /** Runs a query once, or answers from a result that holds at the newest commit. Never rejects. */
+  /** Runs a query once, or answers it from a cached result valid at the newest commit. Never rejects. */
   query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);
-    // What everybody may call is the same query whoever asks.
+    // A public function gives the same result for any origin.
     const isPublic = this.#host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
-    const asker = { identity, ...(caller && { caller }), ...(request !== undefined && { request }) };
+    const requester = { identity, ...(caller && { caller }), ...(request !== undefined && { request }) };
     const newestTs = this.#newest?.ts ?? 0;
     return this.#newest === null || newestTs <= this.#shared.ts
-      ? this.#shared.query(spec, asker)
-      : this.#newest.reached(newestTs).then(() => this.#shared.query(spec, asker));
+      ? this.#shared.query(spec, requester)
+      : this.#newest.waitFor(newestTs).then(() => this.#shared.query(spec, requester));
   }
 
   /**
-   * Closes every socket with 1012. Resolves when the close frames have been answered, when answers have stopped coming
-   * (one dead peer must not keep all others from their restarted server), or after `httpLimits.drainMs`.
+   * Closes every socket with 1012. Resolves when all close frames were answered, when answers stop arriving (a dead peer must
+   * not delay the others), or after `httpLimits.drainMs`.
    */
   async shutdown(): Promise<void> {
     this.#shutDown = true;
     for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
     if (this.#openSockets > 0) await this.#allClosed();
-    for (const account of this.#closing.keys()) this.#unsent.cut(account);
+    for (const account of this.#closing.keys()) this.#outbound.cut(account);
     this.#closing.clear();
-    this.#rest();
+    this.#stopTimersIfIdle();
   }
 
   async #allClosed(): Promise<void> {
@@ -321,7 +321,7 @@ export class Hub {
     });
   }
 
-  /** Everything that happened in this turn is answered together. */
+  /** Batches everything that happens in this tick. */
   #schedule(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -333,26 +333,26 @@ export class Hub {
     for (const connection of this.#touched) {
       this.#touched.delete(connection);
       connection.advance();
-      this.#noteReach(connection);
-      this.#noteAwaited(connection);
+      this.#trackBehind(connection);
+      this.#trackAwaitedTs(connection);
     }
     this.#memo.clear();
-    this.#shared.startWaves();
+    this.#shared.startBatches();
   }
 
-  #noteReach(connection: Connection): void {
-    const { reach } = connection;
+  #trackBehind(connection: SyncConnection): void {
+    const { reachableTs: reach } = connection;
     if (!this.#connections.has(connection) || (reach !== null && reach >= this.#shared.ts)) {
       this.#behind.delete(connection);
-    } else if (!this.#behind.has(connection) || (reach !== null && reach > connection.lastReach)) {
-      // Behind again from now on, at the end of the line.
+    } else if (!this.#behind.has(connection) || (reach !== null && reach > connection.lastReachableTs)) {
+      // It made progress: it now lags since this moment, at the end of the list.
       this.#behind.delete(connection);
       this.#behind.set(connection, this.#clock.now());
     }
-    connection.lastReach = reach ?? connection.lastReach;
+    connection.lastReachableTs = reach ?? connection.lastReachableTs;
   }
 
-  #noteAwaited(connection: Connection): void {
+  #trackAwaitedTs(connection: SyncConnection): void {
     const { awaitedTs } = connection.state;
     if (awaitedTs === null || awaitedTs <= this.#shared.ts || !this.#connections.has(connection)) {
       this.#awaitingTs.delete(connection);
@@ -361,49 +361,49 @@ export class Hub {
     }
   }
 
-  /** The newest known ts has changed: what touched no query of a socket may be what it waits for. */
-  #tsReached(): void {
+  /** Advances sockets that wait for a ts that has now been reached. */
+  #touchAwaitingTs(): void {
     for (const connection of this.#awaitingTs.keys()) {
       if ((connection.state.awaitedTs ?? 0) <= this.#shared.ts) connection.touch();
     }
   }
 
-  *#stuckViews(): Generator<Connection> {
+  *#stuckViews(): Generator<SyncConnection> {
     const since = this.#clock.now() - sharedQueryLimits.stuckSocketMs;
     let count = 0;
-    for (const [connection, stoodSince] of this.#behind) {
-      if (stoodSince > since || ++count > STUCK_VIEWS_MAX) return;
+    for (const [connection, behindSince] of this.#behind) {
+      if (behindSince > since || ++count > STUCK_VIEWS_MAX) return;
       yield connection;
     }
   }
 
   #tick(): void {
     const now = this.#clock.now();
-    for (const connection of this.#wheel.turn(now)) {
-      connection.watch(now);
-      if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextAt);
+    for (const connection of this.#wheel.advance(now)) {
+      connection.checkDeadlines(now);
+      if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextDeadline);
     }
-    this.#unsent.tick();
+    this.#outbound.tick();
     for (const [connection, since] of this.#awaitingTs) {
-      if (since + socketLimits.observedTsWaitMs <= now) connection.lowerFloor();
+      if (since + socketLimits.observedTsWaitMs <= now) connection.lowerMinTs();
     }
     for (const [account, cutAt] of this.#closing) {
       if (cutAt > now) continue;
       this.#closing.delete(account);
-      this.#unsent.cut(account);
+      this.#outbound.cut(account);
     }
-    this.#rest();
+    this.#stopTimersIfIdle();
   }
 
-  #tellOfCut(log: Log, bytes: number): void {
-    this.#cutCount++;
+  #logAborted(log: Log, bytes: number): void {
+    this.#abortedCount++;
     const now = this.#clock.now();
-    if (now - this.#cutToldAt < socketLimits.cutToldMs) return;
-    this.#cutToldAt = now;
-    log("warn", "Sockets are cut off that do not read what they asked for", { bytes, count: this.#cutCount });
+    if (now - this.#abortLoggedAt < socketLimits.cutToldMs) return;
+    this.#abortLoggedAt = now;
+    log("warn", "Aborted sockets that do not read their data", { bytes, count: this.#abortedCount });
   }
 
-  #watchSlow(connection: Connection): void {
+  #pollUntilDrained(connection: SyncConnection): void {
     this.#slow.add(connection);
     this.#polling ??= this.#clock.every(socketLimits.drainPollMs, () => this.#pollSlow());
   }
@@ -411,7 +411,7 @@ export class Hub {
   #pollSlow(): void {
     const now = this.#clock.now();
     for (const connection of this.#slow) {
-      connection.watch(now);
+      connection.checkDeadlines(now);
       if (connection.slow) continue;
       this.#slow.delete(connection);
       connection.touch();
@@ -428,7 +428,7 @@ export class Hub {
     for (const connection of [...this.#verifying]) connection.sessionEnded(ended);
   }
 
-  #indexSession(connection: Connection): void {
+  #indexSession(connection: SyncConnection): void {
     for (const key of sessionKeys(connection.state.identity)) {
       const connections = this.#bySession.get(key);
       if (connections === undefined) this.#bySession.set(key, new Set([connection]));
@@ -436,14 +436,14 @@ export class Hub {
     }
   }
 
-  #unindex(connection: Connection, identity: Identity): void {
+  #unindex(connection: SyncConnection, identity: Identity): void {
     for (const key of sessionKeys(identity)) {
       const connections = this.#bySession.get(key);
       if (connections?.delete(connection) && connections.size === 0) this.#bySession.delete(key);
     }
   }
 
-  #forget(connection: Connection): void {
+  #remove(connection: SyncConnection): void {
     this.#connections.delete(connection);
     this.#touched.delete(connection);
     this.#slow.delete(connection);
@@ -452,11 +452,11 @@ export class Hub {
     this.#verifying.delete(connection);
     this.#wheel.remove(connection);
     this.#unindex(connection, connection.state.identity);
-    this.#rest();
+    this.#stopTimersIfIdle();
   }
 
-  /** Nothing ticks when there is nothing to look after. */
-  #rest(): void {
+  /** Stops all timers if there are no sockets. */
+  #stopTimersIfIdle(): void {
     if (this.#connections.size > 0 || this.#closing.size > 0) return;
     this.#ticking?.cancel();
     this.#ticking = null;

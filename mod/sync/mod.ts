@@ -1,4 +1,4 @@
-/** The sync folder's door: sockets, shared queries and the one-shot function calls over HTTP. */
+/** Public API of `mod/sync`: sockets, shared queries and one-shot function calls over HTTP. */
 export { closeCodes } from "./sockets/close_codes.ts";
 export {
   type Authenticator,
@@ -13,4 +13,4 @@ export { Hub, type HubOptions } from "./hub.ts";
 export type { QueryWork } from "./queries/shared_queries.ts";
 export { refuseCall } from "./refuse_call.ts";
 export type { SocketConnection, SocketHandle } from "./sockets/socket.ts";
-export { callerOf, guestOf } from "./caller.ts";
+export { callerOf, guestCaller } from "./caller.ts";

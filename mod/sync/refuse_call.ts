@@ -1,10 +1,10 @@
-/** Calls that are refused before they reach a function, whoever makes them. */
+/** Validates calls before they reach a function. */
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { functionLimits } from "../limits.ts";
 
 /**
- * The outcome of a call whose path or arguments no function can take, or `null` when it may run. `args` comes from
- * `JSON.parse`: numbers too large for a double have become infinite there.
+ * Returns the error of a call with an invalid path or arguments, or `null`. `args` comes from `JSON.parse`, which turns
+ * numbers too large for a double into infinity.
  */
 export function refuseCall(
   { udfPath, args }: { readonly udfPath: string; readonly args: Record<string, unknown> },
@@ -17,7 +17,7 @@ export function refuseCall(
   return fault === null ? null : failed("args", fault);
 }
 
-/** The most characters the arguments seen so far can have as JSON text. */
+/** Upper bound for the length of the arguments as JSON. */
 interface Size {
   charsMax: number;
 }
@@ -28,12 +28,12 @@ interface Place {
   readonly size: Size;
 }
 
-/** Characters of the longest number, `-1.2345678901234567e-308`, and of what parts it from the next value. */
+/** Characters of the longest number, `-1.2345678901234567e-308`, and its separator. */
 const NUMBER_CHARS_MAX = 25;
-/** A control character becomes `\u0000`. */
+/** A control character is escaped as `\u0000`. */
 const ESCAPED_CHARS_MAX = 6;
 
-/** Most arguments are far from the limit whatever their text; only for the others it is made and measured. */
+/** Serializes the arguments only if the upper bound exceeds the limit. */
 function sizeFault(args: Record<string, unknown>, { charsMax }: Size): string | null {
   if (charsMax <= functionLimits.argsCharsMax) return null;
   const { length } = JSON.stringify(args);
@@ -61,7 +61,7 @@ function faultOf(value: object, { place, depth, size }: Place): string | null {
   return null;
 }
 
-/** Scalars, which most values are, cost no text for their place. */
+/** Takes `place` as a function: most values are valid scalars and need no path. */
 function childFault(
   value: unknown,
   { depth, size, place }: { readonly depth: number; readonly size: Size; readonly place: () => string },

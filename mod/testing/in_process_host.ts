@@ -20,7 +20,7 @@ import type {
   MutationAnswer,
   MutationCall,
   QueryAnswer,
-  Wave,
+  QueryBatchRun,
 } from "../functions/host_port.ts";
 import {
   type ActionSurroundings,
@@ -127,7 +127,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#options.app.functions.get(udfPath)?.spec;
   }
 
-  get readerFree(): boolean {
+  get hasFreeReader(): boolean {
     return !this.#waveRunning;
   }
 
@@ -165,10 +165,10 @@ export class InProcessHost implements FunctionHost, Disposable {
     );
   }
 
-  startWave(
+  startQueryBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-  ): Wave {
+  ): QueryBatchRun {
     this.#waveRunning = true;
     const pinned = Promise.withResolvers<number>();
     const done = this.#counted(() =>

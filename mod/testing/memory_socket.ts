@@ -18,8 +18,8 @@ export function memorySockets(hub: Hub): WebSocketFactory {
         if (this.#closed) return;
         this.#handle = hub.connect({
           bufferedAmount: 0,
-          takenBytes: null,
-          letAhead: () => {},
+          acknowledgedBytes: null,
+          setReceiveWindow: () => {},
           cut: () => this.#later(() => this.#end(1006, "")),
           send: (text) => this.#later(() => this.onmessage?.({ data: text } as never)),
           close: (code, reason) => this.#later(() => this.#end(code, reason)),

@@ -46,7 +46,7 @@ export function testHttp(
   const routes = appRoutes({ host, authenticator, dev, addressOf: () => "local" });
 
   async function service(request: Request, path: string): Promise<Response> {
-    const called = calls.respondAtOnce(request);
+    const called = calls.handleDirectly(request);
     if (called !== null) return await called;
     if (request.method === "OPTIONS") return preflight(request);
     if (storage.serves(path)) return withHeaders(await storage.fetch(request), apiHeaders);

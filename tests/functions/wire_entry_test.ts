@@ -129,8 +129,8 @@ Deno.test("of applied rows only what they do not say travels, and of each change
   const travelling = JSON.stringify(packApplied({ tables, changes }));
   for (const id of [kept, ofService]) assert.ok(!travelling.includes(id));
   const group = new AppliedGroup([row], JSON.parse(travelling));
-  assert.deepEqual([group.ts, group.count, group.ofService], [9, 3, true]);
-  assert.deepEqual(group.spaces, new Set(["t1", "i1", "i2", "t2", "i3", "s3"]));
+  assert.deepEqual([group.ts, group.count, group.changesSystemTables], [9, 3, true]);
+  assert.deepEqual(group.keySpaces, new Set(["t1", "i1", "i2", "t2", "i3", "s3"]));
   const entries = group.entries();
   assert.deepEqual(entries.map(({ ts, at }) => [ts, at]), [[7, 10], [8, 11], [9, 12]]);
   const [first, second, third] = entries.map(({ changes }) => changes);

@@ -46,7 +46,13 @@ Deno.test("[PG5] features are told of another server's commits when tables of th
   features.add({ applyCommits: (entries) => void heard.push(`${entries.length} at ${news.ts}`) });
   const entry = { ts: 1, at: 0, changes: [] };
   const group = (ts: number, ofService: boolean) =>
-    news.followed({ ts, count: 1, spaces: new Set(), ofService, entries: () => [entry] });
+    news.followed({
+      ts,
+      count: 1,
+      keySpaces: new Set(),
+      changesSystemTables: ofService,
+      entries: () => [entry],
+    });
   group(1, false);
   group(2, true);
   news.group([entry, entry], 4);

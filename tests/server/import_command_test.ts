@@ -69,7 +69,7 @@ class Place implements AsyncDisposable {
     const { dataDir, functionsDir } = this;
     await using host = await startOfflineHost({ dataDir, functionsDir, log: () => {} });
     const outcomes: Outcome[] = [];
-    const wave = host.startWave(
+    const wave = host.startQueryBatch(
       calls.map(([udfPath, args]) => ({ udfPath, args, identity: anonymous, origin: "client" })),
       (index, { outcome }) => outcomes[index] = outcome,
     );

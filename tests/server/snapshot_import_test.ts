@@ -82,7 +82,7 @@ async function everything(folder: TempFolder, data = "data"): Promise<string> {
   });
   let value = "";
   const call = { udfPath: "all:all", args: {}, identity: anonymous, origin: "client" } as const;
-  await host.startWave([call], (_, { outcome }) => {
+  await host.startQueryBatch([call], (_, { outcome }) => {
     value = outcome.ok ? outcome.value : JSON.stringify(outcome);
   }).done;
   return value;

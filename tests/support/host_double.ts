@@ -12,9 +12,9 @@ import type {
   FunctionInfo,
   MutationAnswer,
   MutationCall,
-  PassesGroup,
   QueryAnswer,
-  Wave,
+  QueryBatchRun,
+  SkipGroup,
 } from "../../mod/functions/host_port.ts";
 import type { AuthScope, Identity } from "../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../mod/functions/outcome.ts";
@@ -33,7 +33,7 @@ export abstract class HostDouble implements FunctionHost {
   readonly #functions: FunctionTable;
   readonly #commitListeners: {
     readonly tell: (entries: readonly CommitEntry[]) => void;
-    readonly passes: PassesGroup;
+    readonly passes: SkipGroup;
   }[] = [];
   readonly #reloadListeners: (() => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
@@ -43,13 +43,13 @@ export abstract class HostDouble implements FunctionHost {
   }
 
   abstract readonly ts: number;
-  abstract readonly readerFree: boolean;
+  abstract readonly hasFreeReader: boolean;
   abstract mutate(call: MutationCall): Promise<MutationAnswer>;
   abstract act(call: FunctionCall): Promise<Outcome>;
-  abstract startWave(
+  abstract startQueryBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-  ): Wave;
+  ): QueryBatchRun;
 
   info(udfPath: string): FunctionInfo | undefined {
     const { queries, mutations, actions = {} } = this.#functions;
@@ -62,7 +62,7 @@ export abstract class HostDouble implements FunctionHost {
     this.#freeListeners.push(listener);
   }
 
-  onCommits(tell: (entries: readonly CommitEntry[]) => void, passes: PassesGroup = () => false): void {
+  onCommits(tell: (entries: readonly CommitEntry[]) => void, passes: SkipGroup = () => false): void {
     this.#commitListeners.push({ tell, passes });
   }
 

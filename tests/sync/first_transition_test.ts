@@ -251,7 +251,7 @@ Deno.test("SG4 SG12 a mutation sent again on a new socket is followed by a Trans
 /** A hub that was told of ts 1, while the process that commits has answered for ts 2. `hear` tells it the rest. */
 async function hubBehind() {
   const reached = Promise.withResolvers<void>();
-  const newest = { ts: 0, reached: () => reached.promise };
+  const newest = { ts: 0, waitFor: () => reached.promise };
   const world = new World({ newest });
   newest.ts = world.host.write({ a: 1 });
   const ask = async () => {

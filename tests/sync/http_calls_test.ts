@@ -227,7 +227,7 @@ function appOf(dev: boolean): Setup {
 /** Asks as the server does: the calls first, then the router. */
 async function ask({ app, calls }: Setup, path: string, init: RequestInit): Promise<Response> {
   const request = new Request(`http://localhost${path}`, init);
-  return await (calls.respondAtOnce(request) ?? app.request(request));
+  return await (calls.handleDirectly(request) ?? app.request(request));
 }
 
 /** Every answer of a call has them. */
@@ -251,7 +251,7 @@ for (
       ...(method === "POST" && { body: raw ?? JSON.stringify(body) }),
     });
     const { app, calls } = appOf(dev);
-    const atOnce = await calls.respondAtOnce(request);
+    const atOnce = await calls.handleDirectly(request);
     // Whatever is not a call is left to the router.
     assert.equal(atOnce === null, method !== "POST");
     const response = atOnce ?? await app.request(request);
@@ -267,7 +267,7 @@ Deno.test("HC1 an error nobody foresaw is logged, and answered without its text"
   world.host.act = () => Promise.reject(new Error("the disk is on fire"));
   const body = JSON.stringify({ path: "double", args: { n: 4 } });
   const request = new Request("http://localhost/api/action", { method: "POST", body });
-  const response = await calls.respondAtOnce(request) ?? assert.fail();
+  const response = await calls.handleDirectly(request) ?? assert.fail();
   assert.equal(response.status, 500);
   assert.equal(response.headers.get("x-common"), "yes");
   assert.doesNotMatch(await response.text(), /fire/);
@@ -288,9 +288,9 @@ Deno.test("HC1 only calls are answered without a router", () => {
       "/api/auth/signin",
     ]
   ) {
-    assert.equal(calls.respondAtOnce(new Request(`http://localhost${path}`, { method: "POST" })), null);
+    assert.equal(calls.handleDirectly(new Request(`http://localhost${path}`, { method: "POST" })), null);
   }
-  assert.equal(calls.respondAtOnce(new Request("http://localhost/api/query")), null);
+  assert.equal(calls.handleDirectly(new Request("http://localhost/api/query")), null);
 });
 
 Deno.test("HC1 a path with a slash at its end is no call, whatever the method", async () => {

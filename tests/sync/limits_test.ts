@@ -191,7 +191,7 @@ Deno.test("WL2 what waits behind a held call is bounded", () => {
   for (let i = 0; i < socketLimits.heldFramesMax; i++) socket.raw(frame);
   assert.equal(socket.closedWith, null);
   socket.raw(frame);
-  assertFatal(socket, "too many frames wait behind running calls");
+  assertFatal(socket, "too many frames are queued behind running calls");
 });
 
 Deno.test("WL2 token expiry goes on while a call is held", async () => {
@@ -227,7 +227,7 @@ Deno.test("WL4 a client silent for 45 s is closed at the next ping tick", () => 
   assert.equal(socket.all("Ping").length, 2);
   assert.equal(socket.closedWith, null);
   world.clock.move(200);
-  assertFatal(socket, "nothing heard from the client for 45 s");
+  assertFatal(socket, "no message from the client for 45 s");
 });
 
 Deno.test("WL5 a Ping is sent every 15 s, and any message keeps the socket alive", () => {
@@ -348,7 +348,7 @@ Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond 
   assert.equal(socket.closedWith, null);
   socket.act(3, "large");
   await settle();
-  assertFatal(socket, "the client does not read what it asked for");
+  assertFatal(socket, "the client does not read its responses");
 });
 
 Deno.test("SH7 a Transition of any size up to the limit leaves; as many answers as ever may wait behind it", async () => {
@@ -365,7 +365,7 @@ Deno.test("SH7 a Transition of any size up to the limit leaves; as many answers 
   assert.equal(socket.closedWith, null);
   for (let requestId = 1; requestId < 4; requestId++) socket.act(requestId, "large");
   await settle();
-  assertFatal(socket, "the client does not read what it asked for");
+  assertFatal(socket, "the client does not read its responses");
 });
 
 Deno.test("a Transition that has left gives no room to what waits after it", async () => {
@@ -376,7 +376,7 @@ Deno.test("a Transition that has left gives no room to what waits after it", asy
   socket.stalled = true;
   for (let requestId = 0; requestId < 4; requestId++) socket.act(requestId, "large");
   await settle();
-  assertFatal(socket, "the client does not read what it asked for");
+  assertFatal(socket, "the client does not read its responses");
 });
 
 Deno.test("results that are too much for one Transition are a FatalError that says how much, errors included", async () => {
@@ -414,10 +414,10 @@ function shuttingDown(sockets: number) {
       world.hub.connect({
         send: () => {},
         close: (code) => closes.push(code),
-        letAhead: () => {},
+        setReceiveWindow: () => {},
         cut: () => {},
         bufferedAmount: 0,
-        takenBytes: null,
+        acknowledgedBytes: null,
       }),
   );
   const state = { done: false };

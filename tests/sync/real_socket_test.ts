@@ -25,7 +25,9 @@ class RealServer implements AsyncDisposable {
   readonly sockets: WebSocket[] = [];
   readonly #server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-    this.hub.accept(socket, { connection: { cut: () => false, takenBytes: () => null, letAhead: () => {} } });
+    this.hub.accept(socket, {
+      connection: { cut: () => false, acknowledgedBytes: () => null, setReceiveWindow: () => {} },
+    });
     this.sockets.push(socket);
     return response;
   });

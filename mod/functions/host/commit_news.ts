@@ -2,15 +2,15 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import type { FollowedGroup, PassesGroup } from "../host_port.ts";
+import type { FollowedGroup, SkipGroup } from "../host_port.ts";
 import { Arrivals } from "./readers/arrivals.ts";
 
 interface CommitListener {
   readonly tell: (entries: readonly CommitEntry[]) => void;
-  readonly passes: PassesGroup;
+  readonly passes: SkipGroup;
 }
 
-const passesNone: PassesGroup = () => false;
+const passesNone: SkipGroup = () => false;
 
 export class CommitNews {
   readonly #log: Log;

@@ -9,10 +9,10 @@ import type {
   FunctionInfo,
   MutationAnswer,
   MutationCall,
-  PassesGroup,
   QueryAnswer,
-  Wave,
-  WaveOptions,
+  QueryBatchOptions,
+  QueryBatchRun,
+  SkipGroup,
 } from "../host_port.ts";
 import { unknownReads } from "../host_port.ts";
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
@@ -232,7 +232,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#news.told(ts);
   }
 
-  get readerFree(): boolean {
+  get hasFreeReader(): boolean {
     return this.#readers.free;
   }
 
@@ -240,11 +240,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#readers.onFree(() => this.#news.safely(listener));
   }
 
-  startWave(
+  startQueryBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-    options: WaveOptions = {},
-  ): Wave {
+    options: QueryBatchOptions = {},
+  ): QueryBatchRun {
     const isRefused = queries.map((query) => this.#reports.isRefused(query));
     const allowed = [...queries.keys()].filter((index) => isRefused[index] !== true);
     const wave = this.#readers.startWave(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
@@ -262,11 +262,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return { pinned: wave.pinned, done: Promise.all([wave.done, refused]).then(() => {}) };
   }
 
-  refuses(udfPath: string, caller: Caller): boolean {
+  isBlocked(udfPath: string, caller: Caller): boolean {
     return this.#reports.refuses(udfPath, caller);
   }
 
-  get slowKnown(): boolean {
+  get hasSlowQueries(): boolean {
     return this.#readers.slowKnown;
   }
 
@@ -274,7 +274,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#readers.isSlow(call);
   }
 
-  slowReaderFree(): boolean {
+  hasFreeSlowReader(): boolean {
     return this.#readers.slowFree();
   }
 
@@ -296,7 +296,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#runners.endApart();
   }
 
-  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: PassesGroup): void {
+  onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: SkipGroup): void {
     this.#news.onCommits(listener, passes);
   }
 

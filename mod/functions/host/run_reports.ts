@@ -52,7 +52,7 @@ export class RunReports implements Disposable {
     if (observer === undefined) return;
     const ms = this.now() - since;
     const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
-    const seen = call.seenAs?.(outcome);
+    const seen = call.reportAs?.(outcome);
     const told = seen === undefined ? call : { ...call, udfPath: seen.udfPath };
     observer.runEnded("mutation", {
       outcome: seen?.outcome ?? outcome,

@@ -38,11 +38,11 @@ export class AppliedGroup implements FollowedGroup {
     this.#changes = unpackEntries(changed).flatMap(({ changes }) => changes);
   }
 
-  get ofService(): boolean {
+  get changesSystemTables(): boolean {
     return this.#tables.some(({ name }) => name.startsWith("_"));
   }
 
-  get spaces(): ReadonlySet<KeySpace> {
+  get keySpaces(): ReadonlySet<KeySpace> {
     const spaces = new Set<KeySpace>();
     for (const { space, indexes } of this.#tables) {
       spaces.add(space);

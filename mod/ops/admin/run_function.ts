@@ -45,7 +45,7 @@ export interface FunctionRun {
 }
 
 export interface RunFunctionOptions {
-  readonly host: Pick<FunctionHost, "info" | "mutate" | "act" | "startWave">;
+  readonly host: Pick<FunctionHost, "info" | "mutate" | "act" | "startQueryBatch">;
   readonly calls: SystemCalls;
 }
 
@@ -103,7 +103,7 @@ async function identityOf(calls: SystemCalls, as: z.output<typeof runArgs>["as"]
 
 /** Runs the query at its own snapshot without sharing, to collect its reads. */
 function runQuery(host: RunFunctionOptions["host"], call: FunctionCall): Promise<QueryAnswer> {
-  return new Promise((resolve) => host.startWave([call], (_, answer) => resolve(answer)));
+  return new Promise((resolve) => host.startQueryBatch([call], (_, answer) => resolve(answer)));
 }
 
 function runResult(

@@ -5,7 +5,7 @@ import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../functions/outcome.ts";
 import { requestPath } from "../../kit/request_path.ts";
-import { type Authenticator, callerOf, errorIdHeader, guestOf } from "../../sync/mod.ts";
+import { type Authenticator, callerOf, errorIdHeader, guestCaller } from "../../sync/mod.ts";
 
 /** What answers requests. */
 export interface RouteHost {
@@ -32,7 +32,7 @@ export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOpti
     const route = host.findRoute(request.method, requestPath(request));
     if (route === null) return null;
     // Asked before anything else, as the connection may be gone later.
-    return answer(request, { route, guest: guestOf(addressOf(request, info)) });
+    return answer(request, { route, guest: guestCaller(addressOf(request, info)) });
   };
 
   async function answer(

@@ -102,13 +102,13 @@ export class Connections implements Disposable {
         if (fd !== null) this.#native?.end(fd);
         return fd !== null;
       },
-      takenBytes: () => {
+      acknowledgedBytes: () => {
         const fd = this.#find(peer);
         return fd === null ? null : this.#native?.traffic(fd)?.acknowledged ?? null;
       },
-      letAhead: (how) => {
+      setReceiveWindow: (size) => {
         const fd = this.#find(peer);
-        if (fd !== null) this.#native?.buffer(fd, connectionLimits.aheadBytes[how]);
+        if (fd !== null) this.#native?.buffer(fd, connectionLimits.receiveWindowBytes[size]);
       },
       closed: () => this.#sockets.delete(peer),
     };

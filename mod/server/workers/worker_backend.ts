@@ -116,7 +116,7 @@ async function wire(
       get ts() {
         return newest.ts;
       },
-      reached: (ts) => host.told(ts),
+      waitFor: (ts) => host.told(ts),
     },
     memoryBytes,
     socketsMax,

@@ -146,7 +146,7 @@ export class WorkerServer {
     { request, path, finish }: Admitted,
     info: Deno.ServeHandlerInfo,
   ): Response | Promise<Response> {
-    const answer = this.#backend.calls.respondAtOnce(request, info) ??
+    const answer = this.#backend.calls.handleDirectly(request, info) ??
       (path === "/api/sync" ? this.#router.fetch(request, info) : null);
     // The leader has its answers say which page they are for.
     return answer === null ? this.#leader.pass(request, info) : this.#counted(path, finish(answer));

@@ -1,6 +1,6 @@
 /**
- * The keys changed by recent commits, kept while queries run: an answer computed at an older snapshot is checked against
- * them to learn until when it holds.
+ * Keys changed by recent commits, recorded while queries run. Determines up to which ts an answer from an older snapshot
+ * is valid.
  */
 import type { CommitEntry, Interval, KeySpace, ReadSet, UnchangedKeys } from "../../engine/types.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -12,18 +12,18 @@ interface SpaceKeys {
   readonly keys: string[];
 }
 
-/** What is kept of a change whose keys are not made counts as so many of them. */
+/** Characters of a lazily computed change that count as one key. */
 const CHARS_OF_KEY = 256;
 
 export class CommitMemory {
-  /** Changes that left keys as they were: these are made when they are asked for. Oldest first. */
-  #kept: { readonly ts: number[]; readonly changes: UnchangedKeys[] } = { ts: [], changes: [] };
+  /** Changes whose keys stayed the same, oldest first. Their keys are computed on demand. */
+  #unchanged: { readonly ts: number[]; readonly changes: UnchangedKeys[] } = { ts: [], changes: [] };
   readonly #spaces = new Map<KeySpace, SpaceKeys>();
   readonly #keysMax: number;
   #keyCount = 0;
   /** Newest commit added or forgotten. */
   #newest: number;
-  /** Every commit above this ts that was added is remembered. */
+  /** All added commits above this ts are recorded. */
   #from: number;
 
   constructor(ts: number, keysMax: number = sharedQueryLimits.commitKeysMax) {
@@ -32,17 +32,17 @@ export class CommitMemory {
     this.#keysMax = keysMax;
   }
 
-  /** How many keys are remembered, or what counts as keys. */
+  /** Recorded keys, or their equivalent. */
   get size(): number {
     return this.#keyCount;
   }
 
-  /** Remembers a commit. When there are too many keys, all are forgotten. */
+  /** Records a commit. Drops all records when there are too many keys. */
   add(entry: CommitEntry): void {
     this.#newest = entry.ts;
     for (const change of entry.changes) {
       if (change.unchanged !== undefined) {
-        this.#keep(change.unchanged, entry.ts);
+        this.#addUnchanged(change.unchanged, entry.ts);
         continue;
       }
       for (const [space, before, after] of change.keys) {
@@ -53,18 +53,18 @@ export class CommitMemory {
     if (this.#keyCount > this.#keysMax) this.forget(entry.ts);
   }
 
-  /** Forgets everything; `ts` is the newest commit's. */
+  /** Drops all records. `ts` is the newest commit's. */
   forget(ts: number): void {
     this.#spaces.clear();
-    this.#kept = { ts: [], changes: [] };
+    this.#unchanged = { ts: [], changes: [] };
     this.#keyCount = 0;
     this.#from = ts;
     this.#newest = ts;
   }
 
   /**
-   * ts of the first commit above `after` that changed what was read, `null` if none did. When commits that old are
-   * forgotten, the answer is the next ts: as if it had.
+   * Returns the ts of the first commit above `after` that changed something in the read set, or `null`. If records that
+   * old were dropped, returns the next ts.
    */
   firstTouch(readSet: ReadSet, after: number): number | null {
     if (after < this.#from) return after + 1;
@@ -80,36 +80,36 @@ export class CommitMemory {
       });
       if (touch !== null) first = touch;
     }
-    return this.#keptTouch(readSet, { after, before: first }) ?? first;
+    return this.#firstUnchangedTouch(readSet, { after, before: first }) ?? first;
   }
 
-  #keep(kept: UnchangedKeys, ts: number): void {
-    this.#kept.ts.push(ts);
-    this.#kept.changes.push(kept);
-    this.#keyCount += kept.spaces.length + Math.ceil(kept.chars / CHARS_OF_KEY);
+  #addUnchanged(unchanged: UnchangedKeys, ts: number): void {
+    this.#unchanged.ts.push(ts);
+    this.#unchanged.changes.push(unchanged);
+    this.#keyCount += unchanged.spaces.length + Math.ceil(unchanged.chars / CHARS_OF_KEY);
   }
 
-  /** First change above `after` and below `before` that left the keys of what was read as they were, or `null`. */
-  #keptTouch(
+  /** First change between `after` and `before` that touched the read set without changing keys, or `null`. */
+  #firstUnchangedTouch(
     readSet: ReadSet,
     { after, before }: { readonly after: number; readonly before: number | null },
   ): number | null {
-    const { ts, changes } = this.#kept;
+    const { ts, changes } = this.#unchanged;
     let asked: readonly KeySpace[] = [];
     let read: { readonly place: number; readonly ranges: Ranges }[] = [];
     for (let i = firstAbove(ts, after); i < ts.length; i++) {
       const at = ts[i] ?? 0;
       if (before !== null && at >= before) return null;
-      const kept = changes[i];
-      if (kept === undefined) return null;
-      if (kept.spaces !== asked) {
-        asked = kept.spaces;
+      const unchanged = changes[i];
+      if (unchanged === undefined) return null;
+      if (unchanged.spaces !== asked) {
+        asked = unchanged.spaces;
         read = asked.flatMap((space, place) => {
           const intervals = readSet[space];
           return intervals === undefined ? [] : [{ place, ranges: mergeIntervals(intervals) }];
         });
       }
-      for (const { place, ranges } of read) if (contains(ranges, kept.key(place))) return at;
+      for (const { place, ranges } of read) if (contains(ranges, unchanged.key(place))) return at;
     }
     return null;
   }
@@ -123,7 +123,7 @@ export class CommitMemory {
   }
 }
 
-/** First change above `after` and below `before` inside the ranges, or `null`. */
+/** First change between `after` and `before` within the ranges, or `null`. */
 function firstTouchIn(
   changed: SpaceKeys,
   { after, before, ranges }: {
@@ -140,7 +140,7 @@ function firstTouchIn(
   return null;
 }
 
-/** Position of the first number above `bound` in a rising list. */
+/** Index of the first number above `bound` in an ascending list. */
 function firstAbove(rising: readonly number[], bound: number): number {
   let lo = 0;
   let hi = rising.length;
@@ -152,7 +152,7 @@ function firstAbove(rising: readonly number[], bound: number): number {
   return lo;
 }
 
-/** Intervals in rising order that do not overlap. A single key's end is the key followed by the lowest character. */
+/** Non-overlapping intervals in ascending order. A single key ends at the key followed by the lowest character. */
 interface Ranges {
   readonly lo: readonly string[];
   readonly hi: readonly string[];

@@ -1,7 +1,6 @@
 /**
- * Finds the owners of all intervals that contain a key: which queries a commit touches. The cost grows with the
- * logarithm of the number of intervals and with the number of owners found. Single keys stand in a map, ranges in a
- * treap whose nodes know the highest end below them.
+ * Finds the owners of all intervals that contain a key, in time logarithmic in the number of intervals plus the number of
+ * owners found. Single keys are in a map. Ranges are in a treap whose nodes store the highest end of their subtree.
  */
 import type { Interval } from "../../engine/types.ts";
 
@@ -19,14 +18,14 @@ interface RangeNode<Owner> {
 export class IntervalIndex<Owner> {
   readonly #points = new Map<string, Set<Owner>>();
   #ranges: RangeNode<Owner> | null = null;
-  /** State of the generator of priorities, which only has to look random. */
+  /** State of the pseudorandom generator for priorities. */
   #seed = 0x2545f491;
 
   get empty(): boolean {
     return this.#ranges === null && this.#points.size === 0;
   }
 
-  /** Adding the same interval for the same owner again changes nothing. */
+  /** Adds an interval for an owner. Idempotent. */
   add(interval: Interval, owner: Owner): void {
     const [lo, hi] = interval;
     if (hi === undefined) {
@@ -38,7 +37,7 @@ export class IntervalIndex<Owner> {
     }
   }
 
-  /** Removing what is not there changes nothing. */
+  /** Removes an interval of an owner. Idempotent. */
   remove(interval: Interval, owner: Owner): void {
     const [lo, hi] = interval;
     if (hi === undefined) {
@@ -49,7 +48,7 @@ export class IntervalIndex<Owner> {
     }
   }
 
-  /** Calls `visit` with each owner of each interval that contains the key; an owner with several comes several times. */
+  /** Calls `visit` with the owner of each interval that contains the key, once per interval. */
   stab(key: string, visit: (owner: Owner) => void): void {
     const owners = this.#points.get(key);
     if (owners !== undefined) { for (const owner of owners) visit(owner); }
@@ -117,7 +116,7 @@ function remove<Owner>(
   return node;
 }
 
-/** One treap of two, where every range of the first comes before every range of the second. */
+/** Joins two treaps. Every range of the first precedes every range of the second. */
 function join<Owner>(
   left: RangeNode<Owner> | null,
   right: RangeNode<Owner> | null,

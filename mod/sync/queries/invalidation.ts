@@ -1,4 +1,4 @@
-/** Which queries a commit touches: the read sets of all shared queries, one interval index a key space. */
+/** Finds the queries that a commit invalidates. Keeps one interval index of read sets per key space. */
 import type { CommitEntry, KeySpace, ReadSet, UnchangedKeys } from "../../engine/types.ts";
 import { IntervalIndex } from "./interval_index.ts";
 
@@ -7,7 +7,7 @@ const EVERY_SPACE = "*";
 
 export class Invalidation<Owner> {
   readonly #spaces = new Map<KeySpace, IntervalIndex<Owner>>();
-  /** Owners that every commit touches. */
+  /** Owners that every commit invalidates. */
   readonly #unknown = new Set<Owner>();
 
   add(owner: Owner, readSet: ReadSet): void {
@@ -29,20 +29,20 @@ export class Invalidation<Owner> {
     }
   }
 
-  /** Whether changes of keys in some of these spaces may touch anybody. */
+  /** Whether changes in any of these key spaces could invalidate an owner. */
   mayTouch(spaces: ReadonlySet<KeySpace>): boolean {
     if (this.#unknown.size > 0) return true;
     for (const space of spaces) if (this.#spaces.has(space)) return true;
     return false;
   }
 
-  /** Calls `touch` with each owner whose read set a change of the commit falls into; it may come several times. */
+  /** Calls `touch` with each owner whose read set contains a changed key. An owner may be repeated. */
   stab(entry: CommitEntry, touch: (owner: Owner) => void): void {
     for (const owner of this.#unknown) touch(owner);
     if (this.#spaces.size === 0) return;
     for (const change of entry.changes) {
       if (change.unchanged !== undefined) {
-        this.#stabKept(change.unchanged, touch);
+        this.#stabUnchanged(change.unchanged, touch);
         continue;
       }
       for (const [space, before, after] of change.keys) {
@@ -54,22 +54,22 @@ export class Invalidation<Owner> {
     }
   }
 
-  /** Asks only for keys that somebody has read beside: making them costs more than most of what is done with them. */
-  #stabKept(kept: UnchangedKeys, touch: (owner: Owner) => void): void {
-    const { spaces } = kept;
+  /** Computes keys only for key spaces that have readers: computing them is the main cost. */
+  #stabUnchanged(unchanged: UnchangedKeys, touch: (owner: Owner) => void): void {
+    const { spaces } = unchanged;
     for (let place = 0; place < spaces.length; place++) {
       const index = this.#spaces.get(spaces[place] ?? "");
-      if (index !== undefined) index.stab(kept.key(place), touch);
+      if (index !== undefined) index.stab(unchanged.key(place), touch);
     }
   }
 }
 
-/** Whether a run could not tell what it read. */
+/** Whether the reads of a run are unknown. */
 export function readsUnknown(readSet: ReadSet): boolean {
   return Object.hasOwn(readSet, EVERY_SPACE);
 }
 
-/** Whether two read sets are written the same way; equal sets may be written differently. */
+/** Whether two read sets are represented identically. Equal sets may have different representations. */
 export function sameReadSet(a: ReadSet, b: ReadSet): boolean {
   const spaces = Object.keys(a);
   if (spaces.length !== Object.keys(b).length) return false;

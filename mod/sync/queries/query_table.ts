@@ -1,6 +1,6 @@
 /**
- * All shared queries by key. Those nobody wants at the moment but whose result still holds are kept, the longest unused
- * leaving first, to answer one-shot calls and new subscriptions without a run.
+ * All shared queries by key. Unused queries with a valid result stay in an LRU cache to answer one-shot calls and new
+ * subscriptions without a run.
  */
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -8,22 +8,22 @@ import { readsUnknown } from "./invalidation.ts";
 import { scopeKey, scopes } from "./scope.ts";
 import { type QuerySpec, SharedQuery } from "./shared_query.ts";
 
-/** What an interval of a kept read set counts, in characters. */
+/** Cache cost of one interval of a read set, in characters. */
 const INTERVAL_CHARS = 64;
 
 export class QueryTable {
   readonly #byKey = new Map<string, SharedQuery>();
-  /** Kept queries, the longest unused first. */
+  /** Cached queries, least recently used first. */
   readonly #cached = new Set<SharedQuery>();
-  /** Scope of the last run of each function: the best guess for arguments that never ran. Only real functions enter. */
+  /** Scope of each function's last run: the initial scope for new arguments. Registered functions only. */
   readonly #lastScopes = new Map<string, AuthScope>();
-  /** How many queries each scope has: most apps do without some, which then need not be looked for. */
+  /** Number of queries per scope. Lookups skip scopes without queries. */
   readonly #counts = new Map<AuthScope, number>();
   readonly #onDrop: (query: SharedQuery) => void;
   readonly #firstScope: (udfPath: string) => AuthScope;
   #cachedChars = 0;
 
-  /** `onDrop` is told of each query that leaves the table; `firstScope` is the scope of functions that never ran. */
+  /** `onDrop` is called when a query leaves the table. `firstScope` returns the scope for functions that never ran. */
   constructor(
     { onDrop, firstScope }: {
       readonly onDrop: (query: SharedQuery) => void;
@@ -42,8 +42,8 @@ export class QueryTable {
     return this.#byKey.values();
   }
 
-  /** The shared query whose results a caller may see, made if there is none. */
-  homeOf(spec: QuerySpec, identity: Identity): SharedQuery {
+  /** Returns the shared query whose results the caller may see. Creates it if necessary. */
+  findOrCreate(spec: QuerySpec, identity: Identity): SharedQuery {
     let known: SharedQuery | undefined;
     const specKey = specKeyOf(spec);
     for (const scope of scopes) {
@@ -56,27 +56,27 @@ export class QueryTable {
       return known;
     }
     const scope = this.#lastScopes.get(spec.udfPath) ?? this.#firstScope(spec.udfPath);
-    return this.at(spec, { scope, identity }).query;
+    return this.findOrCreateInScope(spec, { scope, identity }).query;
   }
 
-  /** The shared query of one scope for a caller, made if there is none. */
-  at(
+  /** Returns the shared query of a scope for a caller. Creates it if necessary. */
+  findOrCreateInScope(
     spec: QuerySpec,
-    home: { readonly scope: AuthScope; readonly identity: Identity },
+    owner: { readonly scope: AuthScope; readonly identity: Identity },
   ): { readonly query: SharedQuery; readonly created: boolean } {
-    const key = keyOf(specKeyOf(spec), home);
+    const key = keyOf(specKeyOf(spec), owner);
     const known = this.#byKey.get(key);
     if (known !== undefined) {
       this.#uncache(known);
       return { query: known, created: false };
     }
-    const query = new SharedQuery(key, { spec, ...home });
+    const query = new SharedQuery(key, { spec, ...owner });
     this.#byKey.set(key, query);
-    this.#counts.set(home.scope, (this.#counts.get(home.scope) ?? 0) + 1);
+    this.#counts.set(owner.scope, (this.#counts.get(owner.scope) ?? 0) + 1);
     return { query, created: true };
   }
 
-  /** Remembers what the last run of a function read of the auth context. */
+  /** Records the scope of a function's last run. */
   learnScope(udfPath: string, scope: AuthScope): void {
     this.#lastScopes.set(udfPath, scope);
   }
@@ -85,14 +85,14 @@ export class QueryTable {
     this.#lastScopes.clear();
   }
 
-  /** Keeps a query nobody wants when its result can answer a call, or drops it. */
+  /** Caches an unused query if its result can answer calls. Drops it otherwise. */
   release(query: SharedQuery): void {
-    if (query.wanted || query.run !== null) return;
+    if (query.inUse || query.run !== null) return;
     const outcome = query.newest?.outcome;
-    // What the service asks for itself (a session, a file) it remembers itself: here it would only push the app's out.
-    const keepable = query.current && !query.nondeterministic && query.spec.origin !== "system" &&
+    // System code caches its own results. Caching them here would only evict the app's.
+    const cacheable = query.current && !query.nondeterministic && query.spec.origin !== "system" &&
       query.readSet !== null && !readsUnknown(query.readSet);
-    if (outcome === undefined || !keepable) {
+    if (outcome === undefined || !cacheable) {
       this.drop(query);
       return;
     }
@@ -128,7 +128,7 @@ export class QueryTable {
 }
 
 function specKeyOf({ origin, udfPath, canonicalArgs }: QuerySpec): string {
-  // The path is a client's text: written as JSON it cannot run into what follows.
+  // The path comes from a client. JSON encoding keeps it separate from what follows.
   return `${origin}\n${JSON.stringify(udfPath)}\n${canonicalArgs}`;
 }
 

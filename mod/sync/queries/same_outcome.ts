@@ -1,4 +1,4 @@
-/** Whether a new outcome shows a client anything new. */
+/** Compares outcomes as a client sees them. */
 import { type Outcome, publicError } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { PairMemo } from "../pair_memo.ts";
@@ -7,7 +7,7 @@ import { deepEqual } from "../../protocol/deep_equal.ts";
 
 type Success = Extract<Outcome, { readonly ok: true }>;
 
-/** Whether two outcomes are the same to whoever sees them: equal values, or the same error. Log lines do not count. */
+/** Whether a client would see the same value or error. Ignores log lines. */
 export function sameOutcome(a: Outcome, b: Outcome, options: { readonly dev: boolean }): boolean {
   if (a === b) return true;
   if (a.ok || b.ok) return a.ok && b.ok && sameValue(a, b);
@@ -17,7 +17,7 @@ export function sameOutcome(a: Outcome, b: Outcome, options: { readonly dev: boo
     canonicalJson(left.errorData) === canonicalJson(right.errorData);
 }
 
-/** What was found of texts that may differ in the order of keys only. */
+/** Cached comparisons of texts that may differ only in key order. */
 const verdicts = new PairMemo<boolean>();
 
 function sameValue(a: Success, b: Success): boolean {
@@ -26,12 +26,12 @@ function sameValue(a: Success, b: Success): boolean {
   return verdicts.get(a, b, () => sameButForOrder(a.value, b.value));
 }
 
-/** Whether texts of one length are of equal values. */
+/** Whether two texts of equal length encode equal values. */
 function sameButForOrder(a: string, b: string): boolean {
   return charSum(a) === charSum(b) && deepEqual(JSON.parse(a), JSON.parse(b));
 }
 
-/** The same for all texts of the same characters: most that differ are told apart by it, without parsing. */
+/** Checksum that ignores character order. Distinguishes most texts without parsing. */
 function charSum(text: string): number {
   let sum = 0;
   for (let i = 0; i < text.length; i++) sum += text.charCodeAt(i);

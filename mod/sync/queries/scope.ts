@@ -1,11 +1,11 @@
-/** Who may share a result: the callers for whom all that a run read of the auth context is the same. */
+/** Result scopes. Callers share a result if everything its run read from `ctx.auth` is the same for them. */
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 
-/** Scopes from the widest audience to the narrowest. */
+/** Scopes, widest first. */
 export const scopes = ["nothing", "principal", "session"] as const satisfies readonly AuthScope[];
 
-/** The part of a caller that a scope looks at. Callers with equal keys share results of that scope. */
+/** The part of the identity that a scope depends on. Callers with equal keys share results. */
 export function scopeKey(scope: AuthScope, identity: Identity): string {
   switch (scope) {
     case "nothing":
@@ -19,7 +19,7 @@ export function scopeKey(scope: AuthScope, identity: Identity): string {
   }
 }
 
-/** External tokens have no session; what the app sees of such a caller beside the principal are its claims. */
+/** External tokens have no session, so their claims identify the caller. */
 function sessionKey(identity: Identity): string {
   const principal = identity.principal ?? "";
   if (identity.sessionId !== null) return `${principal}\n${identity.sessionId}`;

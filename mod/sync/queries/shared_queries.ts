@@ -1,6 +1,6 @@
 /**
- * Runs every distinct query once for all who want it (SH): who shares what, which results
- * still hold after a commit, and what has to run again.
+ * Runs each distinct query once for all its subscribers (SH). Decides who shares a result, which results are still valid
+ * after a commit, and which queries run again.
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import type {
@@ -8,7 +8,7 @@ import type {
   FunctionCall,
   FunctionHost,
   QueryAnswer,
-  WaveOptions,
+  QueryBatchOptions,
 } from "../../functions/host_port.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { failed, type Outcome } from "../../functions/outcome.ts";
@@ -20,45 +20,45 @@ import { sameOutcome } from "./same_outcome.ts";
 import { scopes } from "./scope.ts";
 import type {
   QuerySpec,
+  RefreshBatch,
   Run,
   SharedQuery,
   Subscriber,
   Version,
   View,
   Waiter,
-  WaveRecord,
 } from "./shared_query.ts";
-import { planWave } from "./wave_plan.ts";
+import { planRefresh } from "./refresh_plan.ts";
 
-/** Subscribers and callers of a query that are looked at to find one in whose name it may run. */
-const NAMES_TRIED_MAX = 64;
-/** Sockets of those who are refused may stand in front of the others. */
-const CANDIDATES_LOOKED_AT_MAX = 16_384;
-/** Callers whose last slow run is remembered. */
+/** Blocked callers that are skipped when choosing the identity of a run. */
+const BLOCKED_CALLERS_MAX = 64;
+/** Subscribers and waiting calls checked for that. Many may belong to the same blocked caller. */
+const CANDIDATES_MAX = 16_384;
+/** Callers whose last slow run is recorded. */
 const SLOW_CALLERS_MAX = 10_000;
 
 export interface SharedQueriesOptions {
   readonly host: FunctionHost;
   readonly dev: boolean;
-  /** Called when a wave may be worth starting: the owner calls `startWaves` soon after, once for many calls. */
+  /** Called when a batch may be worth starting. The owner then calls `startBatches` once for many such calls. */
   readonly onWork: () => void;
-  /** Views that have been unable to move for long. */
+  /** Views that have been stuck for a while. */
   readonly stuck: () => Iterable<View>;
-  /** Told of each call or subscription that was answered without a run; nobody has to be. */
+  /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
 }
 
-/** Who asks for a result. */
-export type Asker = Pick<FunctionCall, "identity" | "caller" | "request">;
+/** The caller of a one-shot query. */
+export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
 
-/** What there is to do at the moment, and how much was done since the start. */
+/** Current load, and totals since the start. */
 export interface QueryWork {
-  /** Waves begun since the start. */
+  /** Refresh batches started. */
   readonly waves: number;
   readonly wavesUnderWay: number;
-  /** Queries that want a run and have none. */
+  /** Queries that need a run and have none in flight. */
   readonly queriesWaiting: number;
-  /** Calls that wait for a result. */
+  /** Calls waiting for a result. */
   readonly callsWaiting: number;
 }
 
@@ -66,30 +66,30 @@ export class SharedQueries {
   readonly #options: SharedQueriesOptions;
   readonly #table: QueryTable;
   readonly #index = new Invalidation<SharedQuery>();
-  readonly #memory: CommitMemory;
-  /** Queries that want a run and have none under way. */
+  readonly #recentCommits: CommitMemory;
+  /** Queries that need a run and have none in flight. */
   readonly #dirty = new Set<SharedQuery>();
-  readonly #waves = new Set<WaveRecord>();
-  /** Queries with more than one version: looked at again when a wave ends. */
-  readonly #layered = new Set<SharedQuery>();
-  /** Queries whose newest result is newer than the newest commit main knows. */
+  readonly #batches = new Set<RefreshBatch>();
+  /** Queries with more than one version. Pruned when a batch ends. */
+  readonly #multiVersion = new Set<SharedQuery>();
+  /** Queries whose newest result is newer than the newest commit known to main. */
   readonly #ahead = new Set<SharedQuery>();
-  #pinning = false;
-  /** When callers last had a slow run, as a count, in that order. */
-  readonly #served = new Map<string, number>();
+  #awaitingSnapshot = false;
+  /** Number of the last slow run of each caller, in ascending order. */
+  readonly #lastServed = new Map<string, number>();
   #slowRuns = 0;
   #runCount = 0;
-  #waveCount = 0;
+  #batchCount = 0;
   #waiterCount = 0;
   #ts: number;
 
   constructor(options: SharedQueriesOptions) {
     this.#options = options;
     this.#ts = options.host.ts;
-    this.#memory = new CommitMemory(this.#ts);
+    this.#recentCommits = new CommitMemory(this.#ts);
     this.#table = new QueryTable({
-      onDrop: (query) => this.#forget(query),
-      // Nobody shares what administrators ask for, not even for the time until it has run once.
+      onDrop: (query) => this.#onDropped(query),
+      // Results of admin functions are not shared, not even before their scope is known.
       firstScope: (udfPath) => options.host.info(udfPath)?.visibility === "admin" ? "session" : "nothing",
     });
   }
@@ -99,12 +99,12 @@ export class SharedQueries {
     return this.#ts;
   }
 
-  /** Shared queries known, wanted or kept. */
+  /** Shared queries, including cached ones. */
   get size(): number {
     return this.#table.size;
   }
 
-  /** Subscribers of all queries. */
+  /** Subscriptions to all queries. */
   get subscriptionCount(): number {
     let count = 0;
     for (const { subscribers } of this.#table.values()) count += subscribers.size;
@@ -113,65 +113,68 @@ export class SharedQueries {
 
   get work(): QueryWork {
     return {
-      waves: this.#waveCount,
-      wavesUnderWay: this.#waves.size,
+      waves: this.#batchCount,
+      wavesUnderWay: this.#batches.size,
       queriesWaiting: this.#dirty.size,
       callsWaiting: this.#waiterCount,
     };
   }
 
-  /** Whether queries run or want to. */
-  get working(): boolean {
-    return this.#waves.size > 0 || this.#dirty.size > 0;
+  /** Whether queries run or need to. */
+  get busy(): boolean {
+    return this.#batches.size > 0 || this.#dirty.size > 0;
   }
 
-  /** Throws when the state contradicts itself. For tests. */
+  /** Throws if the state is inconsistent. For tests. */
   validate(): void {
     let waiters = 0;
     for (const query of this.#table.values()) {
       waiters += query.waiters.length;
       query.validate();
-      const wantsRun = query.run === null && query.wanted && (!query.current || query.waiters.length > 0);
-      if (wantsRun !== this.#dirty.has(query)) throw new Error(`Wrongly among those to run: ${query.key}`);
-      if (query.versions.length > 1 && !this.#layered.has(query)) {
-        throw new Error(`Not layered: ${query.key}`);
+      const wantsRun = query.run === null && query.inUse && (!query.current || query.waiters.length > 0);
+      if (wantsRun !== this.#dirty.has(query)) throw new Error(`Wrong refresh state: ${query.key}`);
+      if (query.versions.length > 1 && !this.#multiVersion.has(query)) {
+        throw new Error(`Not marked as having several versions: ${query.key}`);
       }
-      if (!query.wanted && query.run === null && query.cacheChars === 0) {
-        throw new Error(`Left over: ${query.key}`);
+      if (!query.inUse && query.run === null && query.cacheChars === 0) {
+        throw new Error(`Unused but not cached: ${query.key}`);
       }
     }
-    if (this.#waves.size === 0 && this.#memory.size > 0) {
-      throw new Error("Commits are remembered although nothing runs");
+    if (this.#batches.size === 0 && this.#recentCommits.size > 0) {
+      throw new Error("Commits are recorded although nothing runs");
     }
     if (waiters !== this.#waiterCount) {
-      throw new Error(`${waiters} calls wait, ${this.#waiterCount} are counted`);
+      throw new Error(`${waiters} calls wait, the counter says ${this.#waiterCount}`);
     }
   }
 
-  /** Last ts at which a version holds, as far as is known. */
+  /** Last ts at which a version is known to be valid. */
   upper(version: Version): number {
     return version.through === Infinity ? Math.max(version.from, this.#ts) : version.through;
   }
 
   subscribe(subscriber: Subscriber, spec: QuerySpec): void {
-    const query = this.#table.homeOf(spec, subscriber.identity);
+    const query = this.#table.findOrCreate(spec, subscriber.identity);
     subscriber.shared = query;
     query.subscribers.add(subscriber);
     if (query.current) this.#options.onCacheHit?.(spec.udfPath);
-    this.#settle(query);
+    this.#updateState(query);
   }
 
-  /** The subscriber's identity has changed: it goes on with the results the new one may see. */
-  rehome(subscriber: Subscriber): void {
+  /** Reassigns a subscription after its identity changed. */
+  identityChanged(subscriber: Subscriber): void {
     const query = subscriber.shared;
     if (query === null) return;
-    const { query: home } = this.#table.at(query.spec, { scope: query.scope, identity: subscriber.identity });
-    if (home === query) return;
+    const { query: target } = this.#table.findOrCreateInScope(query.spec, {
+      scope: query.scope,
+      identity: subscriber.identity,
+    });
+    if (target === query) return;
     query.subscribers.delete(subscriber);
-    subscriber.shared = home;
-    home.subscribers.add(subscriber);
-    this.#settle(query);
-    this.#settle(home);
+    subscriber.shared = target;
+    target.subscribers.add(subscriber);
+    this.#updateState(query);
+    this.#updateState(target);
   }
 
   unsubscribe(subscriber: Subscriber): void {
@@ -179,41 +182,41 @@ export class SharedQueries {
     if (query === null) return;
     subscriber.shared = null;
     query.subscribers.delete(subscriber);
-    this.#settle(query);
+    this.#updateState(query);
   }
 
-  /** The result of a query at the newest commit or later, from what is known when that holds. Never rejects. */
-  query(spec: QuerySpec, { identity, caller, request }: Asker): Promise<Outcome> {
-    const query = this.#table.homeOf(spec, identity);
+  /** Returns the result at the newest commit or later, from cache if valid. Never rejects. */
+  query(spec: QuerySpec, { identity, caller, request }: Requester): Promise<Outcome> {
+    const query = this.#table.findOrCreate(spec, identity);
     const newest = query.newest;
     if (newest !== undefined && query.current && !query.nondeterministic) {
-      this.#settle(query);
+      this.#updateState(query);
       this.#options.onCacheHit?.(spec.udfPath);
       return Promise.resolve(newest.outcome);
     }
     if (this.#waiterCount >= sharedQueryLimits.queuedQueriesMax) {
-      this.#settle(query);
+      this.#updateState(query);
       return Promise.resolve(failed("internal", "The server is overloaded: too many queries are waiting"));
     }
     return new Promise((resolve) => {
       this.#waiterCount++;
-      const whose = { identity, request, ...(caller && { caller }) };
-      query.waiters.push({ ...whose, ts: this.#ts, arrival: this.#runCount, resolve });
-      this.#settle(query);
+      const requester = { identity, request, ...(caller && { caller }) };
+      query.waiters.push({ ...requester, ts: this.#ts, arrival: this.#runCount, resolve });
+      this.#updateState(query);
     });
   }
 
-  /** Takes note of commits: closes the versions they touch. */
+  /** Processes commits: ends the versions they invalidate. */
   commits(entries: readonly CommitEntry[]): void {
     const touched = new Set<SharedQuery>();
     for (const entry of entries) {
-      if (this.#waves.size > 0) this.#memory.add(entry);
+      if (this.#batches.size > 0) this.#recentCommits.add(entry);
       touched.clear();
       this.#index.stab(entry, (query) => touched.add(query));
       for (const query of touched) {
         const wasCurrent = query.current;
         query.close(entry.ts);
-        if (wasCurrent && !query.current) this.#settle(query);
+        if (wasCurrent && !query.current) this.#updateState(query);
       }
       this.#ts = entry.ts;
     }
@@ -224,90 +227,90 @@ export class SharedQueries {
     }
   }
 
-  /** Whether commits are nothing to any query that is known or runs: their ts is noted then. */
-  passes({ ts, spaces }: Pick<FollowedGroup, "ts" | "spaces">): boolean {
-    if (this.#waves.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(spaces)) return false;
+  /** Skips a group of commits that affects no query. Records its ts. Returns whether it was skipped. */
+  canSkip({ ts, keySpaces }: Pick<FollowedGroup, "ts" | "keySpaces">): boolean {
+    if (this.#batches.size > 0 || this.#ahead.size > 0 || this.#index.mayTouch(keySpaces)) return false;
     this.#ts = ts;
     return true;
   }
 
-  /** New code, or commits that nobody heard of: nothing known holds any longer. */
+  /** Invalidates all results, after new code or commits of unknown content. */
   reload(): void {
     this.#ts = this.#options.host.ts;
-    this.#memory.forget(this.#ts);
+    this.#recentCommits.forget(this.#ts);
     this.#table.forgetScopes();
     for (const query of [...this.#table.values()]) {
       if (query.run !== null) query.run.obsolete = true;
       query.versions.length = 0;
       this.#ahead.delete(query);
-      this.#layered.delete(query);
-      this.#settle(query);
+      this.#multiVersion.delete(query);
+      this.#updateState(query);
     }
   }
 
-  /** Starts a wave when there is work for one and a reader to take it. */
-  startWaves(): void {
+  /** Starts a refresh batch if there is work and a free reader. */
+  startBatches(): void {
     const { host } = this.#options;
-    if (this.#pinning || this.#dirty.size === 0) return;
+    if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
     const { queries, together } = this.#plan();
-    if (host.slowKnown !== true) {
-      if (host.readerFree) this.#startWave(queries, {});
+    if (host.hasSlowQueries !== true) {
+      if (host.hasFreeReader) this.#startBatch(queries, {});
       return;
     }
     const slow = new Set(queries.filter((query) => this.#isSlow(query)));
-    // What has to go together is slow when a part of it is.
+    // Queries that must run together count as slow if one of them is.
     const heavy = [...together].some((query) => slow.has(query)) ? together : new Set<SharedQuery>();
     const quick = queries.filter((query) => !slow.has(query) && !heavy.has(query));
-    if (quick.length > 0 && host.readerFree) this.#startWave(quick, {});
-    if (slow.size > 0) this.#startSlowWaves();
+    if (quick.length > 0 && host.hasFreeReader) this.#startBatch(quick, {});
+    if (slow.size > 0) this.#startSlowBatches();
   }
 
-  #plan(): ReturnType<typeof planWave> {
-    return planWave({ dirty: this.#dirty, waves: this.#waves, stuck: this.#options.stuck() });
+  #plan(): ReturnType<typeof planRefresh> {
+    return planRefresh({ dirty: this.#dirty, batches: this.#batches, stuck: this.#options.stuck() });
   }
 
-  /** Slow queries go one by one, in turns of their callers, as far as there are readers for them. */
-  #startSlowWaves(): void {
-    while (this.#options.host.slowReaderFree?.() === true) {
+  /** Starts slow queries one at a time, round robin by caller, while readers are available. */
+  #startSlowBatches(): void {
+    while (this.#options.host.hasFreeSlowReader?.() === true) {
       const { queries, together } = this.#plan();
       const next = queries.filter((query) => this.#isSlow(query))
-        .map((query) => ({ query, turn: this.#inWhoseName(query).caller?.turn ?? "" }))
+        .map((query) => ({ query, turn: this.#runIdentity(query).caller?.turn ?? "" }))
         .reduce<{ query: SharedQuery; turn: string } | null>(
           (first, each) =>
-            first === null || this.#servedOf(each.turn) < this.#servedOf(first.turn) ? each : first,
+            first === null || this.#lastServedAt(each.turn) < this.#lastServedAt(first.turn) ? each : first,
           null,
         );
       if (next === null) return;
-      this.#served.delete(next.turn);
-      this.#served.set(next.turn, ++this.#slowRuns);
-      const [oldest] = this.#served.keys();
-      if (this.#served.size > SLOW_CALLERS_MAX && oldest !== undefined) this.#served.delete(oldest);
+      this.#lastServed.delete(next.turn);
+      this.#lastServed.set(next.turn, ++this.#slowRuns);
+      const [oldest] = this.#lastServed.keys();
+      if (this.#lastServed.size > SLOW_CALLERS_MAX && oldest !== undefined) this.#lastServed.delete(oldest);
       const group = together.has(next.query) ? queries.filter((query) => together.has(query)) : [next.query];
-      this.#startWave(group, { slow: true });
+      this.#startBatch(group, { slow: true });
     }
   }
 
-  #servedOf(turn: string): number {
-    return this.#served.get(turn) ?? 0;
+  #lastServedAt(turn: string): number {
+    return this.#lastServed.get(turn) ?? 0;
   }
 
   #isSlow(query: SharedQuery): boolean {
-    const { caller } = this.#inWhoseName(query);
+    const { caller } = this.#runIdentity(query);
     const { udfPath } = query.spec;
     return this.#options.host.isSlow?.({ udfPath, ...(caller && { caller }) }) ?? false;
   }
 
-  #startWave(queries: readonly SharedQuery[], options: WaveOptions): void {
+  #startBatch(queries: readonly SharedQuery[], options: QueryBatchOptions): void {
     if (queries.length === 0) return;
-    if (this.#waves.size === 0) this.#memory.forget(this.#ts);
-    const wave: WaveRecord = { snapshot: null, startedAt: this.#ts };
-    this.#waves.add(wave);
-    this.#waveCount++;
-    const started = queries.map((query) => ({ query, run: this.#begin(query, wave) }));
-    // A slow one may have to wait for its snapshot; others do not wait for that.
+    if (this.#batches.size === 0) this.#recentCommits.forget(this.#ts);
+    const batch: RefreshBatch = { snapshot: null, startedAt: this.#ts };
+    this.#batches.add(batch);
+    this.#batchCount++;
+    const started = queries.map((query) => ({ query, run: this.#beginRun(query, batch) }));
+    // A slow batch may wait for its snapshot. Other batches do not wait for that.
     const quick = options.slow !== true;
-    if (quick) this.#pinning = true;
-    const { pinned, done } = this.#options.host.startWave(
+    if (quick) this.#awaitingSnapshot = true;
+    const { pinned, done } = this.#options.host.startQueryBatch(
       started.map(({ query: { spec }, run: { identity, caller, request } }) => ({
         udfPath: spec.udfPath,
         args: spec.args,
@@ -323,28 +326,28 @@ export class SharedQueries {
       options,
     );
     pinned.then((ts) => {
-      wave.snapshot = ts;
-      if (quick) this.#pinning = false;
+      batch.snapshot = ts;
+      if (quick) this.#awaitingSnapshot = false;
       this.#options.onWork();
     });
     done.then(() => {
-      this.#waves.delete(wave);
-      // Nobody will ask any more; what is kept of applied rows may be large.
-      if (this.#waves.size === 0) this.#memory.forget(this.#ts);
-      for (const query of this.#layered) this.#prune(query);
+      this.#batches.delete(batch);
+      // Nothing is checked against these records any more, and they may be large.
+      if (this.#batches.size === 0) this.#recentCommits.forget(this.#ts);
+      for (const query of this.#multiVersion) this.#prune(query);
       this.#options.onWork();
     });
   }
 
-  /** Runs are made in the name of somebody present, so that a result found to be personal is of use to somebody. */
-  #begin(query: SharedQuery, wave: WaveRecord): Run {
-    const { identity, caller } = this.#inWhoseName(query);
+  /** Runs use the identity of a current subscriber or caller, so that a personal result is of use. */
+  #beginRun(query: SharedQuery, batch: RefreshBatch): Run {
+    const { identity, caller } = this.#runIdentity(query);
     const run: Run = {
       identity,
       ...(caller && { caller }),
       request: query.waiters[0]?.request,
       number: ++this.#runCount,
-      wave,
+      batch,
       touched: false,
       obsolete: false,
     };
@@ -354,20 +357,20 @@ export class SharedQueries {
   }
 
   /**
-   * Somebody present who is not refused the function, if there is one among the first. Who is refused is passed over with all
-   * that go under the same name, however many there are.
+   * Returns a current caller that is not blocked from the function, if one is found early enough. Skips every other entry of a
+   * blocked caller.
    */
-  #inWhoseName(query: SharedQuery): Pick<Run, "identity" | "caller"> {
+  #runIdentity(query: SharedQuery): Pick<Run, "identity" | "caller"> {
     let first: Pick<Run, "identity" | "caller"> | null = null;
     const refused = new Set<string>();
-    let left = CANDIDATES_LOOKED_AT_MAX;
+    let left = CANDIDATES_MAX;
     for (const candidate of candidatesOf(query)) {
       first ??= candidate;
-      if (left-- === 0 || refused.size === NAMES_TRIED_MAX) break;
+      if (left-- === 0 || refused.size === BLOCKED_CALLERS_MAX) break;
       const { caller } = candidate;
       if (caller === undefined) return candidate;
       if (refused.has(caller.blame)) continue;
-      if (!this.#options.host.refuses?.(query.spec.udfPath, caller)) return candidate;
+      if (!this.#options.host.isBlocked?.(query.spec.udfPath, caller)) return candidate;
       refused.add(caller.blame);
     }
     return first ?? { identity: query.identity };
@@ -376,83 +379,83 @@ export class SharedQueries {
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
     query.run = null;
     if (run.obsolete) {
-      this.#settle(query);
+      this.#updateState(query);
       this.#options.onWork();
       return;
     }
     const { udfPath } = query.spec;
-    // A run that was stopped says nothing about whom its result is for: its error goes to all who shared the query.
+    // A stopped run reveals nothing about its scope. Its error goes to everyone sharing the query.
     const scope = readsUnknown(answer.readSet) ? query.scope : answer.scope;
     if (this.#options.host.info(udfPath) !== undefined) this.#table.learnScope(udfPath, scope);
-    const home = scope === query.scope
+    const target = scope === query.scope
       ? query
-      : this.#table.at(query.spec, { scope, identity: run.identity }).query;
-    if (home !== query) this.#inherit(home, query);
-    const version = this.#record(home, answer);
-    if (home !== query) this.#moveAll(query, scope);
-    this.#answerWaiters(home, { run, version });
-    this.#settle(home);
-    touchSubscribers(home);
+      : this.#table.findOrCreateInScope(query.spec, { scope, identity: run.identity }).query;
+    if (target !== query) this.#copyVersions(target, query);
+    const version = this.#record(target, answer);
+    if (target !== query) this.#reassignAll(query, scope);
+    this.#answerWaiters(target, { run, version });
+    this.#updateState(target);
+    touchSubscribers(target);
     this.#options.onWork();
   }
 
-  /** Adds the answer to the versions of its home; returns the version it makes. */
-  #record(home: SharedQuery, answer: QueryAnswer): Version {
-    home.durationMs = answer.durationMs;
-    home.nondeterministic = answer.nondeterministic;
-    const previous = home.newest?.outcome;
+  /** Adds the answer to the versions of its query. Returns the new version. */
+  #record(target: SharedQuery, answer: QueryAnswer): Version {
+    target.durationMs = answer.durationMs;
+    target.nondeterministic = answer.nondeterministic;
+    const previous = target.newest?.outcome;
     const outcome = previous !== undefined && sameOutcome(previous, answer.outcome, this.#options)
       ? previous
       : answer.outcome;
-    const touch = this.#memory.firstTouch(answer.readSet, answer.ts);
+    const touch = this.#recentCommits.firstTouch(answer.readSet, answer.ts);
     const version: Version = { from: answer.ts, through: touch === null ? Infinity : touch - 1, outcome };
-    // A result that holds stays: this run was made for a one-shot call, or by a caller of a narrower scope.
-    if (home.current) return version;
-    if (home.insert({ ...version })) {
-      if (home.readSet === null || !sameReadSet(home.readSet, answer.readSet)) {
-        if (home.readSet !== null) this.#index.remove(home, home.readSet);
-        this.#index.add(home, answer.readSet);
-        home.readSet = answer.readSet;
+    // A valid result stays: this run was for a one-shot call or a caller of a narrower scope.
+    if (target.current) return version;
+    if (target.insert({ ...version })) {
+      if (target.readSet === null || !sameReadSet(target.readSet, answer.readSet)) {
+        if (target.readSet !== null) this.#index.remove(target, target.readSet);
+        this.#index.add(target, answer.readSet);
+        target.readSet = answer.readSet;
       }
     }
-    if (answer.ts > this.#ts) this.#ahead.add(home);
-    this.#prune(home);
+    if (answer.ts > this.#ts) this.#ahead.add(target);
+    this.#prune(target);
     return version;
   }
 
-  /** What held for all callers of a wider audience held for each of them: a narrower home starts with it. */
-  #inherit(home: SharedQuery, query: SharedQuery): void {
-    if (home.versions.length > 0 || scopes.indexOf(home.scope) < scopes.indexOf(query.scope)) return;
+  /** Copies ended versions into a query of a narrower scope: they were valid for each of its callers. */
+  #copyVersions(target: SharedQuery, query: SharedQuery): void {
+    if (target.versions.length > 0 || scopes.indexOf(target.scope) < scopes.indexOf(query.scope)) return;
     for (const version of query.versions) {
-      if (version.through !== Infinity) home.versions.push({ ...version });
+      if (version.through !== Infinity) target.versions.push({ ...version });
     }
-    if (home.versions.length > 1) this.#layered.add(home);
+    if (target.versions.length > 1) this.#multiVersion.add(target);
   }
 
-  /** The scope of a query has changed: everybody moves to the shared query whose results they may see. */
-  #moveAll(query: SharedQuery, scope: SharedQuery["scope"]): void {
-    const homes = new Set<SharedQuery>();
-    const homeFor = (identity: Identity): SharedQuery => {
-      const { query: home } = this.#table.at(query.spec, { scope, identity });
-      this.#inherit(home, query);
-      homes.add(home);
-      return home;
+  /** Reassigns all subscribers after the scope of a query changed. */
+  #reassignAll(query: SharedQuery, scope: SharedQuery["scope"]): void {
+    const targets = new Set<SharedQuery>();
+    const sharedFor = (identity: Identity): SharedQuery => {
+      const { query: target } = this.#table.findOrCreateInScope(query.spec, { scope, identity });
+      this.#copyVersions(target, query);
+      targets.add(target);
+      return target;
     };
     const waiters = query.waiters;
     query.waiters = [];
-    for (const waiter of waiters) homeFor(waiter.identity).waiters.push(waiter);
-    // A result that still holds is kept by those who show it.
+    for (const waiter of waiters) sharedFor(waiter.identity).waiters.push(waiter);
+    // A result that is still valid stays with its subscribers.
     if (!query.current) {
       for (const subscriber of query.subscribers) {
-        const home = homeFor(subscriber.identity);
-        subscriber.shared = home;
-        home.subscribers.add(subscriber);
+        const target = sharedFor(subscriber.identity);
+        subscriber.shared = target;
+        target.subscribers.add(subscriber);
         subscriber.view.touch();
       }
       query.subscribers.clear();
     }
-    this.#settle(query);
-    for (const home of homes) this.#settle(home);
+    this.#updateState(query);
+    for (const target of targets) this.#updateState(target);
   }
 
   #answerWaiters(
@@ -472,10 +475,10 @@ export class SharedQueries {
     query.waiters = left;
   }
 
-  /** Puts a query where it belongs after any change: among those to run, kept, or dropped. */
-  #settle(query: SharedQuery): void {
+  /** Updates the state of a query after any change: due to run, cached or dropped. */
+  #updateState(query: SharedQuery): void {
     if (query.run !== null) return;
-    if (!query.wanted) {
+    if (!query.inUse) {
       this.#dirty.delete(query);
       this.#table.release(query);
     } else if (!query.current || query.waiters.length > 0) {
@@ -488,17 +491,17 @@ export class SharedQueries {
   }
 
   #prune(query: SharedQuery): void {
-    query.prune(this.#waves);
-    if (query.versions.length > 1) this.#layered.add(query);
-    else this.#layered.delete(query);
+    query.prune(this.#batches);
+    if (query.versions.length > 1) this.#multiVersion.add(query);
+    else this.#multiVersion.delete(query);
   }
 
-  /** Lets go of a query that has left the table. */
-  #forget(query: SharedQuery): void {
+  /** Cleans up after a query that left the table. */
+  #onDropped(query: SharedQuery): void {
     if (query.readSet !== null) this.#index.remove(query, query.readSet);
     query.readSet = null;
     this.#dirty.delete(query);
-    this.#layered.delete(query);
+    this.#multiVersion.delete(query);
     this.#ahead.delete(query);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One shared query: a function, its arguments, and the callers its result is the same for. Its results are versions: an
- * outcome and the ts over which it is known to hold.
+ * A shared query: a function, its arguments and the callers that share its result. Its results are versions: an outcome and
+ * the ts interval in which it is valid.
  */
 import type { ReadSet } from "../../engine/types.ts";
 import type { Caller, CallOrigin } from "../../functions/host_port.ts";
@@ -8,71 +8,71 @@ import type { AuthScope, Identity } from "../../functions/identity.ts";
 import type { Outcome } from "../../functions/outcome.ts";
 import { scopeKey } from "./scope.ts";
 
-/** An outcome and the commits over which it holds, both ends included. */
+/** An outcome and the commits at which it is valid, both ends included. */
 export interface Version {
   readonly from: number;
-  /** `Infinity` while no commit is known to have touched it: then it holds up to the newest commit main knows. */
+  /** `Infinity` until a commit invalidates it. Then it is valid up to the newest commit known to main. */
   through: number;
   readonly outcome: Outcome;
 }
 
-/** Whoever shows the results of a shared query to a client. */
+/** A subscription of a client to a shared query. */
 export interface Subscriber {
-  /** Whose results it may see. Changes with the socket's identity; `shared` changes with it. */
+  /** The identity that results are filtered for. Changing it reassigns `shared`. */
   readonly identity: Identity;
-  /** The shared query it subscribes to. Changed by the registry when the scope of the query changes. */
+  /** The subscribed query. Reassigned when the query's scope changes. */
   shared: SharedQuery | null;
-  /** The socket: what shows several queries at one ts. */
+  /** The socket that displays this subscription. */
   readonly view: View;
 }
 
-/** What shows several queries at one ts. */
+/** A socket: displays several queries at one ts. */
 export interface View {
-  /** A result came, or a query has moved to another shared query. */
+  /** Called when a result arrived or a subscription was reassigned. */
   touch(): void;
-  /** Who stands in line for the queries it shows. */
+  /** The caller that its queries are attributed to. */
   readonly caller: Caller;
   readonly subscribers: Iterable<Subscriber>;
 }
 
-/** A one-shot caller that waits for a result. */
+/** A one-shot call that waits for a result. */
 export interface Waiter {
   readonly identity: Identity;
-  /** Absent for the service itself. */
+  /** Absent for system calls. */
   readonly caller?: Caller;
-  /** The newest commit when the call came: an older result is no answer. */
+  /** The newest commit at the time of the call. Older results do not answer it. */
   readonly ts: number;
-  /** Runs with a higher number were started after the call came. */
+  /** Runs with a higher number started after the call. */
   readonly arrival: number;
-  /** Number of the request that asks. */
+  /** Request id of the call. */
   readonly request: number | undefined;
   readonly resolve: (outcome: Outcome) => void;
 }
 
-/** A run under way. */
+/** A run in flight. */
 export interface Run {
   readonly identity: Identity;
   readonly caller?: Caller;
-  /** Number of the request that asked for it; of its own when it is made for subscribers. */
+  /** Id of the request that started it. A run for subscribers has its own. */
   readonly request: number | undefined;
-  /** Rises with every run of the server. */
+  /** Increases with each run of the server. */
   readonly number: number;
-  readonly wave: WaveRecord;
-  /** Whether a commit above the snapshot touched what the query read the last time: the answer will not hold for long. */
+  readonly batch: RefreshBatch;
+  /** Whether a commit after the snapshot touched the previous read set. The answer is then likely short-lived. */
   touched: boolean;
-  /** Whether the code was replaced since: then the answer is thrown away. */
+  /** Whether the code was replaced in the meantime. The answer is then discarded. */
   obsolete: boolean;
 }
 
-/** A wave under way, as far as versions have to know of it. */
-export interface WaveRecord {
-  /** `null` until every reader has the snapshot open. */
+/** A refresh batch in flight: queries that run at one snapshot. */
+export interface RefreshBatch {
+  /** `null` until every reader has opened the snapshot. */
   snapshot: number | null;
-  /** The newest commit when the wave was started; the snapshot is not older. */
+  /** The newest commit when the batch started. The snapshot is at least this new. */
   readonly startedAt: number;
 }
 
-/** What a shared query is, apart from whom it is for. */
+/** A query without the callers it is shared by. */
 export interface QuerySpec {
   readonly udfPath: string;
   readonly args: Record<string, unknown>;
@@ -84,20 +84,20 @@ export class SharedQuery {
   readonly key: string;
   readonly spec: QuerySpec;
   readonly scope: AuthScope;
-  /** One of the callers this is for; runs are made in its name. */
+  /** One of the callers that share the query. */
   readonly identity: Identity;
   readonly subscribers = new Set<Subscriber>();
   waiters: Waiter[] = [];
-  /** In rising order, without overlap. The last one is the newest. */
+  /** Ascending, not overlapping. The last one is the newest. */
   readonly versions: Version[] = [];
-  /** What the newest version read: registered in the index. `null` before the first answer. */
+  /** Read set of the newest version, as registered in the index. `null` before the first answer. */
   readSet: ReadSet | null = null;
   run: Run | null = null;
-  /** How long the last run took. */
+  /** Duration of the last run. */
   durationMs = 0;
-  /** Whether the last run read the clock or the generator. */
+  /** Whether the last run read the clock or the random generator. */
   nondeterministic = false;
-  /** What it counts in the cache of queries nobody subscribes to; 0 outside. */
+  /** Its cost in the cache of unused queries. 0 when not cached. */
   cacheChars = 0;
 
   constructor(key: string, { spec, scope, identity }: {
@@ -115,17 +115,17 @@ export class SharedQuery {
     return this.versions[this.versions.length - 1];
   }
 
-  /** Whether the newest result holds up to the newest commit. */
+  /** Whether the newest result is valid at the newest commit. */
   get current(): boolean {
     return this.newest?.through === Infinity;
   }
 
-  /** Whether anybody wants results. */
-  get wanted(): boolean {
+  /** Whether it has subscribers or waiting calls. */
+  get inUse(): boolean {
     return this.subscribers.size > 0 || this.waiters.length > 0;
   }
 
-  /** The version with the highest `from` that is not above `ts`. It may end before `ts`. */
+  /** Returns the version with the highest `from` up to `ts`. It may end before `ts`. */
   versionUpTo(ts: number): Version | undefined {
     for (let i = this.versions.length - 1; i >= 0; i--) {
       const version = this.versions[i];
@@ -138,16 +138,16 @@ export class SharedQuery {
     return (this.versionUpTo(ts)?.through ?? -1) >= ts;
   }
 
-  /** A commit touched what the newest version read. */
+  /** Ends the newest version before `ts`, because that commit changed something it read. */
   close(ts: number): void {
     const newest = this.newest;
     if (newest !== undefined && newest.through === Infinity && newest.from < ts) newest.through = ts - 1;
-    if (this.run !== null && ts > (this.run.wave.snapshot ?? ts)) this.run.touched = true;
+    if (this.run !== null && ts > (this.run.batch.snapshot ?? ts)) this.run.touched = true;
   }
 
   /**
-   * Adds a version. One that overlaps a newer one is cut short before it, and dropped when nothing is left.
-   * Returns whether it is the newest now.
+   * Adds a version, truncated before the next newer one. Drops it if nothing is left.
+   * @returns Whether it is now the newest.
    */
   insert(version: Version): boolean {
     const newest = this.newest;
@@ -167,23 +167,23 @@ export class SharedQuery {
     return false;
   }
 
-  /** Forgets versions that are neither the newest nor needed beside a run under way. */
-  prune(waves: Iterable<WaveRecord>): void {
+  /** Drops versions that are neither the newest nor valid at the snapshot of a batch in flight. */
+  prune(batches: Iterable<RefreshBatch>): void {
     if (this.versions.length <= 1) return;
-    const needed = [...waves];
+    const needed = [...batches];
     const newest = this.newest;
     const kept = this.versions.filter((version) =>
       version === newest ||
-      needed.some((wave) =>
-        wave.snapshot === null
-          ? version.through >= wave.startedAt
-          : version.from <= wave.snapshot && version.through >= wave.snapshot
+      needed.some((batch) =>
+        batch.snapshot === null
+          ? version.through >= batch.startedAt
+          : version.from <= batch.snapshot && version.through >= batch.snapshot
       )
     );
     if (kept.length < this.versions.length) this.versions.splice(0, this.versions.length, ...kept);
   }
 
-  /** Throws when the state contradicts itself. For tests. */
+  /** Throws if the state is inconsistent. For tests. */
   validate(): void {
     for (const subscriber of this.subscribers) {
       if (subscriber.shared !== this) throw new Error(`A subscriber of ${this.key} shows another query`);

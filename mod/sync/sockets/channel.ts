@@ -1,19 +1,19 @@
-/** What the hub needs of a socket. Real ones are in socket.ts, tests have pairs flushed by hand. */
+/** The socket interface of the hub. Implemented by socket.ts and by test doubles. */
 
-/** How much a client is let send ahead of what has been read. */
-export type Ahead = "little" | "usual";
+/** How much data a client may send before the server has read it. */
+export type ReceiveWindow = "small" | "normal";
 
 export interface Channel {
-  /** Sends a text frame, or nothing when the socket is no longer open. */
+  /** Sends a text frame. No-op if the socket is no longer open. */
   send(text: string): void;
-  /** Closes with a code and a short reason; what was sent before leaves first. */
+  /** Closes with a code and a short reason, after all frames sent before. */
   close(code: number, reason: string): void;
-  /** Nothing is done where the system cannot do it. */
-  letAhead(how: Ahead): void;
-  /** Ends the connection at once; what has not left yet is dropped. */
+  /** No-op where the platform does not support it. */
+  setReceiveWindow(how: ReceiveWindow): void;
+  /** Aborts the connection. Drops unsent data. */
   cut(): void;
-  /** Bytes sent that have not left yet. */
+  /** Bytes sent but not yet transmitted. */
   readonly bufferedAmount: number;
-  /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
-  readonly takenBytes: number | null;
+  /** Bytes acknowledged by the peer, `null` if unknown. */
+  readonly acknowledgedBytes: number | null;
 }

@@ -1,4 +1,4 @@
-/** Reads one frame of a client. What is wrong with it is said in words a developer can act on. */
+/** Parses and validates client frames. */
 import { socketLimits } from "../../limits.ts";
 import { type ClientMessage, clientMessageSchema } from "../../protocol/client_messages.ts";
 import { closeCodes } from "./close_codes.ts";
@@ -7,7 +7,7 @@ export type ClientFrame =
   | { readonly ok: true; readonly message: ClientMessage }
   | { readonly ok: false; readonly fault: string; readonly closeCode: number };
 
-/** Characters of a client's own text quoted in a fault. */
+/** Characters of client text quoted in an error. */
 const QUOTED_CHARS_MAX = 100;
 
 export function readClientFrame(text: string): ClientFrame {

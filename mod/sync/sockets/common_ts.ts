@@ -1,24 +1,24 @@
-/** Where a socket can stand: the ts at which everything it shows is known. */
+/** Finds the ts at which all results of a socket are known. */
 import type { SharedQuery, Version } from "../queries/shared_query.ts";
 
-/** What is known of commits and versions. */
-export interface Knowledge {
+/** Known commits and validity of versions. */
+export interface VersionBounds {
   /** Newest commit known. */
   readonly ts: number;
-  /** Last ts at which a version is known to hold. */
+  /** Last ts at which a version is known to be valid. */
   upper(version: Version): number;
 }
 
-/** The newest ts at which every query has a version; `null` when there is none. Without queries the newest commit. */
+/** Returns the newest ts at which every query has a version, or `null`. Without queries, the newest commit. */
 export function newestCommonTs(
   queries: readonly { readonly shared: SharedQuery | null }[],
-  knowledge: Knowledge,
+  knowledge: VersionBounds,
 ): number | null {
   let common = knowledge.ts;
   for (const { shared } of queries) {
     const newest = shared?.newest;
     if (newest === undefined) return null;
-    // A snapshot may be newer than the newest commit main was told of.
+    // A snapshot may be newer than the newest commit main has received.
     if (newest.from > common) common = newest.from;
   }
   for (let lowered = true; lowered;) {

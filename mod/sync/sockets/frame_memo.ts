@@ -1,7 +1,4 @@
-/**
- * The last Transition with one changed result: of many sockets that show one query most get the very same frame, so it is
- * put together once and flattened once.
- */
+/** Caches the last Transition with a single changed result: most sockets that share a query get an identical frame. */
 import type { Outcome } from "../../functions/outcome.ts";
 import { sameVersion, type StateVersion } from "../../protocol/state_version.ts";
 import type { DiffCache } from "./diff_cache.ts";
@@ -11,10 +8,10 @@ export interface SingleUpdate {
   readonly start: StateVersion;
   readonly end: StateVersion;
   readonly queryId: number;
-  /** What the socket holds, when it takes diffs. */
+  /** The client's previous result, if it accepts diffs. */
   readonly base: Outcome | null;
   readonly outcome: Outcome;
-  /** Whether the socket takes the ids of errors. */
+  /** Whether the client accepts error ids. */
   readonly errorIds: boolean;
 }
 
@@ -36,7 +33,7 @@ export class FrameMemo {
     return resultItem(queryId, { outcome, diff, dev: this.#dev, errorIds });
   }
 
-  /** The frame of a Transition that carries one result. */
+  /** Returns the frame of a Transition with one result. */
   frame(update: SingleUpdate): string {
     const last = this.#last;
     if (
@@ -51,7 +48,6 @@ export class FrameMemo {
     return frame;
   }
 
-  /** Lets go of the last frame. */
   clear(): void {
     this.#last = null;
   }

@@ -1,28 +1,28 @@
-/** The real WebSocket behind a connection. */
-import type { Ahead, Channel } from "./channel.ts";
+/** Adapts a WebSocket to a `Channel`. */
+import type { Channel, ReceiveWindow } from "./channel.ts";
 import { closeCodes } from "./close_codes.ts";
 
-/** The connection below a socket, as far as it can be reached. */
+/** The transport connection of a socket, as far as the platform exposes it. */
 export interface SocketConnection {
-  /** Ends it at once. Returns whether that was possible. */
+  /** Aborts it. Returns whether that was possible. */
   cut(): boolean;
-  /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
-  takenBytes(): number | null;
-  /** How much the other side is let send ahead of what has been read. */
-  letAhead(how: Ahead): void;
+  /** Bytes acknowledged by the peer, `null` if unknown. */
+  acknowledgedBytes(): number | null;
+  /** Sets how much data the peer may send before the server has read it. */
+  setReceiveWindow(how: ReceiveWindow): void;
 }
 
-/** One open socket as its owner drives it. */
+/** Events of one open socket, reported by its owner. */
 export interface SocketHandle {
-  /** A text frame came. */
+  /** Reports a text frame. */
   receive(text: string): void;
-  /** Something else than a text frame came. */
+  /** Reports an unsupported frame. */
   refuse(fault: string, closeCode: number): void;
-  /** The socket is closed, by whichever side. */
+  /** Reports that either side closed the socket. */
   closed(): void;
 }
 
-/** Connects an upgraded WebSocket, open or about to open, to the hub. */
+/** Connects an upgraded WebSocket, open or connecting, to the hub. */
 export function acceptSocket(
   socket: WebSocket,
   { connection, connect }: {
@@ -39,7 +39,7 @@ export function acceptSocket(
     if (typeof data === "string") handle?.receive(data);
     else handle?.refuse("binary frame: every frame is JSON text", closeCodes.unsupported);
   };
-  // A close event follows every error; what went wrong is the network's or the client's affair.
+  // Every error is followed by a close event.
   socket.onerror = () => {};
   socket.onclose = () => handle?.closed();
   if (socket.readyState === WebSocket.OPEN) open();
@@ -55,16 +55,16 @@ class WebSocketChannel implements Channel {
     this.#connection = connection;
   }
 
-  get takenBytes(): number | null {
-    return this.#connection.takenBytes();
+  get acknowledgedBytes(): number | null {
+    return this.#connection.acknowledgedBytes();
   }
 
-  letAhead(how: Ahead): void {
-    this.#connection.letAhead(how);
+  setReceiveWindow(how: ReceiveWindow): void {
+    this.#connection.setReceiveWindow(how);
   }
 
   cut(): void {
-    // Where the connection cannot be reached, the runtime lets go of it when its pings are not answered.
+    // Without access to the connection, the runtime drops it after unanswered pings.
     if (!this.#connection.cut()) this.close(closeCodes.overloaded, "cut off");
   }
 
@@ -77,8 +77,7 @@ class WebSocketChannel implements Channel {
   }
 
   close(code: number, reason: string): void {
-    // In a turn of its own: the runtime ends a connection without a close frame when it still holds frames that came
-    // with the one that is being handled.
+    // Deferred: the runtime ends a connection without a close frame if frames received with the current one are pending.
     setTimeout(() => {
       if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(code, reason);
     }, 0);

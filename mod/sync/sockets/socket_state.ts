@@ -1,6 +1,6 @@
 /**
- * What the server knows of one socket, without the socket: versions, live queries and what was last sent of them, the
- * changes that await their Transition, calls under way. Pure: nothing here sends, waits or looks at a clock.
+ * Protocol state of one socket: versions, live queries with the results last sent, pending steps, calls in flight. Pure: does
+ * no I/O and reads no clock.
  */
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, foundNoRoom, isOutcomeUnknown, type Outcome } from "../../functions/outcome.ts";
@@ -11,19 +11,19 @@ import { initialVersion, type StateVersion } from "../../protocol/state_version.
 import { refuseCall } from "../refuse_call.ts";
 import type { QuerySpec, SharedQuery, Subscriber, View } from "../queries/shared_query.ts";
 
-/** A query of the socket's set, from the Add that was accepted until its removal was sent. */
+/** A query of the socket's set, from the accepted Add until its removal was sent. */
 export class LiveQuery implements Subscriber {
   readonly queryId: number;
   readonly spec: QuerySpec;
-  /** The only result of a query that cannot be run, `null` for others. */
+  /** The fixed outcome of an invalid call, otherwise `null`. */
   readonly refusal: Outcome | null;
   readonly view: View;
-  /** First querySet version it is part of. */
+  /** First querySet version that includes it. */
   readonly liveFrom: number;
-  /** First querySet version it is no longer part of. Set when a Remove is accepted. */
+  /** First querySet version without it. Set when a Remove is accepted. */
   deadFrom = Infinity;
   shared: SharedQuery | null = null;
-  /** What the client has of it: set by each Transition that carries a result, `null` before the first. */
+  /** Result last sent to the client, `null` before the first. */
   lastSent: Outcome | null = null;
   readonly #state: SocketState;
 
@@ -51,67 +51,67 @@ export class LiveQuery implements Subscriber {
   }
 }
 
-/** An accepted ModifyQuerySet or Authenticate that awaits its own Transition. */
+/** An accepted ModifyQuerySet or Authenticate that awaits its Transition. */
 export type Step =
   | { readonly kind: "querySet"; readonly newVersion: number; readonly added: readonly LiveQuery[] }
   | { readonly kind: "identity"; readonly newVersion: number; readonly identity: Identity };
 
-/** Why a message was refused, as the text of a FatalError. */
+/** A rejected message, with the text of the FatalError. */
 export type Refusal = { readonly refused: string };
 
 export class SocketState {
-  /** What the client has: moved by each Transition. */
+  /** The client's version, as of the last Transition. */
   version: StateVersion = initialVersion;
-  /** No Transition ends below this ts: the newest commit when the socket connected, or what its client has seen (SG12). */
-  floorTs: number;
-  /** Set by Connect. Without it mutations are not de-duplicated. */
+  /** No Transition ends below this ts: the newest commit at connect, or the newest the client has seen (SG12). */
+  minTs: number;
+  /** Set by Connect. Without it mutations are not deduplicated. */
   sessionId: string | null = null;
   connected = false;
-  /** Whether a mutation of this socket may have been sent on an earlier one. */
+  /** Whether mutations of this socket may be retries from an earlier one. */
   mayResend = false;
-  /** Whether Connect asked for result diffs. */
+  /** Whether Connect requested result diffs. */
   diffs = false;
-  /** Whether the client takes the ids of errors: one of ours, which says so as its version. */
+  /** Whether the client accepts error ids, according to its version. */
   errorIds = false;
-  /** Who makes calls: set when an Authenticate is accepted. */
+  /** Identity of new calls. Set when an Authenticate is accepted. */
   identity: Identity = anonymous;
-  /** Who the results are for: follows `identity` when the step of the Authenticate is begun. */
+  /** Identity of results. Follows `identity` when the Authenticate step starts. */
   queryIdentity: Identity = anonymous;
-  /** Every query that is or will be shown, in the order of the Adds; those removed stay until that was sent. */
+  /** Queries that are or will be displayed, in the order of their Adds. Removed ones stay until that was sent. */
   readonly queries = new Set<LiveQuery>();
-  /** Steps in the order received. The first `begunSteps` have their queries subscribed. */
+  /** Steps in the order received. The queries of the first `begunSteps` are subscribed. */
   readonly steps: Step[] = [];
   begunSteps = 0;
   /**
-   * Set when a result the first step waited for could not be used because the socket had moved on: until that step is
-   * sent, nothing else moves the socket.
+   * Set when the first step's result was older than the socket's ts. Until that step is sent, no other change advances the
+   * socket.
    */
   holdForStep = false;
   /** Characters of the arguments of accepted queries. */
   argsChars = 0;
-  /** Mutations and actions under way. */
+  /** Mutations and actions in flight. */
   callsInFlight = 0;
-  /** A Transition with at least this ts has to follow the last MutationResponse; `null` when none is owed. */
+  /** The last MutationResponse must be followed by a Transition with at least this ts. `null` if none is due. */
   owedTs: number | null = null;
-  /** Accepted queries by id: the client's view of its set. */
+  /** Accepted queries by id, as the client sees them. */
   readonly #accepted = new Map<number, LiveQuery>();
   #acceptedQuerySet = 0;
   #acceptedIdentity = 0;
 
-  /** `ts`: of the newest commit when the socket connected. */
+  /** @param ts Newest commit at the time of connecting. */
   constructor(ts: number) {
-    this.floorTs = ts;
+    this.minTs = ts;
   }
 
-  /** The ts that has to be reached before the next Transition or for it, `null` when none is waited for. */
+  /** The ts required for the next Transition, or `null`. */
   get awaitedTs(): number | null {
-    const floor = this.version.ts < this.floorTs ? this.floorTs : null;
+    const floor = this.version.ts < this.minTs ? this.minTs : null;
     return this.owedTs === null ? floor : Math.max(this.owedTs, floor ?? 0);
   }
 
   /**
-   * Whether a mutation with this failure may be committed all the same: it was sent and its outcome is unknown, or it was
-   * refused without a look at its record and an earlier copy may have been sent. A client takes a failure for a rollback.
+   * Whether a mutation with this failure may still be committed: its outcome is unknown, or an earlier copy may have been sent
+   * and the record was not checked. Clients treat a failure as a rollback.
    */
   isUnsettled(error: CallError): boolean {
     return isOutcomeUnknown(error) || (this.mayResend && error.retryable === true && !foundNoRoom(error));
@@ -124,11 +124,11 @@ export class SocketState {
     this.mayResend = message.connectionCount > 0;
     this.diffs = message.features?.includes("diffs") ?? false;
     this.errorIds = message.clientVersion.startsWith("syncline/");
-    this.floorTs = Math.max(this.floorTs, message.maxObservedTs ?? 0);
+    this.minTs = Math.max(this.minTs, message.maxObservedTs ?? 0);
     return null;
   }
 
-  /** Accepts a ModifyQuerySet as the next step. After a refusal the state is of no more use. */
+  /** Accepts a ModifyQuerySet as the next step. The state is unusable after a refusal. */
   modifyQuerySet(message: ModifyQuerySet, view: View): Refusal | null {
     const { baseVersion, newVersion } = message;
     if (baseVersion !== this.#acceptedQuerySet) {
@@ -162,7 +162,7 @@ export class SocketState {
           if (known === undefined) break;
           this.#accepted.delete(queryId);
           this.argsChars -= known.spec.canonicalArgs.length;
-          // Added by this very message: it never was.
+          // Added and removed by the same message.
           if (!added.delete(known)) known.deadFrom = newVersion;
           break;
         default:
@@ -177,8 +177,8 @@ export class SocketState {
     return null;
   }
 
-  /** Queries kept for the socket: live, waiting for their first Transition, or for the one that removes them. */
-  get queriesKept(): number {
+  /** Queries held for the socket: live, or waiting for the Transition that adds or removes them. */
+  get trackedQueries(): number {
     let count = this.queries.size;
     for (let i = this.begunSteps; i < this.steps.length; i++) {
       const step = this.steps[i];
@@ -187,7 +187,7 @@ export class SocketState {
     return count;
   }
 
-  /** Whether an Authenticate may be verified. */
+  /** Checks whether an Authenticate may be verified. */
   mayAuthenticate(baseVersion: number): Refusal | null {
     if (baseVersion !== this.#acceptedIdentity) {
       return { refused: `Authenticate: baseVersion is ${baseVersion}, expected ${this.#acceptedIdentity}` };
@@ -195,14 +195,14 @@ export class SocketState {
     return this.steps.length >= socketLimits.unansweredTransitionsMax ? tooManySteps() : null;
   }
 
-  /** Accepts a verified Authenticate as the next step; calls are made in the new name from now on. */
+  /** Accepts a verified Authenticate as the next step. New calls use its identity. */
   authenticate(identity: Identity): void {
     this.#acceptedIdentity++;
     this.identity = identity;
     this.steps.push({ kind: "identity", newVersion: this.#acceptedIdentity, identity });
   }
 
-  /** The version after the first step, or the present one when `step` is undefined; `ts` comes from the results. */
+  /** Returns the version after the first step, or the current one without a step, at `ts`. */
   versionAfter(step: Step | undefined, ts: number): StateVersion {
     return {
       querySet: step?.kind === "querySet" ? step.newVersion : this.version.querySet,
@@ -211,7 +211,7 @@ export class SocketState {
     };
   }
 
-  /** A Transition was sent. Returns the queries it removed. */
+  /** Records a sent Transition. Returns the queries it removed. */
   moved(version: StateVersion, step: Step | undefined): LiveQuery[] {
     this.version = version;
     if (this.owedTs !== null && version.ts >= this.owedTs) this.owedTs = null;
@@ -225,12 +225,12 @@ export class SocketState {
     return removed;
   }
 
-  /** Throws when the state contradicts itself. For tests. */
+  /** Throws if the state is inconsistent. For tests. */
   validate(): void {
     const fail = (what: string) => {
-      throw new Error(`The socket's state is broken: ${what}`);
+      throw new Error(`Inconsistent socket state: ${what}`);
     };
-    if (this.begunSteps > this.steps.length || this.begunSteps < 0) fail("more steps begun than there are");
+    if (this.begunSteps > this.steps.length || this.begunSteps < 0) fail("more steps started than exist");
     if (this.steps.length > socketLimits.unansweredTransitionsMax) fail("too many steps");
     if (this.#accepted.size > socketLimits.liveQueriesMax) fail("too many live queries");
     if (this.callsInFlight < 0 || this.callsInFlight > socketLimits.callsInFlightMax) fail("calls in flight");
@@ -242,22 +242,24 @@ export class SocketState {
     }
     if (querySet !== this.#acceptedQuerySet || identity !== this.#acceptedIdentity) fail("versions lost");
     for (const query of this.queries) {
-      if (query.shared === null) fail(`query ${query.queryId} shows nothing`);
+      if (query.shared === null) fail(`query ${query.queryId} has no shared query`);
       if (query.refusal === null && query.shared?.subscribers.has(query) === false) {
         fail(`query ${query.queryId} is not subscribed`);
       }
-      if (query.deadFrom <= this.version.querySet) fail(`query ${query.queryId} outlived its removal`);
+      if (query.deadFrom <= this.version.querySet) {
+        fail(`query ${query.queryId} is still present after its removal`);
+      }
       if (query.lastSent === null && query.liveFrom <= this.version.querySet) {
         fail(`query ${query.queryId} has no result`);
       }
       if (query.lastSent !== null && query.liveFrom > this.version.querySet) {
-        fail(`query ${query.queryId} was shown too early`);
+        fail(`query ${query.queryId} was sent too early`);
       }
     }
   }
 }
 
-/** A query whose arguments cannot be run has one result, whatever happens: their error. */
+/** An invalid call has a fixed result: its error. */
 function readCall(
   { udfPath, args }: AddQuery,
 ): { readonly spec: QuerySpec; readonly refusal: Outcome | null } {

@@ -1,15 +1,15 @@
-/** Frames put together from texts that exist already: results are never parsed or written anew on their way out. */
+/** Builds frames by concatenating existing JSON. Results are never parsed or serialized again. */
 import type { MutationAnswer } from "../../functions/host_port.ts";
 import { type CallError, errorIdOf, type Outcome, publicError } from "../../functions/outcome.ts";
 import type { StateVersion } from "../../protocol/state_version.ts";
 
 interface FrameOptions {
   readonly dev: boolean;
-  /** Whether the client takes the ids of errors (WS17). */
+  /** Whether the client accepts error ids (WS17). */
   readonly errorIds: boolean;
 }
 
-/** `QueryUpdated` or `QueryFailed`; `diff` is the JSON text to send in place of the value. */
+/** Builds `QueryUpdated` or `QueryFailed`. `diff` is JSON that replaces the value. */
 export function resultItem(
   queryId: number,
   { outcome, diff, dev, errorIds }: FrameOptions & {
@@ -55,7 +55,7 @@ export function actionResponseFrame(
   return responseFrame("ActionResponse", { requestId, outcome, ...options, rest: "" });
 }
 
-/** `rest` is what follows the result of a success. */
+/** `rest` is appended after the result of a success. */
 function responseFrame(
   type: string,
   { requestId, outcome, dev, errorIds, rest }: FrameOptions & {
@@ -70,7 +70,7 @@ function responseFrame(
   return `${head}false,${errorText(outcome.error, { dev, errorIds })}${tail}`;
 }
 
-/** What is told of an error, as fields. */
+/** The error's fields as JSON. */
 function errorText(error: CallError, { dev, errorIds }: FrameOptions): string {
   const { errorMessage, errorData } = publicError(error, { dev });
   const errorId = errorIds ? errorIdOf(error) : null;
@@ -78,7 +78,7 @@ function errorText(error: CallError, { dev, errorIds }: FrameOptions): string {
   return `"errorMessage":${JSON.stringify(errorMessage)},"errorData":${JSON.stringify(errorData)}${id}`;
 }
 
-/** Log lines leave the server in development only (SG10). */
+/** Log lines are sent in development only (SG10). */
 export function logLinesText(logLines: readonly string[], dev: boolean): string {
   return dev ? JSON.stringify(logLines) : "[]";
 }

@@ -1,4 +1,4 @@
-/** Moves one socket from version to version: begins its steps, finds the ts it can stand at, sends what differs there. */
+/** Advances one socket: starts its steps, finds the ts it can move to and sends the differences. */
 import type { Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
 import type { StateVersion } from "../../protocol/state_version.ts";
@@ -16,15 +16,15 @@ export interface TransitionsOptions {
   readonly memo: FrameMemo;
   readonly dev: boolean;
   readonly send: (frame: string) => void;
-  /** Called instead of `send` when the results of a Transition have more characters than one may have. */
+  /** Called instead of `send` when the results exceed the size limit of a Transition. */
   readonly tooLarge: (chars: number) => void;
-  /** Whether the socket reads too slowly to be sent more. */
+  /** Whether the client reads too slowly to be sent more. */
   readonly slow: () => boolean;
-  /** Whether the server has room for a Transition of so many characters. */
-  readonly hasRoom: (chars: number) => boolean;
+  /** Whether the outbound quota allows a Transition of this length. */
+  readonly canSend: (chars: number) => boolean;
 }
 
-/** A result to send, with what the socket holds of that query. */
+/** A result to send and the client's previous one. */
 interface Update {
   readonly query: LiveQuery;
   readonly base: Outcome | null;
@@ -33,32 +33,32 @@ interface Update {
 
 export class Transitions {
   readonly #options: TransitionsOptions;
-  /** Newest ts at which everything shown is known, as of the last `advance`; `null` when there is none. */
-  reach: number | null = null;
-  /** Characters of the Transition that waits for room, 0 when none does. */
+  /** Newest ts at which all results are known, as of the last `advance`, or `null`. */
+  reachableTs: number | null = null;
+  /** Characters of the Transition that waits for the outbound quota, or 0. */
   waitingChars = 0;
 
   constructor(options: TransitionsOptions) {
     this.#options = options;
   }
 
-  /** Sends every Transition that can be sent now. */
+  /** Sends every Transition that is ready. */
   advance(): void {
     const { state, slow } = this.#options;
     this.waitingChars = 0;
     while (!slow()) {
-      this.#beginSteps();
+      this.#startSteps();
       const step = state.steps[0];
-      if (step === undefined) return this.#move();
-      if (this.#takeStep(step)) continue;
+      if (step === undefined) return this.#sendChanges();
+      if (this.#finishStep(step)) continue;
       if (this.waitingChars > 0) return;
-      // Until the identity has changed for all queries there is no result that may be shown.
-      if (step.kind === "querySet" && !state.holdForStep) this.#move();
+      // Until all queries have switched identity, no result may be sent.
+      if (step.kind === "querySet" && !state.holdForStep) this.#sendChanges();
       return;
     }
   }
 
-  /** Takes every query away. */
+  /** Removes all queries. */
   end(): void {
     const { state } = this.#options;
     for (const query of state.queries) this.#unsubscribe(query);
@@ -67,8 +67,8 @@ export class Transitions {
     state.begunSteps = 0;
   }
 
-  /** Starts what the next steps need: results for added queries, or all results for a new identity. */
-  #beginSteps(): void {
+  /** Subscribes added queries, or switches all queries to a new identity. */
+  #startSteps(): void {
     const { state } = this.#options;
     for (let step = state.steps[state.begunSteps]; step !== undefined; step = state.steps[state.begunSteps]) {
       if (step.kind === "querySet") {
@@ -77,54 +77,56 @@ export class Transitions {
           this.#subscribe(query);
         }
       } else {
-        // What earlier steps show is for the old identity.
+        // Earlier steps belong to the old identity.
         if (state.begunSteps > 0) return;
         state.queryIdentity = step.identity;
-        for (const query of state.queries) if (query.refusal === null) this.#options.shared.rehome(query);
+        for (const query of state.queries) {
+          if (query.refusal === null) this.#options.shared.identityChanged(query);
+        }
       }
       state.begunSteps++;
     }
   }
 
-  #takeStep(step: Step): boolean {
+  #finishStep(step: Step): boolean {
     const { state } = this.#options;
     const end = state.versionAfter(step, 0);
     const live = this.#liveAt(end.querySet);
     const ts = this.#commonTs(live);
-    this.reach = ts;
+    this.reachableTs = ts;
     if (ts === null) return false;
     if (ts < state.version.ts) {
       state.holdForStep = true;
       return false;
     }
-    if (ts < state.floorTs) return false;
+    if (ts < state.minTs) return false;
     return this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
   }
 
-  /** Shows what changed, or that ts went on when the client waits for that. */
-  #move(): void {
+  /** Sends changed results, or an advanced ts that the client waits for. */
+  #sendChanges(): void {
     const { state } = this.#options;
     const { version, owedTs } = state;
     const live = this.#liveAt(version.querySet);
     const ts = this.#commonTs(live);
-    if (state.steps.length === 0) this.reach = ts;
-    if (ts !== null && ts >= Math.max(version.ts, state.floorTs)) {
+    if (state.steps.length === 0) this.reachableTs = ts;
+    if (ts !== null && ts >= Math.max(version.ts, state.minTs)) {
       const owed = owedTs !== null && ts >= owedTs;
       const updates = this.#updates(live, ts);
       if (owed || updates.length > 0) this.#send(updates, { end: { ...version, ts } });
     } else if (owedTs !== null && version.ts >= owedTs) {
-      // The client has seen that commit already: an empty Transition says so.
+      // The client already has that commit: an empty Transition confirms it.
       this.#deliver(transitionFrame(version, { end: version, items: [] }), { end: version });
     }
   }
 
-  /** Returns whether the Transition was sent, or the socket ended over it. */
+  /** Returns whether the Transition was sent or the socket ended. */
   #send(
     updates: readonly Update[],
     { step, end }: { readonly step?: Step; readonly end: StateVersion },
   ): boolean {
-    const { state, memo, hasRoom } = this.#options;
-    // With diffs it may be less. What is not sent now is not put together either.
+    const { state, memo, canSend: hasRoom } = this.#options;
+    // An upper bound: diffs may be shorter. Building them is deferred until they can be sent.
     const most = charsOf(updates);
     if (!hasRoom(most)) {
       this.waitingChars = most;
@@ -162,7 +164,7 @@ export class Transitions {
     this.#options.send(frame);
   }
 
-  /** The results at a ts that differ from what the client has. */
+  /** Returns the results at `ts` that differ from the client's. */
   #updates(live: readonly LiveQuery[], ts: number): Update[] {
     const { state, dev } = this.#options;
     const updates: Update[] = [];
@@ -201,7 +203,7 @@ function charsOf(updates: readonly Update[]): number {
   return chars;
 }
 
-/** Stands for a query that cannot run: one outcome at every ts. */
+/** A pseudo query for an invalid call: one outcome at every ts. */
 function fixedQuery(query: LiveQuery, outcome: Outcome): SharedQuery {
   const fixed = new SharedQuery("", { spec: query.spec, scope: "nothing", identity: query.identity });
   fixed.insert({ from: 0, through: Infinity, outcome });

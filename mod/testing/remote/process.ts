@@ -120,8 +120,8 @@ const answers: Answers = {
     };
     const handle = serverOf(server)[remoteAccess].connect({
       bufferedAmount: 0,
-      takenBytes: null,
-      letAhead: () => {},
+      acknowledgedBytes: null,
+      setReceiveWindow: () => {},
       cut: () => closed(1006, ""),
       send: (text) => tell({ socket, text }),
       close: closed,

@@ -65,13 +65,16 @@ Deno.test("where no commits are told of any more nobody waits for them", async (
 Deno.test("commits of another server are made once, and only when they concern somebody", () => {
   const { it, noted } = news();
   let made = 0;
-  const group = (ts: number, ofService: boolean) => ({
-    ...{ ts, count: 2, spaces: new Set<string>(), ofService },
+  const group = (ts: number, changesSystemTables: boolean) => ({
+    ...{ ts, count: 2, keySpaces: new Set<string>(), changesSystemTables },
     entries: () => [entry, { ...entry, ts: ++made }],
   });
   const concerned = new CommitNews({ clock: steadyClock, log: () => {} });
   const told: string[] = [];
-  concerned.onCommits(() => void told.push("of the service"), ({ ofService }) => !ofService);
+  concerned.onCommits(
+    () => void told.push("of the service"),
+    ({ changesSystemTables }) => !changesSystemTables,
+  );
   concerned.onCommits((entries) => void told.push(`rare ${entries.length}`), ({ ts }) => {
     told.push(`asked at ${ts} of ${concerned.ts}`);
     return ts < 8;
@@ -98,7 +101,7 @@ Deno.test("after rows of which something else was told everybody looks anew", ()
   const entries = () => {
     throw new RangeError("a row says something else");
   };
-  it.followed({ ts: 3, count: 1, spaces: new Set(), ofService: false, entries });
+  it.followed({ ts: 3, count: 1, keySpaces: new Set(), changesSystemTables: false, entries });
   assert.deepEqual(noted, ["reload at 3", "group at 3", "told 3"]);
   assert.deepEqual(logged, ["error The commits of applied rows could not be told"]);
 });
@@ -121,7 +124,7 @@ Deno.test("a listener that cannot say whether a group passes is told of it, and 
   it.onCommits(() => void noted.push("told all the same"), () => {
     throw new Error("a fault");
   });
-  it.followed({ ts: 1, count: 1, spaces: new Set(), ofService: false, entries: () => [entry] });
+  it.followed({ ts: 1, count: 1, keySpaces: new Set(), changesSystemTables: false, entries: () => [entry] });
   assert.deepEqual(noted, ["commits 1 at 1", "told all the same", "group at 1", "told 1"]);
   assert.deepEqual(logged, ["error A listener of the isolates failed"]);
 });

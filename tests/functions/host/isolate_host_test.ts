@@ -57,10 +57,13 @@ Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, whil
   for (let round = 0; round < repeats(10, 40); round++) {
     allowed += 50;
     const counts: number[] = [];
-    const wave = it.host.startWave(Array.from({ length: 40 }, () => call("notes:count")), (index, answer) => {
-      assert.ok(answer.outcome.ok);
-      counts[index] = Number(answer.outcome.value) + before - answer.ts;
-    });
+    const wave = it.host.startQueryBatch(
+      Array.from({ length: 40 }, () => call("notes:count")),
+      (index, answer) => {
+        assert.ok(answer.outcome.ok);
+        counts[index] = Number(answer.outcome.value) + before - answer.ts;
+      },
+    );
     const ts = await wave.pinned;
     assert.ok(ts >= before);
     await wave.done;
@@ -109,7 +112,7 @@ Deno.test("SIGKILL of readers: every query is answered once, by another reader",
   for (const n of upTo(3)) await it.mutate("notes:add", { n });
   for (let round = 0; round < repeats(3, 10); round++) {
     const results: unknown[] = [];
-    const wave = it.host.startWave(
+    const wave = it.host.startQueryBatch(
       Array.from(
         { length: 200 },
         (_, i) => call(i % 20 === 0 ? "notes:spin" : "notes:count", i % 20 === 0 ? { turns: 1e6 } : {}),
@@ -128,7 +131,7 @@ Deno.test("SIGKILL of readers: every query is answered once, by another reader",
 Deno.test("a query that takes long does not hold up those behind it", async () => {
   await using it = await RealHost.start(app);
   const order: number[] = [];
-  const wave = it.host.startWave(
+  const wave = it.host.startQueryBatch(
     [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
     (index) => order.push(index),
   );

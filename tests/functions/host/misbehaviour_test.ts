@@ -109,7 +109,7 @@ Deno.test("what no function should do costs its caller one error, again and agai
       await it.mutate("notes:add", { n: 1 });
       const paths = ["notes:count", bad("read"), "notes:all", "notes:count"];
       const results: unknown[] = [];
-      const wave = it.host.startWave(
+      const wave = it.host.startQueryBatch(
         paths.map((path) => call(path, path === bad("read") ? { what } : {})),
         (index, { outcome }) =>
           results[index] = outcome.ok ? JSON.parse(outcome.value) : outcome.error.message,

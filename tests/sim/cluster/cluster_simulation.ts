@@ -414,7 +414,7 @@ class ClusterSimulation implements Disposable {
     }
     const { seq } = this.#log.end;
     const busy = this.#servers.some((server) =>
-      server.served === null || server.served.host.busy || server.served.hub.working ||
+      server.served === null || server.served.host.busy || server.served.hub.busy ||
       server.callsWaiting > 0 ||
       server.position?.seq !== seq
     );

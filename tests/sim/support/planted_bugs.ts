@@ -7,7 +7,7 @@ import { Invalidation } from "../../../mod/sync/queries/invalidation.ts";
 import { QueryTable } from "../../../mod/sync/queries/query_table.ts";
 import { SharedQueries } from "../../../mod/sync/queries/shared_queries.ts";
 import { type Subscriber, type Version } from "../../../mod/sync/queries/shared_query.ts";
-import { Connection } from "../../../mod/sync/sockets/connection.ts";
+import { SyncConnection } from "../../../mod/sync/sockets/sync_connection.ts";
 import { SocketState } from "../../../mod/sync/sockets/socket_state.ts";
 
 /** Puts another method in the place of one, until disposed of. */
@@ -82,7 +82,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
   /** A result of a scope is found by callers it is not for. */
   "a result for another caller": () =>
     replaced(QueryTable.prototype, {
-      name: "at",
+      name: "findOrCreateInScope",
       by: (at) => {
         const wrong = every(20);
         return function (this: QueryTable, spec, home) {
@@ -96,11 +96,11 @@ export const plantedBugs: Record<string, () => Disposable> = {
     }),
   /** A socket is not told that a result has come or that a Transition is owed. */
   "a forgotten Transition": () =>
-    replaced(Connection.prototype, {
+    replaced(SyncConnection.prototype, {
       name: "touch",
       by: (touch) => {
         const forgets = every(50);
-        return function (this: Connection) {
+        return function (this: SyncConnection) {
           if (!forgets()) touch.call(this);
         };
       },
@@ -112,17 +112,17 @@ export const plantedBugs: Record<string, () => Disposable> = {
       by: (connect) =>
         function (this: SocketState, message) {
           const refusal = connect.call(this, message);
-          this.floorTs = 0;
+          this.minTs = 0;
           return refusal;
         },
     }),
   /** A session's end reaches one socket too few. */
   "a session that lives on": () =>
-    replaced(Connection.prototype, {
+    replaced(SyncConnection.prototype, {
       name: "sessionEnded",
       by: (sessionEnded) => {
         const deaf = every(5);
-        return function (this: Connection, ended) {
+        return function (this: SyncConnection, ended) {
           if (!deaf()) sessionEnded.call(this, ended);
         };
       },

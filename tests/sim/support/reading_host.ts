@@ -1,6 +1,6 @@
 /** Readers of the simulation: the real engine behind the port the hub knows, each step (pin, answer, death) taken when it says so. */
 import { openReaderDatabase, type ReaderDatabase } from "../../../mod/engine/mod.ts";
-import type { FunctionCall, QueryAnswer, Wave } from "../../../mod/functions/host_port.ts";
+import type { FunctionCall, QueryAnswer, QueryBatchRun } from "../../../mod/functions/host_port.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { HostDouble, unknownFunction } from "../../support/host_double.ts";
 import { mutations, queries } from "./app.ts";
@@ -54,7 +54,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     this.#readers = [];
   }
 
-  get readerFree(): boolean {
+  get hasFreeReader(): boolean {
     return this.#unpinned.length === 0 && this.#lost.length === 0 &&
       this.#readers.some(({ part }) => part === null);
   }
@@ -65,10 +65,10 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
     return Promise.resolve({ ok: true, value, logLines: [] });
   }
 
-  startWave(
+  startQueryBatch(
     asked: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-  ): Wave {
+  ): QueryBatchRun {
     const wave: RunningWave = {
       queries: asked,
       onAnswer,
@@ -136,7 +136,7 @@ export abstract class ReadingHost extends HostDouble implements Disposable {
   }
 
   #tellFree(): void {
-    if (this.readerFree) this.tellReaderFree();
+    if (this.hasFreeReader) this.tellReaderFree();
   }
 
   #open(reader: Reader, part: Part): number {

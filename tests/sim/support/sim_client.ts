@@ -287,7 +287,7 @@ export class SimClient {
       case "FatalError":
         connection.lastWords = message.error;
         assert.ok(
-          connection.misbehaved || /^nothing heard|^a frame took more|does not read/.test(message.error),
+          connection.misbehaved || /^no message from|^a frame took more|does not read/.test(message.error),
           `an unexpected FatalError: ${message.error}`,
         );
         return;

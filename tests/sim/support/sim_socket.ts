@@ -15,7 +15,7 @@ export class SimSocket implements Channel {
   closedWith: number | null = null;
   /** The client has gone: nothing arrives anywhere any more. */
   dropped = false;
-  readonly takenBytes = null;
+  readonly acknowledgedBytes = null;
   /** While set the client does not read. */
   stalled = false;
 
@@ -42,7 +42,7 @@ export class SimSocket implements Channel {
     this.#handle?.closed();
   }
 
-  letAhead(): void {}
+  setReceiveWindow(): void {}
 
   cut(): void {
     this.closedWith ??= 1006;

@@ -275,7 +275,7 @@ class Simulation implements Disposable {
   }
 
   #busy(): boolean {
-    return this.#authenticator.busy || this.#host.busy || this.#hub.working ||
+    return this.#authenticator.busy || this.#host.busy || this.#hub.busy ||
       this.#clients.some(({ connection }) => connection?.socket.busy);
   }
 }

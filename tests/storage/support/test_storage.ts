@@ -128,7 +128,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   });
   const runQuery = (call: FunctionCall) => {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    host.startWave([call], (_, { outcome }) => resolve(outcome));
+    host.startQueryBatch([call], (_, { outcome }) => resolve(outcome));
     return promise;
   };
   host.serveQueries(runQuery);

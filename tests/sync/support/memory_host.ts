@@ -9,8 +9,8 @@ import {
   type MutationAnswer,
   type MutationCall,
   type QueryAnswer,
+  type QueryBatchRun,
   unknownReads,
-  type Wave,
 } from "../../../mod/functions/host_port.ts";
 import type { Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
@@ -100,7 +100,7 @@ export class MemoryHost extends HostDouble {
     this.auto = auto;
   }
 
-  get readerFree(): boolean {
+  get hasFreeReader(): boolean {
     return this.waves.length < this.#readers;
   }
 
@@ -148,10 +148,10 @@ export class MemoryHost extends HostDouble {
     });
   }
 
-  startWave(
+  startQueryBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-  ): Wave {
+  ): QueryBatchRun {
     const pinned = Promise.withResolvers<number>();
     const done = Promise.withResolvers<void>();
     const wave: PendingWave = {
@@ -290,8 +290,8 @@ export class MemoryHost extends HostDouble {
     return {
       ts: this.ts,
       count: entries.length,
-      spaces: new Set(keys.map(([space]) => space)),
-      ofService: false,
+      keySpaces: new Set(keys.map(([space]) => space)),
+      changesSystemTables: false,
       entries: () => {
         this.groupsMade++;
         return entries;

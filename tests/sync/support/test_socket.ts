@@ -15,7 +15,7 @@ import {
   transitionSchema,
 } from "../../../mod/protocol/server_messages.ts";
 import { initialVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
-import type { Ahead, Channel } from "../../../mod/sync/sockets/channel.ts";
+import type { Channel, ReceiveWindow } from "../../../mod/sync/sockets/channel.ts";
 import type { Hub } from "../../../mod/sync/hub.ts";
 import type { SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 
@@ -44,7 +44,7 @@ export class TestSocket implements Channel {
   /** While set, what is sent stays in the buffer. */
   stalled = false;
   bufferedAmount = 0;
-  readonly takenBytes = null;
+  readonly acknowledgedBytes = null;
   wasCut = false;
   querySet = 0;
   readonly #handle: SocketHandle | null;
@@ -71,10 +71,10 @@ export class TestSocket implements Channel {
   }
 
   /** How much the server lets this client send ahead. */
-  ahead: Ahead = "usual";
+  receiveWindow: ReceiveWindow = "normal";
 
-  letAhead(how: Ahead): void {
-    this.ahead = how;
+  setReceiveWindow(how: ReceiveWindow): void {
+    this.receiveWindow = how;
   }
 
   /** The server cuts the connection. */

@@ -1,7 +1,7 @@
 /** The readers: one from the start, more when they are busy or slow, fewer when they have nothing to do. */
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
-import type { FunctionCall, QueryAnswer, Wave, WaveOptions } from "../../host_port.ts";
+import type { FunctionCall, QueryAnswer, QueryBatchOptions, QueryBatchRun } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { Agreement } from "./agreement.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -132,8 +132,8 @@ export class ReaderPool {
   startWave(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
-    { slow = false }: WaveOptions = {},
-  ): Wave {
+    { slow = false }: QueryBatchOptions = {},
+  ): QueryBatchRun {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();

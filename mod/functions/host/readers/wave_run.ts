@@ -1,6 +1,6 @@
 /** A wave on its way: which of its queries have been answered, and its two promises. */
 import { functionLimits } from "../../../limits.ts";
-import { type Caller, type QueryAnswer, unknownReads, type Wave } from "../../host_port.ts";
+import { type Caller, type QueryAnswer, type QueryBatchRun, unknownReads } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 
 /** Characters of queries a reader gets at once. A message far larger could not be sent at all. */
@@ -29,7 +29,7 @@ export interface WaveRunOptions {
   readonly arrived: (ts: number, deliver: () => void) => void;
 }
 
-export class WaveRun implements Wave {
+export class WaveRun implements QueryBatchRun {
   readonly texts: readonly string[];
   readonly works: readonly QueryWork[];
   /** Whether nothing is known yet of one of them. */

@@ -2,14 +2,19 @@
 import { isolateLimits } from "../../../../mod/functions/limits.ts";
 import { functionLimits } from "../../../../mod/limits.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
-import type { Caller, QueryAnswer, Wave, WaveOptions } from "../../../../mod/functions/host_port.ts";
+import type {
+  Caller,
+  QueryAnswer,
+  QueryBatchOptions,
+  QueryBatchRun,
+} from "../../../../mod/functions/host_port.ts";
 import type { WaveAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
 
 /** A wave a test has started. */
-export interface TestWave extends Wave {
+export interface TestWave extends QueryBatchRun {
   /** Results by position, or what went wrong, with their ts: `<result>@<ts>`. */
   readonly results: string[];
   readonly answers: QueryAnswer[];
@@ -61,7 +66,7 @@ export class ReaderWorld {
     return this.#wave([path, { caller }], { slow: true });
   }
 
-  #wave(given: readonly (string | Record<string, unknown>)[], options: WaveOptions): TestWave {
+  #wave(given: readonly (string | Record<string, unknown>)[], options: QueryBatchOptions): TestWave {
     const paths = given.filter((item) => typeof item === "string");
     const { caller, ...args } = given.find((item) => typeof item !== "string") ?? {};
     const whose = caller === undefined ? {} : { caller: caller as Caller };

@@ -93,7 +93,7 @@ export class RealHost implements AsyncDisposable {
   /** Runs one query as a wave of its own. */
   run(udfPath: string, args: Record<string, unknown> = {}): Promise<QueryAnswer> {
     return new Promise((resolve) => {
-      this.host.startWave([call(udfPath, args)], (_, answer) => resolve(answer));
+      this.host.startQueryBatch([call(udfPath, args)], (_, answer) => resolve(answer));
     });
   }
 

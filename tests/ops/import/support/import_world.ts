@@ -117,9 +117,9 @@ export class ImportWorld implements AsyncDisposable {
     return JSON.parse(outcome.value);
   }
 
-  query(call: Parameters<InProcessHost["startWave"]>[0][number]): Promise<Outcome> {
+  query(call: Parameters<InProcessHost["startQueryBatch"]>[0][number]): Promise<Outcome> {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    this.host.startWave([call], (_, { outcome }) => resolve(outcome));
+    this.host.startQueryBatch([call], (_, { outcome }) => resolve(outcome));
     return promise;
   }
 

@@ -1,4 +1,4 @@
-/** One socket's loop: what each message does, in the order received, until the socket ends. */
+/** Handles the messages of one socket, in the order received. */
 import type { Caller, FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, isOutcomeUnknown } from "../../functions/outcome.ts";
@@ -12,23 +12,23 @@ import type {
 } from "../../protocol/client_messages.ts";
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
 import { callerOf, guestInSession } from "../caller.ts";
-import type { Ahead, Channel } from "./channel.ts";
+import type { Channel, ReceiveWindow } from "./channel.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { FrameMemo } from "./frame_memo.ts";
-import { FrameAllowance } from "./frame_allowance.ts";
-import type { HeldAccount, HeldBudget } from "./held_budget.ts";
-import { Inbound } from "./inbound.ts";
-import { Pulse } from "./pulse.ts";
+import { FrameRateLimiter } from "./frame_rate_limiter.ts";
+import type { InboundAccount, InboundQuota } from "./inbound_quota.ts";
+import { FrameQueue } from "./frame_queue.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { refuseCall } from "../refuse_call.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
 import type { Subscriber, View } from "../queries/shared_query.ts";
 import { SocketState } from "./socket_state.ts";
 import { actionResponseFrame, mutationResponseFrame } from "./transition_frame.ts";
 import { Transitions } from "./transitions.ts";
-import type { UnsentAccount, UnsentBudget } from "./unsent_budget.ts";
+import type { OutboundAccount, OutboundQuota } from "./outbound_quota.ts";
 
-/** What a connection needs of the hub. */
+/** The hub interface of a connection. */
 export interface ConnectionPort {
   readonly host: FunctionHost;
   readonly authenticator: Authenticator;
@@ -36,65 +36,63 @@ export interface ConnectionPort {
   readonly memo: FrameMemo;
   readonly clock: Clock;
   readonly dev: boolean;
-  /** Its `advance` has to be called soon. */
-  touched(connection: Connection): void;
-  /** It reads too slowly; the hub looks whether its buffer has drained. */
-  slow(connection: Connection): void;
-  /** Its deadlines have changed. */
-  retimed(connection: Connection): void;
-  identityChanged(connection: Connection, before: Identity): void;
-  /** It verifies a token, or has done so: until then it is told of every session that ends. */
-  verifying(connection: Connection, underWay: boolean): void;
-  /** It has sent a Transition. */
+  /** Requests a call of `advance` soon. */
+  needsAdvance(connection: SyncConnection): void;
+  /** Reports that the client reads too slowly. The hub polls until the buffer has drained. */
+  slow(connection: SyncConnection): void;
+  deadlinesChanged(connection: SyncConnection): void;
+  identityChanged(connection: SyncConnection, before: Identity): void;
+  /** While active, the hub forwards every session end to the connection. */
+  verifying(connection: SyncConnection, underWay: boolean): void;
   transitionSent(): void;
-  /** It has ended: it may be forgotten, and its socket cut off when it is not closed after so long. */
-  ended(connection: Connection, closeMs: number): void;
-  readonly unsent: UnsentBudget;
-  readonly held: HeldBudget;
+  /** Removes the connection. The socket is aborted if it is still open after `closeMs`. */
+  ended(connection: SyncConnection, closeMs: number): void;
+  readonly outbound: OutboundQuota;
+  readonly inbound: InboundQuota;
 }
 
-/** How long a socket is let close that does harm as long as it is open. */
-const HOSTILE = socketLimits.closeHostileMs;
+/** Time to close for a socket that does harm while it is open. */
+const HOSTILE_CLOSE_MS = socketLimits.closeHostileMs;
 
 const PONG = '{"type":"Pong"}';
 const PING = '{"type":"Ping"}';
 
-export class Connection implements View {
+export class SyncConnection implements View {
   readonly state: SocketState;
-  /** Slot of the deadline wheel, set by it. */
+  /** Slot in the timer wheel. Set by the wheel. */
   slot = -1;
-  /** The last `reach` that was not `null`. Kept by the hub, to see whether the socket gets on. */
-  lastReach = 0;
+  /** The last `reachableTs` that was not `null`. Kept by the hub to detect progress. */
+  lastReachableTs = 0;
   readonly #port: ConnectionPort;
   readonly #channel: Channel;
-  readonly #pulse: Pulse;
-  readonly #unsent: UnsentAccount;
-  readonly #held: HeldAccount;
-  readonly #inbound: Inbound;
-  readonly #frames: FrameAllowance;
-  readonly #idleFrames: FrameAllowance;
+  readonly #heartbeat: Heartbeat;
+  readonly #outboundAccount: OutboundAccount;
+  readonly #inboundAccount: InboundAccount;
+  readonly #frames: FrameQueue;
+  readonly #frameRate: FrameRateLimiter;
+  readonly #idleFrameRate: FrameRateLimiter;
   readonly #transitions: Transitions;
-  /** Sessions that ended while a token is being verified; `null` when none is. */
-  #endedMeanwhile: SessionEnd[] | null = null;
-  /** Handed over since the last Transition. */
+  /** Sessions that ended during token verification. `null` if none is in progress. */
+  #sessionsEnded: SessionEnd[] | null = null;
+  /** Bytes sent since the last Transition. */
   #bytesSinceTransition = 0;
   #ended = false;
   #framesAfterEnd = 0;
-  /** Little as long as many of its frames wait. */
-  #ahead: Ahead = "usual";
+  /** "small" while many of its frames wait. */
+  #receiveWindow: ReceiveWindow = "normal";
   #serving = false;
-  /** Who it is while nobody is signed in. */
+  /** Caller while no user is signed in. */
   #guest: Caller;
-  /** Whose turn its mutations take. It stays as long as some are under way, or later ones could overtake them. */
-  #turn: string;
+  /** Fair-queue key of its mutations. Unchanged while any is in flight, so that later ones do not overtake. */
+  #mutationQueueKey: string;
   #mutationsInFlight = 0;
   readonly #openedAt: number;
-  /** Closes the socket; set when the outcome of a mutation is unknown. */
+  /** Timer that closes the socket after a mutation with an unknown outcome. */
   #unsettled: Timer | null = null;
 
-  /** `ts`: of the newest commit when it connected. */
+  /** @param ts Newest commit at the time of connecting. */
   constructor(
-    unsent: UnsentAccount,
+    unsent: OutboundAccount,
     port: ConnectionPort,
     { guest, ts }: { readonly guest: Caller; readonly ts: number },
   ) {
@@ -103,17 +101,17 @@ export class Connection implements View {
     this.state = new SocketState(ts);
     this.#openedAt = now;
     this.#guest = guest;
-    this.#turn = guest.turn;
+    this.#mutationQueueKey = guest.turn;
     this.#channel = channel;
     this.#port = port;
-    this.#unsent = unsent;
-    this.#held = port.held.open(() =>
-      this.fatal("the server holds too much that clients have sent", closeCodes.overloaded, HOSTILE)
+    this.#outboundAccount = unsent;
+    this.#inboundAccount = port.inbound.open(() =>
+      this.fatal("the server's inbound buffers are full", closeCodes.overloaded, HOSTILE_CLOSE_MS)
     );
-    this.#inbound = new Inbound(port.held, this.#held);
-    this.#frames = new FrameAllowance(socketLimits.frames, now);
-    this.#idleFrames = new FrameAllowance(socketLimits.idleFrames, now);
-    this.#pulse = new Pulse(now);
+    this.#frames = new FrameQueue(port.inbound, this.#inboundAccount);
+    this.#frameRate = new FrameRateLimiter(socketLimits.frames, now);
+    this.#idleFrameRate = new FrameRateLimiter(socketLimits.idleFrames, now);
+    this.#heartbeat = new Heartbeat(now);
     this.#transitions = new Transitions({
       state: this.state,
       shared: port.shared,
@@ -126,11 +124,11 @@ export class Connection implements View {
           closeCodes.protocol,
         ),
       slow: () => this.#ended || channel.bufferedAmount > socketLimits.bufferedBytesMax,
-      hasRoom: (chars) => port.unsent.hasRoom(chars),
+      canSend: (chars) => port.outbound.canSend(chars),
     });
   }
 
-  /** Who stands in line for its queries. */
+  /** Caller that its queries are attributed to. */
   get caller(): Caller {
     return callerOf(this.state.queryIdentity, this.#guest);
   }
@@ -139,78 +137,75 @@ export class Connection implements View {
     return this.state.queries;
   }
 
-  /** Newest ts at which everything shown is known, `null` when there is none. */
-  get reach(): number | null {
-    return this.#transitions.reach;
+  /** Newest ts at which all results are known, or `null`. */
+  get reachableTs(): number | null {
+    return this.#transitions.reachableTs;
   }
 
-  /** Whether it cannot be sent a Transition: it reads too slowly, or there is no room for what it is to get. */
+  /** Whether no Transition can be sent: the client reads too slowly, or the outbound quota is exhausted. */
   get slow(): boolean {
     const { waitingChars } = this.#transitions;
     return this.#channel.bufferedAmount > socketLimits.bufferedBytesMax ||
-      (waitingChars > 0 && !this.#port.unsent.hasRoom(waitingChars));
+      (waitingChars > 0 && !this.#port.outbound.canSend(waitingChars));
   }
 
-  /** When `watch` has to be called at the latest, milliseconds since the epoch. */
-  get nextAt(): number {
-    return this.#pulse.nextAt;
+  /** When `checkDeadlines` is due at the latest, milliseconds since the epoch. */
+  get nextDeadline(): number {
+    return this.#heartbeat.nextAt;
   }
 
   touch(): void {
-    this.#port.touched(this);
+    this.#port.needsAdvance(this);
   }
 
-  /** A text frame came. */
+  /** Handles a text frame. */
   receive(text: string): void {
-    if (this.#ended) return this.#heardAfterEnd();
+    if (this.#ended) return this.#receivedAfterEnd();
     const now = this.#port.clock.now();
-    this.#pulse.heard(now);
-    // As every client writes it: not worth a look at what else it could be, and it waits for nothing.
+    this.#heartbeat.received(now);
+    // The usual spelling of a Pong. It needs no parsing and does not queue.
     if (text === PONG) {
       this.#pong(now);
-    } else if (!this.#frames.take(now)) {
-      this.fatal("too many frames", closeCodes.protocol, HOSTILE);
-    } else if (!this.#inbound.push(text)) {
-      this.fatal("too many frames wait behind running calls", closeCodes.protocol);
+    } else if (!this.#frameRate.take(now)) {
+      this.fatal("too many frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
+    } else if (!this.#frames.push(text)) {
+      this.fatal("too many frames are queued behind running calls", closeCodes.protocol);
     } else {
       this.#serve();
-      if (this.#inbound.fullness > 1) this.#letAhead("little");
+      if (this.#frames.fullness > 1) this.#setReceiveWindow("small");
     }
   }
 
-  /**
-   * The runtime reads all that has come of a socket before others have a turn: of one that is not served anyway that has to
-   * be little.
-   */
-  #letAhead(how: Ahead): void {
-    if (how === this.#ahead) return;
-    this.#ahead = how;
-    this.#channel.letAhead(how);
+  /** The runtime reads everything a socket has received before it serves others. A small window bounds that. */
+  #setReceiveWindow(how: ReceiveWindow): void {
+    if (how === this.#receiveWindow) return;
+    this.#receiveWindow = how;
+    this.#channel.setReceiveWindow(how);
   }
 
-  /** Sends the Transitions that can be sent. */
+  /** Sends the Transitions that are ready. */
   advance(): void {
     if (this.#ended) return;
     this.#transitions.advance();
     if (this.#ended) return;
     if (this.slow) this.#port.slow(this);
-    if (this.#inbound.held !== null) this.#serve();
+    if (this.#frames.held !== null) this.#serve();
   }
 
-  /** The ts its client has seen was not reached in time: it is shown the newest state there is (SG12). */
-  lowerFloor(): void {
+  /** Lowers the minimum to the newest commit: the ts its client has seen was not reached in time (SG12). */
+  lowerMinTs(): void {
     const { ts } = this.#port.shared;
-    if (this.state.floorTs <= ts) return;
-    this.state.floorTs = ts;
+    if (this.state.minTs <= ts) return;
+    this.state.minTs = ts;
     this.touch();
   }
 
-  /** Does what is due: pings, or ends the socket. */
-  watch(now: number): void {
+  /** Sends due pings, or ends the socket. */
+  checkDeadlines(now: number): void {
     if (this.#ended) return;
-    const event = this.#pulse.check(now, {
-      held: this.#inbound.held !== null,
-      verifying: this.#endedMeanwhile !== null,
+    const event = this.#heartbeat.check(now, {
+      held: this.#frames.held !== null,
+      verifying: this.#sessionsEnded !== null,
       bufferedBytes: this.#channel.bufferedAmount,
     });
     switch (event) {
@@ -220,7 +215,7 @@ export class Connection implements View {
         this.#send(PING);
         return;
       case "silent":
-        this.fatal("nothing heard from the client for 45 s", closeCodes.protocol);
+        this.fatal("no message from the client for 45 s", closeCodes.protocol);
         return;
       case "stuck":
         this.fatal("a frame took more than 30 s to send", closeCodes.protocol);
@@ -233,13 +228,13 @@ export class Connection implements View {
     }
   }
 
-  /** A session has ended, perhaps the one whose token is being verified. */
+  /** Handles the end of a session, perhaps that of the token being verified. */
   sessionEnded(ended: SessionEnd): void {
-    this.#endedMeanwhile?.push(ended);
+    this.#sessionsEnded?.push(ended);
     if (concerns(ended, this.state.identity)) this.authError("session has ended");
   }
 
-  /** Ends the socket with a FatalError that names the fault. */
+  /** Ends the socket with a FatalError. */
   fatal(fault: string, closeCode: number, closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#channel.send(JSON.stringify({ type: "FatalError", error: fault }));
@@ -261,43 +256,47 @@ export class Connection implements View {
     this.end();
   }
 
-  /** The socket is gone: nothing is sent any more, and the queries are let go. Calls under way go on. */
+  /** Releases everything the socket holds. Calls in flight continue. */
   end(closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#unsettled?.cancel();
-    this.#inbound.clear();
-    this.#port.held.release(this.#held, this.state.argsChars);
-    this.#port.held.close(this.#held);
+    this.#frames.clear();
+    this.#port.inbound.release(this.#inboundAccount, this.state.argsChars);
+    this.#port.inbound.close(this.#inboundAccount);
     this.#transitions.end();
-    const deaf = this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
-    this.#port.ended(this, deaf ? Math.min(closeMs, HOSTILE) : closeMs);
+    const notReading = this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
+    this.#port.ended(this, notReading ? Math.min(closeMs, HOSTILE_CLOSE_MS) : closeMs);
   }
 
-  /** A socket that is closing still reads, and nothing else gets its turn while one is flooded. */
-  #heardAfterEnd(): void {
-    if (++this.#framesAfterEnd === socketLimits.framesAfterEndMax) this.#port.unsent.cut(this.#unsent);
+  /** A closing socket still reads and could block others. Aborts it after a number of frames. */
+  #receivedAfterEnd(): void {
+    if (++this.#framesAfterEnd === socketLimits.framesAfterEndMax) {
+      this.#port.outbound.cut(this.#outboundAccount);
+    }
   }
 
-  /** Serves frames until one has to wait. */
+  /** Handles frames until one has to wait. */
   #serve(): void {
     if (this.#serving) return;
     this.#serving = true;
-    while (!this.#ended && this.#endedMeanwhile === null) {
-      const frame = this.#inbound.next();
+    while (!this.#ended && this.#sessionsEnded === null) {
+      const frame = this.#frames.next();
       if (frame === null) break;
       if (!frame.ok) {
-        this.#port.held.release(this.#held, this.#inbound.takenChars);
+        this.#port.inbound.release(this.#inboundAccount, this.#frames.takenChars);
         this.fatal(frame.fault, frame.closeCode);
       } else if (this.#mayServe(frame.message)) {
-        this.#handle(frame.message, this.#inbound.takenChars);
+        this.#handle(frame.message, this.#frames.takenChars);
       } else {
-        this.#inbound.hold(frame.message);
+        this.#frames.hold(frame.message);
         break;
       }
     }
     this.#serving = false;
-    if (this.#ahead === "little" && !this.#ended && this.#inbound.fullness < 0.25) this.#letAhead("usual");
+    if (this.#receiveWindow === "small" && !this.#ended && this.#frames.fullness < 0.25) {
+      this.#setReceiveWindow("normal");
+    }
   }
 
   #mayServe(message: ClientMessage): boolean {
@@ -307,13 +306,13 @@ export class Connection implements View {
         return this.state.callsInFlight < socketLimits.callsInFlightMax;
       case "ModifyQuerySet":
         return this.state.steps.length === 0 ||
-          this.state.queriesKept + message.modifications.length <= socketLimits.queriesKeptMax;
+          this.state.trackedQueries + message.modifications.length <= socketLimits.queriesKeptMax;
       default:
         return true;
     }
   }
 
-  /** `chars` are held for the message: until its call has ended, or it has been served. */
+  /** `chars` stay reserved until the call ends or the message is handled. */
   #handle(message: ClientMessage, chars: number): void {
     switch (message.type) {
       case "Mutation":
@@ -323,12 +322,12 @@ export class Connection implements View {
         this.#act(message, chars);
         return;
       default:
-        this.#port.held.release(this.#held, chars);
-        return this.#take(message);
+        this.#port.inbound.release(this.#inboundAccount, chars);
+        return this.#handleControl(message);
     }
   }
 
-  #take(message: Exclude<ClientMessage, Mutation | Action>): void {
+  #handleControl(message: Exclude<ClientMessage, Mutation | Action>): void {
     switch (message.type) {
       case "Connect":
         this.#refuse(this.state.connect(message));
@@ -348,16 +347,16 @@ export class Connection implements View {
   }
 
   #pong(now: number): void {
-    if (this.#idleFrames.take(now)) return;
-    this.fatal("too many frames that say nothing", closeCodes.protocol, HOSTILE);
+    if (this.#idleFrameRate.take(now)) return;
+    this.fatal("too many idle frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
   }
 
   #modifyQuerySet(message: ModifyQuerySet): void {
     const before = this.state.argsChars;
     const refusal = this.state.modifyQuerySet(message, this);
     const more = this.state.argsChars - before;
-    if (more > 0) this.#port.held.hold(this.#held, more);
-    else this.#port.held.release(this.#held, -more);
+    if (more > 0) this.#port.inbound.reserve(this.#inboundAccount, more);
+    else this.#port.inbound.release(this.#inboundAccount, -more);
     this.#refuse(refusal);
     this.touch();
   }
@@ -371,16 +370,16 @@ export class Connection implements View {
     const { identity, sessionId } = this.state;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null && sessionId === null) {
-      this.#port.held.release(this.#held, chars);
+      this.#port.inbound.release(this.#inboundAccount, chars);
       const answer = { outcome: refusal, ts: host.ts, replayed: false };
       this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
       return;
     }
     const { turn, blame } = callerOf(identity, this.#guest);
-    if (this.#mutationsInFlight === 0) this.#turn = turn;
-    const whose = { identity, origin: "client", caller: { turn: this.#turn, blame } } as const;
+    if (this.#mutationsInFlight === 0) this.#mutationQueueKey = turn;
+    const whose = { identity, origin: "client", caller: { turn: this.#mutationQueueKey, blame } } as const;
     const call: MutationCall = refusal?.ok === false
-      // Path and arguments stay here: they may be what is too large.
+      // Omits path and arguments, which may be what is too large.
       ? { udfPath: "", args: {}, ...whose, failedWith: refusal.error }
       : { udfPath, args, ...whose };
     this.state.callsInFlight++;
@@ -403,7 +402,7 @@ export class Connection implements View {
     this.#serve();
   }
 
-  /** Has the client send what is unsettled again, on a new socket. */
+  /** Closes the socket, so that the client resends unsettled mutations on a new one. */
   #closeUnsettled(error: CallError): void {
     const isOverload = !isOutcomeUnknown(error) && error.data?.code !== "unavailable";
     const [code, reason] = isOverload
@@ -418,7 +417,7 @@ export class Connection implements View {
     const { host, dev } = this.#port;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) {
-      this.#port.held.release(this.#held, chars);
+      this.#port.inbound.release(this.#inboundAccount, chars);
       this.#send(actionResponseFrame(requestId, { outcome: refusal, dev, errorIds: this.state.errorIds }));
       return;
     }
@@ -434,19 +433,19 @@ export class Connection implements View {
 
   #callEnded(chars: number): void {
     this.state.callsInFlight--;
-    this.#port.held.release(this.#held, chars);
+    this.#port.inbound.release(this.#inboundAccount, chars);
   }
 
-  /** Frames behind an Authenticate wait until its token is verified: calls among them are made in the new name. */
+  /** Frames after an Authenticate wait for the verification: their calls use the new identity. */
   async #authenticate({ baseVersion, token }: Authenticate): Promise<void> {
     const refusal = this.state.mayAuthenticate(baseVersion);
     if (refusal !== null) return this.#refuse(refusal);
     if (token === null) return this.#accept(anonymous, null);
     const ended: SessionEnd[] = [];
-    this.#endedMeanwhile = ended;
+    this.#sessionsEnded = ended;
     this.#port.verifying(this, true);
     const verification = await this.#port.authenticator.verify(token).catch(() => null);
-    this.#endedMeanwhile = null;
+    this.#sessionsEnded = null;
     this.#port.verifying(this, false);
     if (this.#ended) return;
     if (verification === null) {
@@ -466,13 +465,13 @@ export class Connection implements View {
   #accept(identity: Identity, expiresAt: number | null): void {
     const before = this.state.identity;
     this.state.authenticate(identity);
-    this.#pulse.expiresAt = expiresAt;
+    this.#heartbeat.expiresAt = expiresAt;
     this.#port.identityChanged(this, before);
-    this.#port.retimed(this);
+    this.#port.deadlinesChanged(this);
     this.touch();
   }
 
-  /** Whatever its size: `advance` sends one only when next to nothing waits. */
+  /** Sends a Transition of any size: `advance` has checked the outbound quota. */
   #sendTransition(frame: string): void {
     if (this.#ended) return;
     this.#queue(frame);
@@ -484,8 +483,8 @@ export class Connection implements View {
     const before = this.#channel.bufferedAmount;
     this.#channel.send(frame);
     const bytes = this.#channel.bufferedAmount - before;
-    this.#pulse.queued(bytes);
-    this.#port.unsent.queued(this.#unsent, bytes);
+    this.#heartbeat.queued(bytes);
+    this.#port.outbound.queued(this.#outboundAccount, bytes);
     return bytes;
   }
 
@@ -494,7 +493,7 @@ export class Connection implements View {
     this.#bytesSinceTransition += this.#queue(frame);
     const waiting = Math.min(this.#channel.bufferedAmount, this.#bytesSinceTransition);
     if (waiting > socketLimits.bufferedBytesFatal) {
-      this.fatal("the client does not read what it asked for", closeCodes.protocol);
+      this.fatal("the client does not read its responses", closeCodes.protocol);
     }
   }
 }

@@ -1,58 +1,58 @@
-/** The times of one socket: pings, silence, token expiry and frames that do not leave. Pure: the hub asks, with the time. */
+/** Tracks pings, silence, token expiry and stalled sends of one socket. Pure: the hub polls it with the current time. */
 import { socketLimits } from "../../limits.ts";
 
-/** What has to be done about a socket now. */
-export type PulseEvent = "ping" | "silent" | "expired" | "stuck";
+/** An action that is due. */
+export type HeartbeatEvent = "ping" | "silent" | "expired" | "stuck";
 
-export interface PulseView {
-  /** Frames wait behind a call that may not start yet: the client cannot be heard and is not silent. */
+export interface SocketActivity {
+  /** Frames are queued behind a call. The client's Pongs are not handled, so silence does not count. */
   readonly held: boolean;
-  /** A token is being checked: one that runs out meanwhile may be about to be replaced. */
+  /** A token is being verified. It may replace one that expires in the meantime. */
   readonly verifying: boolean;
   readonly bufferedBytes: number;
 }
 
-export class Pulse {
+export class Heartbeat {
   /** When the caller's token expires, `null` for never. Set by the connection. */
   expiresAt: number | null = null;
-  #lastHeardAt: number;
+  #lastReceivedAt: number;
   #nextPingAt: number;
-  /** Bytes ever handed to the socket. */
+  /** Total bytes sent. */
   #queuedBytes = 0;
-  /** The bytes handed over by `at` had not all left then; `null` when everything has. */
+  /** Send position at time `at` that has not been transmitted yet. `null` when the buffer is empty. */
   #sending: { readonly bytes: number; readonly at: number } | null = null;
 
   constructor(now: number) {
-    this.#lastHeardAt = now;
+    this.#lastReceivedAt = now;
     this.#nextPingAt = now + socketLimits.pingIntervalMs;
   }
 
-  heard(now: number): void {
-    this.#lastHeardAt = now;
+  received(now: number): void {
+    this.#lastReceivedAt = now;
   }
 
   queued(bytes: number): void {
     this.#queuedBytes += bytes;
   }
 
-  /** When to ask again at the latest. */
+  /** When to call `check` at the latest. */
   get nextAt(): number {
     const sentBy = this.#sending === null ? Infinity : this.#sending.at + socketLimits.frameSendMs;
     return Math.min(this.#nextPingAt, this.expiresAt ?? Infinity, sentBy);
   }
 
-  /** What is due. "ping" comes once for each interval; the others end the socket. */
-  check(now: number, view: PulseView): PulseEvent | null {
+  /** Returns the due action. "ping" is returned once per interval. The others end the socket. */
+  check(now: number, view: SocketActivity): HeartbeatEvent | null {
     if (this.expiresAt !== null && now >= this.expiresAt && !view.verifying) return "expired";
-    if (this.#stuck(now, view.bufferedBytes)) return "stuck";
-    if (view.held) this.#lastHeardAt = now;
+    if (this.#sendStalled(now, view.bufferedBytes)) return "stuck";
+    if (view.held) this.#lastReceivedAt = now;
     if (now < this.#nextPingAt) return null;
-    if (now - this.#lastHeardAt >= socketLimits.silenceMs) return "silent";
+    if (now - this.#lastReceivedAt >= socketLimits.silenceMs) return "silent";
     this.#nextPingAt = Math.max(this.#nextPingAt + socketLimits.pingIntervalMs, now);
     return "ping";
   }
 
-  #stuck(now: number, bufferedBytes: number): boolean {
+  #sendStalled(now: number, bufferedBytes: number): boolean {
     if (this.#sending !== null && this.#queuedBytes - bufferedBytes >= this.#sending.bytes) {
       this.#sending = null;
     }

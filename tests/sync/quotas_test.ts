@@ -1,9 +1,9 @@
 /** What clients can fill: one budget for all sockets, and who gives way. */
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
-import { FrameAllowance } from "../../mod/sync/sockets/frame_allowance.ts";
-import { HeldBudget } from "../../mod/sync/sockets/held_budget.ts";
-import { UnsentBudget } from "../../mod/sync/sockets/unsent_budget.ts";
+import { FrameRateLimiter } from "../../mod/sync/sockets/frame_rate_limiter.ts";
+import { InboundQuota } from "../../mod/sync/sockets/inbound_quota.ts";
+import { OutboundQuota } from "../../mod/sync/sockets/outbound_quota.ts";
 import { until } from "../support/waiting.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 import { World } from "./support/world.ts";
@@ -62,15 +62,15 @@ Deno.test("BU1 who takes what waits for him is not cut off, and makes room for o
 Deno.test("BU1 the largest holders are cut off first", () => {
   let now = 0;
   const cuts: string[] = [];
-  const budget = new UnsentBudget({ bytesMax: 10 * MiB, now: () => now, onCut: () => {} });
+  const budget = new OutboundQuota({ bytesMax: 10 * MiB, now: () => now, onCut: () => {} });
   const open = (name: string, bytes: number) => {
     const account = budget.open({
       send: () => {},
       close: () => {},
-      letAhead: () => {},
+      setReceiveWindow: () => {},
       cut: () => cuts.push(name),
       bufferedAmount: bytes,
-      takenBytes: 0,
+      acknowledgedBytes: 0,
     });
     budget.queued(account, bytes);
     return account;
@@ -87,26 +87,26 @@ Deno.test("BU1 the largest holders are cut off first", () => {
 
 Deno.test("BU1 large Transitions leave one after another, with time for others in between", () => {
   let now = 0;
-  const budget = new UnsentBudget({ bytesMax: 100 * MiB, now: () => now, onCut: () => {} });
+  const budget = new OutboundQuota({ bytesMax: 100 * MiB, now: () => now, onCut: () => {} });
   const account = budget.open({
     send: () => {},
     close: () => {},
-    letAhead: () => {},
+    setReceiveWindow: () => {},
     cut: () => {},
     bufferedAmount: 0,
-    takenBytes: 0,
+    acknowledgedBytes: 0,
   });
   const large = 4 * MiB;
-  assert.ok(budget.hasRoom(large));
+  assert.ok(budget.canSend(large));
   budget.queued(account, large);
   const pauseMs = 4 * socketLimits.largePauseMsPerMiB;
-  assert.deepEqual([budget.hasRoom(large), budget.hasRoom(socketLimits.largeChars)], [false, true]);
+  assert.deepEqual([budget.canSend(large), budget.canSend(socketLimits.largeChars)], [false, true]);
   now += pauseMs;
-  assert.ok(budget.hasRoom(large));
+  assert.ok(budget.canSend(large));
   budget.queued(account, large);
-  assert.ok(!budget.hasRoom(large));
+  assert.ok(!budget.canSend(large));
   now -= 60_000;
-  assert.ok(budget.hasRoom(large), "a clock that was set back holds up nobody");
+  assert.ok(budget.canSend(large), "a clock that was set back holds up nobody");
 });
 
 Deno.test("BU2 a socket that was ended is cut off when it does not close, at once when it does not read", async () => {
@@ -135,12 +135,12 @@ Deno.test("BU3 when all together hold too much the largest holder is ended, and 
     assert.ok(n * text.length < heldMax + text.length, "nobody was ended");
     large.act(n, "forever", { text });
   }
-  assert.match(large.all("FatalError")[0]?.error ?? "", /holds too much/);
+  assert.match(large.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);
   assert.equal(small.closedWith, null);
   // Calls of a socket that is gone go on: a newcomer finds no room for much, and for little he does.
   const newcomer = world.connected();
   newcomer.act(1, "forever", { text });
-  assert.match(newcomer.all("FatalError")[0]?.error ?? "", /holds too much/);
+  assert.match(newcomer.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);
   small.mutate(2, "set", { key: "a", value: 1 });
   await settle();
   assert.equal(small.all("MutationResponse").length, 1);
@@ -159,13 +159,13 @@ Deno.test("BU3 arguments of live queries count until the queries are removed", (
   for (let n = 1; socket.closedWith === null && n < 2 * heldMax / MiB; n++) {
     socket.add(1_000_000 + n, "get", { key: text, n });
   }
-  assert.match(socket.all("FatalError")[0]?.error ?? "", /holds too much/);
+  assert.match(socket.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);
 });
 
 Deno.test("BU3 a budget has nothing left in it when everybody has gone", () => {
-  const budget = new HeldBudget(1000);
+  const budget = new InboundQuota(1000);
   const accounts = [1, 2, 3].map(() => budget.open(() => {}));
-  for (const account of accounts) budget.hold(account, 300);
+  for (const account of accounts) budget.reserve(account, 300);
   for (const account of accounts) {
     budget.close(account);
     budget.release(account, 300);
@@ -201,22 +201,26 @@ Deno.test("BU7 who has many frames waiting is let send little ahead until they a
   // One more is read, and waits to be served.
   const served = callsInFlightMax + 1;
   for (let n = 0; n < served + heldFramesSlowed; n++) flooding.act(n, "wait", {});
-  assert.equal(flooding.ahead, "usual");
+  assert.equal(flooding.receiveWindow, "normal");
   flooding.act(100_000, "wait", {});
-  assert.deepEqual([flooding.ahead, other.ahead, flooding.closedWith], ["little", "usual", null]);
+  assert.deepEqual([flooding.receiveWindow, other.receiveWindow, flooding.closedWith], [
+    "small",
+    "normal",
+    null,
+  ]);
   const large = world.connected();
   for (let n = 0; n < served; n++) large.act(n, "wait", {});
   large.act(served, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
-  assert.equal(large.ahead, "usual");
+  assert.equal(large.receiveWindow, "normal");
   large.act(served + 1, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
-  assert.equal(large.ahead, "little");
+  assert.equal(large.receiveWindow, "small");
   end.resolve(null);
   await until(() => flooding.all("ActionResponse").length === served + heldFramesSlowed + 1);
-  assert.deepEqual([flooding.ahead, large.ahead], ["usual", "usual"]);
+  assert.deepEqual([flooding.receiveWindow, large.receiveWindow], ["normal", "normal"]);
 });
 
 Deno.test("BU4 an allowance is a burst and a rate, and a clock that was set back refills nothing", () => {
-  const allowance = new FrameAllowance({ burst: 3, perSecond: 10 }, 1_000);
+  const allowance = new FrameRateLimiter({ burst: 3, perSecond: 10 }, 1_000);
   const take = (now: number, count: number) => Array.from({ length: count }, () => allowance.take(now));
   assert.deepEqual(take(1_000, 4), [true, true, true, false]);
   assert.equal(take(500, 1)[0], false);

@@ -1,24 +1,24 @@
-/** One ticker for the deadlines of all sockets: what is due is found without looking at what is not. */
+/** A timer wheel for the deadlines of all sockets. Finds due items without visiting the others. */
 
-/** What the wheel holds. Each item stands in one slot at most. */
+/** An item of the wheel. It is in at most one slot. */
 export interface Timed {
-  /** The slot it stands in, -1 for none. Set by the wheel alone. */
+  /** Its slot, or -1. Set by the wheel only. */
   slot: number;
 }
 
-export class DeadlineWheel<Item extends Timed> {
+export class TimerWheel<Item extends Timed> {
   readonly #slots = new Map<number, Set<Item>>();
   readonly #slotMs: number;
-  #turnedTo: number;
+  #currentSlot: number;
 
   constructor(now: number, slotMs: number) {
     this.#slotMs = slotMs;
-    this.#turnedTo = Math.floor(now / slotMs);
+    this.#currentSlot = Math.floor(now / slotMs);
   }
 
-  /** Puts an item where it comes due at `at` or one slot later; it leaves the slot it stood in. */
+  /** Schedules an item for `at`, rounded up to a slot. Replaces its previous deadline. */
   schedule(item: Item, at: number): void {
-    const slot = Math.max(Math.ceil(at / this.#slotMs), this.#turnedTo + 1);
+    const slot = Math.max(Math.ceil(at / this.#slotMs), this.#currentSlot + 1);
     if (item.slot === slot) return;
     this.remove(item);
     item.slot = slot;
@@ -33,14 +33,14 @@ export class DeadlineWheel<Item extends Timed> {
     item.slot = -1;
   }
 
-  /** Takes out what has come due by `now`. */
-  turn(now: number): Item[] {
+  /** Removes and returns the items due by `now`. */
+  advance(now: number): Item[] {
     const target = Math.floor(now / this.#slotMs);
     const due: Item[] = [];
-    // After a long pause there are fewer slots in use than slots gone by.
-    const slots = target - this.#turnedTo > this.#slots.size
+    // After a long pause fewer slots are in use than have passed.
+    const slots = target - this.#currentSlot > this.#slots.size
       ? [...this.#slots.keys()].filter((slot) => slot <= target).sort((a, b) => a - b)
-      : Array.from({ length: Math.max(0, target - this.#turnedTo) }, (_, i) => this.#turnedTo + 1 + i);
+      : Array.from({ length: Math.max(0, target - this.#currentSlot) }, (_, i) => this.#currentSlot + 1 + i);
     for (const slot of slots) {
       for (const item of this.#slots.get(slot) ?? []) {
         item.slot = -1;
@@ -48,7 +48,7 @@ export class DeadlineWheel<Item extends Timed> {
       }
       this.#slots.delete(slot);
     }
-    this.#turnedTo = Math.max(this.#turnedTo, target);
+    this.#currentSlot = Math.max(this.#currentSlot, target);
     return due;
   }
 }

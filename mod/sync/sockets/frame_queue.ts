@@ -1,47 +1,47 @@
-/** Frames of one socket in the order they came. Those that may not be served yet wait here, within bounds. */
+/** Frames of one socket in the order received. Queues those that cannot be handled yet, within limits. */
 import { socketLimits } from "../../limits.ts";
 import type { ClientMessage } from "../../protocol/client_messages.ts";
 import { type ClientFrame, readClientFrame } from "./client_frame.ts";
-import type { HeldAccount, HeldBudget } from "./held_budget.ts";
+import type { InboundAccount, InboundQuota } from "./inbound_quota.ts";
 
-/** Served frames after which their places are given back. */
-const COMPACTED_FRAMES = 4096;
+/** Handled frames after which the array is compacted. */
+const COMPACT_AFTER_FRAMES = 4096;
 
-export class Inbound {
-  readonly #budget: HeldBudget;
-  readonly #account: HeldAccount;
+export class FrameQueue {
+  readonly #quota: InboundQuota;
+  readonly #account: InboundAccount;
   #frames: string[] = [];
-  /** Frames before this one have been served. */
+  /** Index of the first unhandled frame. */
   #first = 0;
-  /** Characters of the frames that wait. */
+  /** Characters of the queued frames. */
   #chars = 0;
-  /** Read already, but not to be served yet. */
+  /** A parsed message that has to wait. */
   #held: ClientMessage | null = null;
-  /** Characters of the frame that `next` gave last. Whoever took it gives them back to the budget. */
+  /** Characters of the frame last returned by `next`. Its recipient releases them. */
   takenChars = 0;
 
-  constructor(budget: HeldBudget, account: HeldAccount) {
-    this.#budget = budget;
+  constructor(quota: InboundQuota, account: InboundAccount) {
+    this.#quota = quota;
     this.#account = account;
   }
 
-  /** The message that everything waits behind. */
+  /** The message that all frames wait behind. */
   get held(): ClientMessage | null {
     return this.#held;
   }
 
-  /** Adds a frame. Returns whether there was room. */
+  /** Adds a frame. Returns whether the limits allowed it. */
   push(text: string): boolean {
-    // The frame to be served next is always taken: bounds are for what waits behind another.
+    // The next frame is always accepted. The limits apply to frames waiting behind another.
     const waiting = this.#count > 0 || this.#held !== null;
     this.#frames.push(text);
     this.#chars += text.length;
-    this.#budget.hold(this.#account, text.length);
+    this.#quota.reserve(this.#account, text.length);
     return !waiting ||
       (this.#count <= socketLimits.heldFramesMax && this.#chars <= socketLimits.heldCharsMax);
   }
 
-  /** The next message, or what is wrong with its frame; `null` when there is none. */
+  /** Returns the next message or the error in its frame, `null` if there is none. */
   next(): ClientFrame | null {
     if (this.#held !== null) {
       const message = this.#held;
@@ -55,15 +55,15 @@ export class Inbound {
     this.takenChars = text.length;
     if (this.#first === this.#frames.length) {
       this.#frames.length = this.#first = 0;
-    } else if (this.#first === COMPACTED_FRAMES) {
-      // Moving the rest up for each frame would cost the square of a long line.
+    } else if (this.#first === COMPACT_AFTER_FRAMES) {
+      // Shifting the array for each frame would take quadratic time.
       this.#frames = this.#frames.slice(this.#first);
       this.#first = 0;
     }
     return readClientFrame(text);
   }
 
-  /** How full it is, but for the message that everything waits behind: from 1 on more waits than is good for others. */
+  /** Fill level, without the message that all frames wait behind. Above 1, the receive window shrinks. */
   get fullness(): number {
     const { heldFramesSlowed, heldCharsSlowed } = socketLimits;
     return Math.max(this.#count / heldFramesSlowed, this.#chars / heldCharsSlowed);
@@ -73,13 +73,13 @@ export class Inbound {
     return this.#frames.length - this.#first;
   }
 
-  /** Puts back the message `next` gave: it has to wait. */
+  /** Puts back the message returned by `next`. */
   hold(message: ClientMessage): void {
     this.#held = message;
   }
 
   clear(): void {
-    this.#budget.release(this.#account, this.#chars + (this.#held === null ? 0 : this.takenChars));
+    this.#quota.release(this.#account, this.#chars + (this.#held === null ? 0 : this.takenChars));
     this.#frames.length = 0;
     this.#first = 0;
     this.#chars = 0;
