@@ -1,22 +1,18 @@
-/** Who calls a function, and how much of that a run looked at. */
+/** The identity of a caller, and how much of it a run read. */
 
-/** The caller of a function. Anonymous callers are all the same caller. */
+/** The caller of a function. All anonymous callers are equal. */
 export interface Identity {
-  /** `user:<id>`, `admin:<id>`, or `null` for anonymous. Keys replay records and principal-scoped queries. */
+  /** `user:<id>`, `admin:<id>`, or `null` if anonymous. Part of the key of replay records and principal-scoped queries. */
   readonly principal: string | null;
   readonly userId: string | null;
   readonly adminId: string | null;
-  /** `null` for anonymous callers and for identities of external tokens. */
+  /** `null` for anonymous callers and identities of external tokens. */
   readonly sessionId: string | null;
-  /** What `ctx.auth.identity()` shows the app beside the ids, such as claims of an external token. */
+  /** Additional data of `ctx.auth.identity()`, such as claims of an external token. */
   readonly claims?: Record<string, unknown>;
 }
 
-/** The caller without credentials. */
 export const anonymous: Identity = { principal: null, userId: null, adminId: null, sessionId: null };
 
-/**
- * What a query's run read of the auth context (SH2):
- * nothing, the principal's id (or that there is none), or the session id.
- */
+/** The part of the auth context that a query run read (SH2): nothing, the principal, or the session. */
 export type AuthScope = "nothing" | "principal" | "session";

@@ -1,147 +1,144 @@
-/** The bounds of functions, their isolates and what they may ask of the service. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of functions, isolates and service APIs. Names end with the unit, as in `mod/limits.ts`. */
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of the npm packages of an app: more is a mistake, such as a whole toolchain in one import. */
+/** Limits of an app's npm packages. More indicates a mistake, such as importing a whole toolchain. */
 export const packageLimits = {
-  /** Files that the app's modules lead to, the app's own included. */
+  /** Files that the app's modules depend on, including its own. */
   filesMax: 20_000,
   /** Bytes of those files. */
   bytesMax: 256 * MiB,
-  /** Links in one folder of packages. */
+  /** Links in one package folder. */
   linksMax: 10_000,
 } as const;
 
-/** Limits of the versions of an app that lie in the data folder. */
+/** Limits of the app versions in the data folder. */
 export const versionLimits = {
-  /** Versions that are kept, beside those that run. */
+  /** Versions kept in addition to running ones. */
   kept: 10,
-  /** A version that was never loaded is removed after so long. */
+  /** Age at which a version that was never loaded is removed. */
   unusedMs: 60 * 60_000,
-  /** Bytes of a file in the functions folder that is not source code: larger ones are no part of a version. */
+  /** Maximum size of a file in the functions folder other than source code. Larger files are excluded from versions. */
   assetBytesMax: 4 * MiB,
-  /** Folders inside one another in the functions folder. */
+  /** Nesting depth of the functions folder. */
   depthMax: 32,
-  /** A version is begun anew so often when files change while it is made. */
+  /** Attempts to make a version while files keep changing. */
   triesMax: 5,
-  /** Time between two of these tries. */
+  /** Time between two attempts. */
   retryMs: 100,
 } as const;
 
-/** Limits of the isolates and of the queues in front of them. */
+/** Limits of isolates and their queues. */
 export const isolateLimits = {
-  /** Files and folders of a version up to which isolates stand by for an edit (`--dev`): beyond, they start with the edit. */
+  /** Up to this many files and folders, spare isolates are started in advance for an edit (`--dev`). */
   linkedFilesMax: 2_000,
-  /** Old generation of the V8 heap of an isolate. New objects come on top: up to three semi-spaces. */
+  /** Old generation of an isolate's V8 heap. New objects add up to three semi-spaces. */
   heapMiB: 512,
-  /**
-   * A semi-space of a writer's V8, at most; it grows to this under load and shrinks when idle. What hundreds of calls of a
-   * batch are made of lives until their commit: in V8's own 32 MiB it is copied more often.
-   */
+  /** Maximum V8 semi-space of a writer. Data of a batch lives until its commit, and would be copied more often in V8's 32 MiB. */
   writerSemiSpaceMiB: 64,
-  /** Private writable memory of an isolate, heap included, above what the runtime itself reserves. */
+  /** Private writable memory of an isolate, including the heap, above the runtime's own. */
   dataMiB: 1536,
-  /** How often the memory of isolates is looked at where the kernel does not bound it. */
+  /** How often memory is checked where the kernel does not limit it. */
   memoryPollMs: 1_000,
-  /** Time an isolate has to start, load the app and answer. */
+  /** Time for an isolate to start, load the app and answer. */
   startMs: 30_000,
-  /** The log tells of a new writer that takes longer than this to make tables and indexes fit; `startMs` does not count it. */
+  /** Schema migrations longer than this are logged. `startMs` does not include them. */
   fittingToldMs: 5_000,
-  /** Mutations waiting for the writer; one more is refused with a clear error. */
+  /** Mutations queued for the writer. Further ones are rejected. */
   queuedMutationsMax: 20_000,
-  /** Characters of arguments waiting for the writer. */
+  /** Characters of queued arguments. */
   queuedMutationCharsMax: 256 * MiB,
-  /** Waits of main and the writer for one another that are spent awake while one lone mutation follows the other. */
+  /** Busy-wait of main and the writer between consecutive single mutations. */
   awakeMs: 1,
-  /** Mutations handed to the writer at once. */
+  /** Mutations per batch. */
   batchCallsMax: 1024,
-  /** Characters of arguments handed to the writer at once. */
+  /** Characters of arguments per batch. */
   batchCharsMax: 4 * MiB,
-  /** A batch that has run this long commits what it has done and goes on in a new transaction. */
+  /** A batch that runs this long commits and continues in a new transaction. */
   batchSliceMs: 40,
-  /** Mutations that take less cost next to nothing. */
+  /** Mutations faster than this count as free. */
   costToldMs: 5,
-  /** A group whose answers have this many characters is committed, and its batch goes on in a new one. */
+  /** Characters of answers at which a group is committed. */
   groupCharsMax: 16 * MiB,
-  /** How often main looks whether a running call is over its time. */
+  /** How often running calls are checked for timeouts. */
   watchIntervalMs: 100,
-  /** Readers running at once. The first starts with the server, the others when work waits. */
+  /** Maximum readers. The first starts with the server, others on demand. */
   readersMax: 4,
-  /** A reader beyond the first that had nothing to do for this long ends. */
+  /** Idle time after which an additional reader stops. */
   readerIdleMs: 60_000,
-  /** A query that has not answered after this long is slow: what waits behind it is run by another reader. */
+  /** A query that runs this long is slow: another reader runs the queries behind it. */
   slowQueryMs: 50,
-  /** While a query has been running for this long, the next one of its caller and function counts as slow. */
+  /** While a query has been running this long, the next one of its caller and function counts as slow. */
   suspectQueryMs: 25,
-  /** How far others go before runners, as `nice` counts it: several may start at once, each of which takes a processor for a while. */
+  /** `nice` value of runners. Several may start at once and would compete for the processors. */
   runnerNiceness: 5,
-  /** A second reader is started so long after a query, if there is none, and stands by. */
+  /** Delay after a query until a spare reader is started. */
   spareReaderMs: 5_000,
-  /** Action runners running at once. */
+  /** Maximum action runners. */
   runnersMax: 8,
-  /** The same of those that have what is scheduled to themselves, on the leader of a cluster: enough for all that runs at once. */
+  /** Maximum runners reserved for scheduled functions on the leader of a cluster. */
   runnersApartMax: 4,
-  /** Runners that are being started at once: each start takes a processor for half a second. */
+  /** Runners starting at once. Each start takes half a second of processor time. */
   runnersStartingMax: 2,
-  /** Actions one runner holds when all runners are busy. */
+  /** Actions per runner when all runners are busy. */
   actionsPerRunnerMax: 32,
-  /** Actions waiting for a runner; one more is refused. */
+  /** Actions queued for a runner. Further ones are rejected. */
   queuedActionsMax: 1_000,
   /** Longest frame between main and an isolate. */
   frameBytesMax: 256 * MiB,
-  /** Restarts of one isolate within a minute after which the server says that the app cannot run, and stops trying so fast. */
+  /** Restarts of one isolate per minute after which the app counts as broken and restarts slow down. */
   restartsPerMinuteMax: 60,
 } as const;
 
 /** Limits of scheduled functions and crons. */
 export const schedulerLimits = {
-  /** Arguments of a scheduled function, as JSON text: they stand in its document, beside what became of it. */
+  /** Arguments of a scheduled function as JSON. They are stored in its document, with its result. */
   argsCharsMax: 1 * MiB - 16 * KiB,
   /** How far ahead a function may be scheduled. */
   aheadMsMax: 5 * 366 * 86_400_000,
-  /** What became of a scheduled function is kept for this long after its end. */
+  /** Retention of results. */
   resultKeptMs: 7 * 86_400_000,
-  /** Error of a failed function that is kept; the rest is cut. */
+  /** Stored error length. Longer errors are truncated. */
   errorCharsMax: 2 * KiB,
-  /** Waiting functions of one kind that main remembers, those due first; the others are looked up when it is their turn. */
+  /** Pending functions of one kind cached in main, by due time. Others are fetched later. */
   jobsKnownMax: 10_000,
-  /** Waiting functions that are looked up at once. */
+  /** Pending functions fetched at once. */
   jobsLoadedMax: 1_000,
-  /** Characters of their arguments: the look-up reads whole documents. */
+  /** Characters of their arguments: fetching reads whole documents. */
   jobsLoadedCharsMax: 4 * MiB,
-  /** Waiting functions that a deploy counts, and characters of their arguments. */
+  /** Pending functions checked by a deploy, and characters of their arguments. */
   jobsCountedMax: 20_000,
   jobsCountedCharsMax: 32 * MiB,
-  /** Scheduled mutations that are with the writer at once. */
+  /** Scheduled mutations submitted to the writer at once. */
   mutationsAtOnceMax: 32,
-  /** Fewer are when they take longer than this together, so that calls of clients never wait long behind them. */
+  /** Fewer are submitted if they take longer than this together, so that client calls are not delayed. */
   mutationsAimedMs: 10,
   /** Scheduled actions running at once. */
   actionsAtOnceMax: 64,
-  /** Pause before something is tried again that the server could not do, such as writing to a full disk; then twice as long. */
+  /** Initial retry delay after errors of the server, such as a full disk. Doubles each time. */
   retryMs: 500,
-  /** Longest such pause. */
+  /** Maximum retry delay. */
   retryMsMax: 60_000,
-  /** Longest wait without a look at the clock, which may have been set. */
+  /** Longest timer: the clock may be changed. */
   clockLookMs: 30_000,
-  /** Interrupted actions that are marked as failed in one step after a start. */
+  /** Interrupted actions marked as failed per step after a start. */
   interruptedAtOnce: 100,
-  /** Rows of old results that one step deletes. */
+  /** Expired results deleted per step. */
   rowsCleanedMax: 250,
-  /** Time running functions get to end when the server stops. */
+  /** Time for running functions to finish at shutdown. */
   closeMs: 5_000,
-  /** Time to write down what became of those that were ended then, before another server leads. */
+  /** Time to record the results of those aborted then, before another server takes the lead. */
   endLateMs: 2_000,
   /**
-   * Functions that wait and go back to one that was scheduled, by way of another one that was: more are put off, by this
-   * much after one another, and by as many times more as there are more.
+   * Pending functions scheduled, directly or indirectly, by one scheduled function. Beyond this, each is delayed by this much
+   * more than the one before, times the excess.
    */
   chainWaitingMax: 5_000,
   chainStepMs: 50,
-  /** Of so many such chains the writer remembers how many wait. */
+  /** Chains whose pending functions the writer counts. */
   chainsKnownMax: 1_000,
-  /** How often the log tells of one function that is put off, and of how many functions within that time. */
+  /** How often delays of a function are logged, and functions logged within that time. */
   chainToldMs: 60_000,
   chainsToldMax: 100,
   /** Crons of one app. */
@@ -152,35 +149,35 @@ export const schedulerLimits = {
   cronIntervalMsMin: 1_000,
 } as const;
 
-/** Limits of the app's own HTTP routes. */
+/** Limits of the app's HTTP routes. */
 export const routeLimits = {
   /** Routes of one app. */
   routesMax: 1_000,
   /** Longest path or path prefix of a route. */
   pathCharsMax: 1_024,
-  /** Requests being answered by app code at once; actions find room beside them. */
+  /** Requests handled at once. They leave capacity for actions. */
   requestsMax: 128,
-  /** Requests that wait for their turn; one more is refused. */
+  /** Queued requests. Further ones are rejected. */
   requestsWaitingMax: 1_000,
-  /** Bytes of a body in one frame. */
+  /** Bytes of a body per frame. */
   chunkBytesMax: 64 * KiB,
-  /** Bytes of a body that may be on their way to a side that has not taken them yet. */
+  /** Receive window of a body. */
   windowBytes: 256 * KiB,
   /** Headers of a request or response, names and values together. */
   headerCharsMax: 64 * KiB,
 } as const;
 
-/** How much of what fails in app code stands in the server's log. */
+/** Rate limits for logging failures of app code. */
 export const failureLogLimits = {
-  /** Failures of one function that are told. */
+  /** Logged failures of one function. */
   ofFunction: { burst: 5, perMinute: 6 },
-  /** Failures of all functions together that are told. */
+  /** Logged failures of all functions. */
   ofAll: { burst: 30, perMinute: 60 },
-  /** Functions whose failures are counted on their own; the one that failed longest ago gives way. */
+  /** Functions tracked individually. The one that failed least recently is evicted. */
   functionsMax: 1_000,
-  /** What was left out is counted and told after this time. */
+  /** Interval for logging the number of suppressed failures. */
   leftOutMs: 60_000,
-  /** Functions named then. */
+  /** Functions named in that log message. */
   leftOutNamesMax: 10,
 } as const;
 
@@ -188,25 +185,25 @@ export const failureLogLimits = {
 export const fileApiLimits = {
   /** Longest lifetime of a signed URL. */
   signedUrlSecondsMax: 10 * 365 * 86_400,
-  /** Bytes of a file in one message between main and an action. */
+  /** Bytes of a file per message between main and an action. */
   actionChunkBytes: 512 * KiB,
-  /** Largest file an action reads whole. */
+  /** Largest file that an action reads as a whole. */
   actionReadBytesMax: 512 * MiB,
 } as const;
 
-/** How callers are kept from taking the server from one another. */
+/** Limits that keep callers from starving one another. */
 export const fairnessLimits = {
-  /** A caller whose calls of one function ran out of time so often within `lateWindowMs` is refused it. */
+  /** Timeouts of one function within `lateWindowMs` after which the caller is blocked from it. */
   lateCallsMax: 3,
   lateWindowMs: 60_000,
-  /** For so long. */
+  /** Duration of the block. */
   refusedMs: 60_000,
-  /** Callers and functions remembered for this; the one noted longest ago gives way. */
+  /** Caller and function pairs tracked. The oldest is evicted. */
   refusalsKeptMax: 10_000,
-  /** Actions under way that one call from outside may have set off, those below them included; one more fails. */
+  /** Running actions caused by one call from outside, nested ones included. Further ones fail. */
   descendantsAtOnceMax: 256,
-  /** Such actions in all. */
+  /** Such actions in total. */
   descendantsMax: 10_000,
-  /** Share of the places for actions that one caller may have while others wait. */
+  /** Share of the action slots that one caller may use while others wait. */
   actionShareMax: 0.5,
 } as const;

@@ -1,21 +1,21 @@
-/** Actions of the service itself, which main runs: they need what no isolate has, such as the mail server. */
+/** Actions of the service that run in main, because they need resources no isolate has, such as the mail server. */
 import type { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
 import type { FunctionCall, FunctionInfo } from "./host_port.ts";
 import type { Identity } from "./identity.ts";
 import { failed, type Outcome, unknownFunctionText } from "./outcome.ts";
 
-/** An action that main runs. */
+/** An action that runs in main. */
 export interface MainAction {
-  /** `internal`: only the server itself calls it; `admin`: administrators do. Public when absent. */
+  /** `internal`: called only by the server. `admin`: called by administrators. Public if absent. */
   readonly visibility?: FunctionInfo["visibility"];
-  /** Nothing is to be noted of what administrators do with it: it changes nothing, or notes it itself. */
+  /** Calls by administrators are not audited: it changes nothing, or writes audit entries itself. */
   readonly unnoted?: true;
-  /** Runs with the caller's arguments, checked by {@linkcode mainAction}. The result is JSON. */
+  /** Runs with validated arguments. The result is JSON. */
   run(args: Record<string, unknown>, identity: Identity): Promise<Outcome>;
 }
 
-/** Makes an action of a schema for its arguments and a handler. `ServiceError` and `UserError` reach the caller. */
+/** Creates an action from an argument schema and a handler. `ServiceError` and `UserError` reach the caller. */
 export function mainAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
@@ -40,7 +40,7 @@ export function mainAction<Args extends z.ZodType>(
   };
 }
 
-/** Like {@linkcode mainAction}, for an action that only the server itself calls. */
+/** Like {@linkcode mainAction}, callable only by the server. */
 export function internalMainAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
@@ -48,7 +48,7 @@ export function internalMainAction<Args extends z.ZodType>(
   return { visibility: "internal", run: mainAction(schema, handler).run };
 }
 
-/** Like {@linkcode mainAction}, for an action that administrators call. */
+/** Like {@linkcode mainAction}, callable by administrators. */
 export function adminMainAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
@@ -56,7 +56,7 @@ export function adminMainAction<Args extends z.ZodType>(
   return { visibility: "admin", run: mainAction(schema, handler).run };
 }
 
-/** Like {@linkcode adminMainAction}, for one that changes nothing, or notes itself what it does. */
+/** Like {@linkcode adminMainAction}, without automatic audit entries. */
 export function unnotedAdminAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
@@ -74,39 +74,39 @@ function outcomeOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
-/** The door of actions for administrators, as of their queries and mutations (`isolate/app/admin_door.ts`). */
+/** Access check for admin actions, like that of queries and mutations (`isolate/app/admin_door.ts`). */
 export interface ActionDoor {
-  /** Whether a client is an administrator whose session lives. */
+  /** Whether a client has a valid administrator session. */
   admits(identity: Identity): Promise<boolean>;
-  /** Told of each action that passed and has ended. Never rejects. */
+  /** Called after each completed action, for the audit log. Never rejects. */
   notes(call: FunctionCall, outcome: Outcome): Promise<void>;
 }
 
-/** The actions that main runs, by path: a table that a host of functions consults before its own. */
+/** Actions of main by path. Consulted before the functions of isolates. */
 export class MainActions {
   readonly #actions: ReadonlyMap<string, MainAction>;
   readonly #door: ActionDoor | null;
 
-  /** Without a door no client reaches actions for administrators. */
+  /** Without a check, clients cannot call admin actions. */
   constructor(actions: ReadonlyMap<string, MainAction> = new Map(), door: ActionDoor | null = null) {
     this.#actions = actions;
     this.#door = door;
   }
 
-  /** An action's place among the app's functions: what clients see is the same. */
+  /** Returns kind and visibility, as for functions in isolates. */
   info(udfPath: string): FunctionInfo | undefined {
     const action = this.#actions.get(udfPath);
     return action === undefined ? undefined : { kind: "action", visibility: action.visibility ?? "public" };
   }
 
-  /** All of them, as {@linkcode info} tells them. */
+  /** All actions. */
   *infos(): Generator<[udfPath: string, info: FunctionInfo]> {
     for (const [udfPath, { visibility = "public" }] of this.#actions) {
       yield [udfPath, { kind: "action", visibility }];
     }
   }
 
-  /** Runs the action a call is for; `null` when main has none at its path. */
+  /** Runs an action. Returns `null` if there is none at the path. */
   run(call: FunctionCall): Promise<Outcome> | null {
     const action = this.#actions.get(call.udfPath);
     if (action === undefined) return null;

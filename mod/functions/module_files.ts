@@ -1,26 +1,26 @@
-/** Finds the modules of an app: the files of its functions folder, and the path each gives its functions. */
+/** Finds the modules of an app and their path prefixes. */
 import { functionLimits } from "../limits.ts";
 
 /** A module to import. */
 export interface ModuleFile {
-  /** Absolute path of the file. */
+  /** Absolute path. */
   readonly file: string;
-  /** Path below the functions folder. */
+  /** Path relative to the functions folder. */
   readonly name: string;
-  /** What the paths of its functions begin with: the name without extension; empty for `index` in the root. */
+  /** Path prefix of its functions: the name without extension, empty for `index` in the root. */
   readonly modulePath: string;
 }
 
-// Taken before lockdown closes it to app code.
+// Captured before lockdown.
 const { readDirSync } = Deno;
 
-/** Files an app may have, and folders it may nest: more is a mistake, such as a folder with the whole disk in it. */
+/** Limits of files and nesting. More indicates a mistake, such as a link to the whole disk. */
 const MODULES_MAX = 10_000;
 const DEPTH_MAX = 32;
 
 const extensions = [".tsx", ".ts", ".mjs", ".js"];
 
-/** The modules below a folder in the order of their names. Throws when two files give their functions the same path. */
+/** Returns the modules below a folder, sorted by name. Throws if two of them have the same path. */
 export function findModules(functionsDir: string): ModuleFile[] {
   const found: ModuleFile[] = [];
   walk(functionsDir, "", found);
@@ -36,7 +36,7 @@ export function findModules(functionsDir: string): ModuleFile[] {
   return found;
 }
 
-/** Symbolic links are not followed: they may lead out of the folder, or in a circle. */
+/** Symbolic links are not followed: they may leave the folder or form cycles. */
 function walk(root: string, folder: string, found: ModuleFile[]): void {
   if (folder.split("/").length > DEPTH_MAX) {
     throw new Error(`${folder} is nested deeper than ${DEPTH_MAX} folders`);

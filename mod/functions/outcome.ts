@@ -1,53 +1,53 @@
-/** How a call of a function ended, and what of it the caller may see. */
+/** Outcomes of function calls, and what callers see of them. */
 import { ServiceError, type ServiceErrorCode, serviceErrors } from "../errors.ts";
 import type { ErrorData } from "../protocol/server_messages.ts";
 
-/** Why a call failed. Only `internal` errors are hidden outside `--dev` (SG6). */
+/** Kind of failure. Only `internal` errors are hidden outside `--dev` (SG6). */
 export type CallErrorKind = "user" | "args" | "unknown_function" | "internal";
 
-/** A failed call's error, before it is decided what the caller sees of it. */
+/** The full error of a failed call. */
 export interface CallError {
   readonly kind: CallErrorKind;
   readonly message: string;
-  /** Code and data of a user error, or the code for want of room on the disk; `null` for all others. */
+  /** Code and data of a user error, or the code of a full disk. `null` for others. */
   readonly data: ErrorData;
   /**
-   * Set when the function is not to blame and the same call may succeed later: this call was not run or was rolled back, or
-   * its outcome is unknown (`isOutcomeUnknown`).
+   * Set if the function is not at fault and the same call may succeed later: it was not run, was rolled back, or its outcome
+   * is unknown (`isOutcomeUnknown`).
    */
   readonly retryable?: true;
-  /** Stack trace that names the author's files, for the execution log and `--dev`. */
+  /** Stack trace with the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
   /** Selects the page of the documentation that explains an `internal` error, for the server's log. */
   readonly code?: string;
-  /** Number of the request in the execution log. Set by main when the run has ended. */
+  /** Request number in the execution log. Set by main after the run. */
   request?: number;
 }
 
-/** A request's number as it is shown. */
+/** Formats a request number. */
 export function requestIdText(request: number): string {
   return request.toString(36);
 }
 
-/** The request id by which an operator finds what the caller is told nothing of; `null` for other errors. */
+/** The request id under which operators find the details of a hidden error. `null` for other errors. */
 export function errorIdOf({ kind, request }: CallError): string | null {
   return kind === "internal" && request !== undefined ? requestIdText(request) : null;
 }
 
-/** How a call ended. `value` is JSON text, made once by the isolate and never parsed again on its way. */
+/** The outcome of a call. `value` is JSON, serialized once by the isolate and never parsed on the way. */
 export type Outcome =
   | { readonly ok: true; readonly value: string; readonly logLines: readonly string[] }
   | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
 
 type FailedOutcome = Extract<Outcome, { readonly ok: false }>;
 
-/** What a caller sees of an error. */
+/** The error as seen by the caller. */
 export interface PublicError {
   readonly errorMessage: string;
   readonly errorData: ErrorData;
 }
 
-/** The one place where it is decided what a caller sees of an error. */
+/** Decides what a caller sees of an error. No other code does. */
 export function publicError(error: CallError, options: { readonly dev: boolean }): PublicError {
   if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
   const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
@@ -55,14 +55,14 @@ export function publicError(error: CallError, options: { readonly dev: boolean }
 }
 
 /**
- * The outcome of a call that was sent and may have been committed. Callers must not report it as a failure: sockets close with
- * 1012, so that clients resend and get the recorded answer; HTTP answers `outcome_unknown` (SG13).
+ * The outcome of a call that may have been committed. It must not be reported as a failure: sockets close with 1012, so that
+ * clients resend and get the recorded answer. HTTP answers `outcome_unknown` (SG13).
  */
 export function outcomeUnknown(reason: string): FailedOutcome {
   return retryableFailure("outcome_unknown", reason);
 }
 
-/** The outcome of a call that nobody could run now. Nothing of it has happened. */
+/** The outcome of a call that could not be run. It had no effect. */
 export function unavailable(reason: string): FailedOutcome {
   return retryableFailure("unavailable", reason);
 }
@@ -80,7 +80,7 @@ export function isOutcomeUnknown({ data, retryable }: CallError): boolean {
   return retryable === true && data?.code === "outcome_unknown";
 }
 
-/** The service's error for a call that was not to blame for its failure; `null` for other failures. */
+/** Returns the service error for a failure that is not the function's fault, or `null`. */
 export function serviceErrorOf({ data, message, retryable }: CallError): ServiceError | null {
   if (retryable !== true) return null;
   switch (data?.code) {
@@ -94,7 +94,7 @@ export function serviceErrorOf({ data, message, retryable }: CallError): Service
   }
 }
 
-/** Whether the disk had no room for what a call wrote: nothing of it has happened (HC10). */
+/** Whether the call failed because the disk was full. It had no effect (HC10). */
 export function foundNoRoom({ data, retryable }: CallError): boolean {
   return retryable === true && data?.code === "disk_full";
 }
@@ -114,12 +114,12 @@ export function errorStatus(error: CallError): 400 | 404 | 500 {
   }
 }
 
-/** What is said of a function that does not exist for the caller, whether it does for others or not. */
+/** Error text for functions that do not exist for the caller, even if they do for others. */
 export function unknownFunctionText(udfPath: string): string {
   return `There is no function "${udfPath}"`;
 }
 
-/** Of a call that would write, on a server whose commits are made elsewhere. Callers see it like an error of the app. */
+/** Outcome of a write on a server that only follows another one. Callers see it like an app error. */
 export function readOnly(): Outcome {
   const data = { code: "read_only", data: null };
   return { ok: false, error: { kind: "user", message: READ_ONLY_TEXT, data }, logLines: [] };
@@ -127,7 +127,7 @@ export function readOnly(): Outcome {
 
 const [, READ_ONLY_TEXT] = serviceErrors.read_only;
 
-/** An outcome for a call that failed before or outside any app code. */
+/** An outcome for a call that failed outside app code. */
 export function failed(
   kind: CallErrorKind,
   message: string,

@@ -1,8 +1,8 @@
-/** How runs of functions end, for those who count them or keep a log of them. */
+/** How runs of functions end, for metrics and the execution log. */
 
 /**
- * `user_error`: its caller is told why, wrong arguments included. `refused`: nothing of it has happened, as when a queue is
- * full. `error`: a bug, or a lost isolate.
+ * `user_error`: the caller sees the reason, including invalid arguments. `refused`: it had no effect, for example because a
+ * queue is full. `error`: a bug or a lost isolate.
  */
 export const runEndings = ["success", "user_error", "error", "timeout", "refused"] as const;
 export type RunEnding = (typeof runEndings)[number];

@@ -1,38 +1,38 @@
-/** How main calls system functions: typed, and with failures as errors. */
+/** Typed calls of system functions from main. Failures are thrown. */
 import { UserError } from "../errors.ts";
 import { functionPath, type FunctionReference } from "../protocol/function_reference.ts";
 import type { Caller, FunctionCall, MutationAnswer, MutationCall } from "./host_port.ts";
 import { anonymous, type Identity } from "./identity.ts";
 import { type CallError, type Outcome, serviceErrorOf } from "./outcome.ts";
 
-/** What calls go through: the writer for mutations, the shared queries for queries. */
+/** Runs the calls: mutations in the writer, queries through the shared queries. */
 export interface CallPort {
   mutate(call: MutationCall): Promise<MutationAnswer>;
   query(call: FunctionCall): Promise<Outcome>;
 }
 
 export interface CallOptions {
-  /** Who `ctx.auth` says is calling; nobody unless told. */
+  /** Identity of `ctx.auth`. Anonymous if absent. */
   readonly identity?: Identity;
-  /** Whose turn it takes; that of the service when absent. */
+  /** The caller for fair queues. The service if absent. */
   readonly caller?: Caller;
-  /** Under what its cost is remembered; its function when absent. */
+  /** Key of the cost estimate. The function if absent. */
   readonly work?: string;
-  /** As what a mutation is told to observers. */
+  /** The function path and outcome reported to observers of a mutation. */
   readonly reportAs?: NonNullable<MutationCall["reportAs"]>;
 }
 
-/** A call of a system function that failed. */
+/** Thrown if a system function fails. */
 export class SystemCallError extends Error {
   override readonly name = "SystemCallError";
-  /** What the function said, or who could not run it. */
+  /** The function's message, or the reason why it could not run. */
   readonly reason: string;
-  /** Whether the function is not to blame and the same call may succeed later. */
+  /** Whether the function is not at fault and the same call may succeed later. */
   readonly retryable: boolean;
-  /** Why nothing has happened, such as `disk_full`; `null` where that is not said. */
+  /** Why the call had no effect, such as `disk_full`. `null` if unknown. */
   readonly code: string | null;
 
-  /** A retryable one has the service's error as its cause, with which requests are answered. */
+  /** A retryable error has the service error for the response as its cause. */
   constructor(udfPath: string, error: Pick<CallError, "message" | "retryable"> & Partial<CallError>) {
     const cause = serviceErrorOf({ kind: "internal", data: null, ...error });
     super(`${udfPath} failed: ${error.message}`, cause === null ? {} : { cause });
@@ -42,7 +42,7 @@ export class SystemCallError extends Error {
   }
 }
 
-/** Calls system functions. A `UserError` thrown there is thrown here; any other failure is a `SystemCallError`. */
+/** Calls system functions. Throws the function's `UserError`, or a `SystemCallError` for any other failure. */
 export class SystemCalls {
   readonly #port: CallPort;
 
@@ -79,7 +79,7 @@ export class SystemCalls {
 }
 
 function resultOf<Result>(outcome: Outcome, udfPath: string): Result {
-  // The function was found by its reference, whose type says what it returns.
+  // The type of the reference determines the result type.
   if (outcome.ok) return JSON.parse(outcome.value) as Result;
   const { kind, message, data, retryable } = outcome.error;
   if (kind === "user" && data !== null && retryable !== true) {

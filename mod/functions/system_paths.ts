@@ -1,11 +1,11 @@
-/** Paths of functions of the service, told from those of the app. */
+/** Recognizes paths of service functions. */
 
-/** Whether a function path belongs to the service: no module of an app has a name that begins with `_`. */
+/** Whether a path belongs to the service: no app module has a name that begins with `_`. */
 export function isSystemPath(udfPath: string): boolean {
   return /^_[^:]*:/.test(udfPath);
 }
 
-/** Whether a function of the service stands behind `ctx` of the app's functions, who may call it: `_ctx/<feature>:<name>`. */
+/** Whether a service function is behind `ctx`, hence callable by the app: `_ctx/<feature>:<name>`. */
 export function isCtxPath(udfPath: string): boolean {
   return udfPath.startsWith("_ctx/");
 }

@@ -50,7 +50,7 @@ behaviours("misuse of ctx.db", {
       t.run((ctx) =>
         db(ctx).query("people").withIndex("by_age_name", (q: Ctx) => db({ db: q } as never).eq("name", "a"))
       ),
-      /fields age, name, .*in this order: eq\("name"\) stands where a condition on "age" is expected/,
+      /fields age, name, .*in this order: eq\("name"\) is given where a condition on "age" is expected/,
     );
   },
   "a field that is not in the index": async (t) => {
@@ -58,7 +58,7 @@ behaviours("misuse of ctx.db", {
       t.run(({ db }) =>
         db.query("people").withIndex("by_name", (q) => q.eq(untyped("age"), untyped(3))).collect()
       ),
-      /eq\("age"\) stands where a condition on "name" is expected/,
+      /eq\("age"\) is given where a condition on "name" is expected/,
     );
   },
   "two lower bounds": async (t) => {

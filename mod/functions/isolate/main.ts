@@ -1,7 +1,7 @@
 /**
- * An isolate: a process that runs app code and nothing else of the server. Started by itself, with the unix socket of
- * main for its argument, it has no functions of the service; the server starts `mod/server/isolate_entry.ts`.
- * The order of its start is the point of this file (README.md of `mod/functions`).
+ * Entry point of an isolate: a process that runs app code. Run directly with the path of main's unix socket, it has no
+ * functions of the service. The server starts `mod/server/isolate_entry.ts`. The order of its startup matters (README.md of
+ * `mod/functions`).
  */
 import {
   decodeId,
@@ -54,7 +54,6 @@ import { refuseUnmapped } from "./process/unmapped_modules.ts";
 const exit: (code: number) => never = Deno.exit;
 const { error: printError } = console;
 
-/** The database of the isolate's role. */
 type Database =
   | { readonly role: "writer"; readonly writer: WriterDatabase }
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
@@ -85,7 +84,7 @@ function openDatabase({ role, databasePath, journal, follows, gives, cacheBytes 
   }
 }
 
-/** `null`: main has been told why the database cannot be opened. */
+/** Opens the database. On failure reports the reason to main and returns `null`. */
 async function openOrTell(boot: Boot, sender: FrameSender): Promise<Database | null> {
   try {
     return openDatabase(boot);
@@ -100,7 +99,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   const sender = new FrameSender(conn);
   const inbox = new Inbox(readFrames<ToIsolate>(conn));
-  // Our own modules: one that was started before it is needed has them by the time it is told what it is.
+  // Loaded before Boot arrives: a spare isolate has everything ready when it is assigned.
   await refuseUnmapped();
   await loadAppZod();
   const first = await inbox.next();
@@ -117,7 +116,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   setTableResolver((id) => {
     const reads = currentCall()?.reads;
     if (reads !== undefined) return reads.tableOf(id);
-    // Outside a run only the form of an id can be judged: in actions, and when the schema is applied.
+    // Without a transaction only the format of an id can be checked: in actions, and while the schema is applied.
     return decodeId(id) === null ? null : undefined;
   });
   watchIdle();
@@ -147,11 +146,11 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   revokeAll(boot.role);
   await sender.send(answer.ready satisfies FromIsolate);
   await serve(inbox, { app: answer.app, boot, database, progress, sender, keep });
-  // The last connection takes what is in the write-ahead log into the database file and removes the log.
+  // The last connection checkpoints the write-ahead log and removes it.
   if (database.role === "writer") database.writer[Symbol.dispose]();
 }
 
-/** Loads the app and lets the database know its tables. */
+/** Loads the app and applies its schema to the database. */
 async function load(
   boot: Boot,
   { database, systemModules, sender, inbox, keep }: {
@@ -179,15 +178,15 @@ async function load(
       app = await loadApp(functionsDir, systemModules);
       await packages?.importDeferred();
     } finally {
-      // What main is told from here on must not meet what app code has changed either.
+      // Locked before anything is reported to main.
       closeIntrinsics();
       closeAppZod();
       closeGlobals();
     }
     if (waits && role === "writer") {
-      await dryRun().catch((error) => printBounded(`The writer begins unprepared: ${error}`));
+      await dryRun().catch((error) => printBounded(`The writer's warm-up failed: ${error}`));
     }
-    // It has left before the database is worked with, which lets nothing else run.
+    // Sent before database work, which blocks the event loop.
     const looksAtAll = role === "writer" || check !== undefined;
     if (looksAtAll || waits) await sender.send({ type: "Loaded" } satisfies FromIsolate);
     if (waits) await fitted(inbox);
@@ -242,7 +241,7 @@ async function load(
   }
 }
 
-/** What comes next must be that. One whose socket is closed instead was not needed. */
+/** Waits for `Fitted`. Exits if main closes the socket instead. */
 async function fitted(inbox: Inbox): Promise<void> {
   const next = await inbox.next();
   if (next === null) exit(0);
@@ -313,13 +312,13 @@ function isAboutJournal(message: ToIsolate): message is JournalConfirmed | Journ
   return message.type === "JournalConfirmed" || message.type === "JournalRestart";
 }
 
-/** Between two batches: nobody's mutation waits for more than one short transaction. */
+/** Runs between two batches, as one short transaction. */
 function tendJournal(database: WriterDatabase, message: JournalConfirmed | JournalRestart): void {
   try {
     if (message.type === "JournalRestart") database.restartJournal(message);
     else database.confirmJournal(message);
   } catch (error) {
-    // As on a full disk: the rows stay, and it is tried again with the next message.
+    // For example on a full disk. The rows stay, and the next message retries.
     printBounded(
       `The journal could not be cleared: ${error instanceof Error ? error.message : String(error)}`,
     );
@@ -332,17 +331,17 @@ function fail(error: unknown): never {
 }
 
 /**
- * Signals meant for the server reach its whole process group (Ctrl-C, a service manager's stop): an isolate goes on until
- * main closes its socket. That the shell ignores them is not enough: the runtime has handlers of its own for them.
+ * Ignores signals sent to the server's process group (Ctrl-C, a service manager's stop): an isolate runs until main closes
+ * its socket. Ignoring them in the shell is not enough, because the runtime installs its own handlers.
  */
 function ignoreSignals(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.addSignalListener(signal, () => {});
 }
 
-/** Runs as the isolate that main waits for at a unix socket, until main closes it; then ends the process. */
+/** Serves main at a unix socket until main closes it, then ends the process. */
 export function runIsolate(socketPath: string, systemModules: readonly SystemModule[]): void {
   ignoreSignals();
-  // The promise is not awaited at the top of a module: a pending module could not be told from an idle one.
+  // Not a top-level await: a pending module would look like an idle event loop.
   main(socketPath, systemModules).then(() => exit(0), fail);
 }
 

@@ -1,4 +1,4 @@
-/** What runs in the isolates, for functions of the service and for apps under test, which run in the test's own process. */
+/** Public API of the isolate code, for functions of the service and for apps under test, which run in the test's process. */
 export type { DeletedSome, ImportApi } from "./ctx/import_api.ts";
 export { isFailure, noteLost, noteTaken } from "./runs/lost_failures.ts";
 export { callError, setFunctionsUrl } from "./runs/call_errors.ts";

@@ -1,4 +1,4 @@
-/** Gathers what a version is made of: the functions folder, and the files of packages that it leads to. */
+/** Collects the files of a version: the functions folder and the package files it depends on. */
 import { dirname } from "node:path";
 import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import { type AppCode, plainCode } from "../packages/app_code.ts";
@@ -7,19 +7,19 @@ import type { PackageGraph, PackagePlace } from "../packages/package_graph.ts";
 import { type AppPlace, isInside, packageRoots } from "../packages/package_roots.ts";
 import { ownFiles } from "./own_files.ts";
 
-/** The code of an app where its author has it. Absolute paths. */
+/** An app's code at the author's location. Absolute paths. */
 export interface Collected {
-  /** The folder that everything lies below. */
+  /** The common parent folder. */
   readonly folder: string;
   readonly files: readonly string[];
-  /** Links by path: real paths. */
+  /** Links by path, with their real paths. */
   readonly links: ReadonlyMap<string, string>;
   readonly code: AppCode;
-  /** Whether what was walked is still as it was. */
+  /** Whether the package files are unchanged since they were read. */
   readonly unchanged: () => boolean;
 }
 
-/** What reads packages, loaded for apps that may have some. */
+/** The package reader. Loaded for apps that may use packages. */
 interface Walker {
   readonly files: PackageFiles;
   readonly walk: (place: PackagePlace, turns: TimeSlicer) => Promise<PackageGraph>;
@@ -28,7 +28,7 @@ interface Walker {
 export class Collector {
   #walker: Promise<Walker> | null = null;
 
-  /** Throws with the reason when something cannot be read, or cannot be part of a version. */
+  /** Throws if a file cannot be read or cannot be part of a version. */
   async collect(place: AppPlace, turns: TimeSlicer): Promise<Collected> {
     const { functionsDir, dataDir } = place;
     const { files: own, links } = ownFiles(functionsDir, dataDir);
@@ -40,7 +40,7 @@ export class Collector {
     }
     const { files: known, walk } = await (this.#walker ??= loadWalker());
     const graph = await walk({ ...place, roots }, turns);
-    // What a link of the folder leads to is there under its own name.
+    // Link targets in the folder are listed under their own names.
     const linked = [...links.keys()];
     const reached = graph.files.filter((path) => !isInside(path, linked));
     const files = [...new Set([...own, ...reached])];
@@ -49,10 +49,10 @@ export class Collector {
   }
 }
 
-/** Something has changed since it was read. */
+/** Thrown if a file changed since it was read. */
 export class ChangedError extends Error {
   constructor() {
-    super("Files of the app go on changing");
+    super("The app's files keep changing");
   }
 }
 
@@ -65,7 +65,7 @@ async function loadWalker(): Promise<Walker> {
   return { files, walk: (place, turns) => packageGraph(place, { files, turns }) };
 }
 
-/** The innermost folder that holds all of these, each of which may be it. */
+/** Returns the innermost folder that contains all of these, or is one of them. */
 function commonFolder(folders: readonly string[]): string {
   let [common = "/"] = folders;
   for (const folder of folders) {

@@ -1,4 +1,4 @@
-/** Reads what a version of some code would consist of, with the sums of all files; nothing is written. */
+/** Computes the manifest of a version, with hashes of all files. Writes nothing. */
 import { nameBelow } from "../packages/slashed_paths.ts";
 import type { TimeSlicer } from "../../kit/time_slicer.ts";
 import type { AppPlace } from "../packages/package_roots.ts";
@@ -6,12 +6,12 @@ import { ChangedError, type Collected, Collector } from "./collect.ts";
 import { FileSums } from "./file_sums.ts";
 import type { VersionContent, VersionFile } from "./manifest.ts";
 
-/** Remembers what files say while they are as they were. */
+/** Cached file hashes. */
 export class ContentReader {
   readonly #collector = new Collector();
   readonly #sums = new FileSums();
 
-  /** Throws a {@linkcode ChangedError} when something changed meanwhile, and the reason when something must not be part of it. */
+  /** @throws ChangedError if a file changed in the meantime, or another error if a file must not be in a version. */
   async read(
     place: AppPlace,
     turns: TimeSlicer,

@@ -1,4 +1,4 @@
-/** The versions that were deployed to a server, and the one it serves: a file beside them, because it is read before any isolate runs. */
+/** The deployed versions of a server, and the one it serves. Stored in a file, because it is read before any isolate runs. */
 import { join } from "node:path";
 import { removeIfThere, type StagedFile, stageDurably, syncFolder } from "../../kit/durable_files.ts";
 import { isHash } from "./manifest.ts";
@@ -6,25 +6,25 @@ import { isHash } from "./manifest.ts";
 const FILE = "deployed.json";
 const FORMAT = 1;
 
-/** A version that was deployed. */
+/** A deployed version. */
 export interface Deployment {
   readonly hash: string;
-  /** When it was deployed last, in milliseconds since 1970. */
+  /** When it was last deployed, milliseconds since the epoch. */
   readonly at: number;
-  /** Who did it, for people. */
+  /** Display name of the deployer. */
   readonly by: string;
-  /** What its functions are, by path: equal texts are equal functions. */
+  /** Fingerprints of its functions, by path. */
   readonly functions: Readonly<Record<string, string>>;
 }
 
 export interface Deployed {
-  /** Hash of what a server without a functions folder serves. */
+  /** Hash of the version served by a server without a functions folder. */
   readonly current: string;
-  /** The newest first. */
+  /** Newest first. */
   readonly deployments: readonly Deployment[];
 }
 
-/** `null` when nothing was deployed. Throws when the file is not what was written. */
+/** Returns `null` if nothing was deployed. Throws if the file is damaged. */
 export async function readDeployed(dataDir: string): Promise<Deployed | null> {
   const path = join(dataDir, FILE);
   let text;
@@ -39,7 +39,7 @@ export async function readDeployed(dataDir: string): Promise<Deployed | null> {
   return { current, deployments };
 }
 
-/** Brought to disk as a whole or not at all. `null`: nothing was deployed. */
+/** Writes the file atomically and durably. `null` removes it. */
 export async function writeDeployed(dataDir: string, deployed: Deployed | null): Promise<void> {
   if (deployed === null) {
     await removeIfThere(join(dataDir, FILE));
@@ -49,12 +49,12 @@ export async function writeDeployed(dataDir: string, deployed: Deployed | null):
   await staged.commit();
 }
 
-/** On disk, but not in place yet. */
+/** Written and synced, but not renamed yet. */
 export function stageDeployed(dataDir: string, deployed: Deployed): Promise<StagedFile> {
   return stageDurably(join(dataDir, FILE), JSON.stringify({ format: FORMAT, ...deployed }));
 }
 
-/** Removes what a process that was killed has staged; nobody may be deploying meanwhile. */
+/** Removes files left by killed processes. No deploy may be running. */
 export async function removeStaged(dataDir: string): Promise<void> {
   for await (const { name } of Deno.readDir(dataDir)) {
     if (name.startsWith(`.${FILE}.`)) await removeIfThere(join(dataDir, name));

@@ -1,15 +1,15 @@
-/** Sums of files, remembered while a file is as it was. */
+/** Caches file hashes while the files are unchanged. */
 import { createHash } from "node:crypto";
 import type { VersionFile } from "./manifest.ts";
 
-/** A file may change twice within one step of the clock that stamps it: one this young is read again. */
+/** A file may change twice within one timestamp step: recently changed files are always hashed again. */
 const SETTLED_MS = 2_000;
 
-/** Files are read through this, a piece at a time. */
+/** Buffer size for reading. */
 const piece = new Uint8Array(64 * 1024);
 
 interface Known extends VersionFile {
-  /** What tells one state of the file from the next. */
+  /** Identifies a state of a file. */
   readonly stamp: string;
 }
 
@@ -17,7 +17,7 @@ export class FileSums {
   #known = new Map<string, Known>();
   #used = new Map<string, Known>();
 
-  /** The sum of a file that is there. */
+  /** Returns the hash of a file. */
   of(path: string): VersionFile {
     const stamp = stampOf(path);
     const known = this.#known.get(path);
@@ -26,14 +26,14 @@ export class FileSums {
     return { bytes: current.bytes, sum: current.sum };
   }
 
-  /** Forgets files that were not asked for since the last time. */
+  /** Drops files that were not requested since the last call. */
   settle(): void {
     this.#known = this.#used;
     this.#used = new Map();
   }
 }
 
-/** Of a file of any size, a piece of which is in memory at a time. */
+/** Hashes a file of any size with bounded memory. */
 function sumOfFile(path: string): VersionFile {
   using file = Deno.openSync(path);
   const sum = createHash("sha256");

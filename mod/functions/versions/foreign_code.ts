@@ -1,12 +1,12 @@
-/** What a manifest that comes from elsewhere may tell isolates: nothing that leads them around their import map. */
+/** Validates manifests from elsewhere, so that they cannot bypass the import map of isolates. */
 import type { AppCode } from "../packages/app_code.ts";
 import type { PackageTarget } from "../wire/package_table.ts";
 import { isBelow } from "./manifest.ts";
 
-/** Stand-ins are modules of the app themselves: what they import is looked up in the map. */
+/** Prefix of stub modules. The map resolves their imports. */
 const STAND_IN = "data:text/javascript,";
 
-/** Throws for an address that is neither a file of the version nor a stand-in, and for paths that lead out of it. */
+/** Throws for addresses other than files of the version and stubs, and for paths outside of it. */
 export function checkForeignCode({ files, scopes, table }: AppCode): void {
   const entries = [files, ...Object.values(scopes)];
   for (const path of [...Object.keys(files), ...Object.keys(scopes)]) checkPlace(path);
@@ -25,7 +25,7 @@ function checkTarget(target: PackageTarget): void {
   else if ("module" in target) checkModule(target.module);
 }
 
-/** Imported by its name, which the import map decides about; an address by itself is none. */
+/** A bare specifier, resolved by the import map. */
 function checkModule(module: string): void {
   if (module.startsWith("./")) checkPlace(module);
   else check(module.startsWith(STAND_IN) || !/^(?!node:)[a-z][a-z0-9+.-]*:|^\//i.test(module), module);
@@ -36,5 +36,5 @@ function checkPlace(address: string): void {
 }
 
 function check(holds: boolean, address: string): void {
-  if (!holds) throw new Error(`"${address.slice(0, 200)}" is no address within the bundle`);
+  if (!holds) throw new Error(`"${address.slice(0, 200)}" is not an address within the bundle`);
 }

@@ -1,39 +1,39 @@
-/** What a version says of itself: its files with their sums, where its functions are, and what its isolates are told. */
+/** The manifest of a version: files with hashes, the functions folder, and the package data for isolates. */
 import { createHash } from "node:crypto";
 import type { AppCode } from "../packages/app_code.ts";
 
-/** Advanced when versions are laid out or read in another way: they get other names then. */
+/** Increased when the layout or interpretation of versions changes, which changes their hashes. */
 const FORMAT = 1;
 
 /** A file of a version. */
 export interface VersionFile {
   readonly bytes: number;
-  /** SHA-256, in hex. */
+  /** SHA-256 in hex. */
   readonly sum: string;
 }
 
-/** What a version consists of. Paths are below its folder of code. */
+/** Contents of a version. Paths are relative to its code folder. */
 export interface VersionContent {
   /** The functions folder. */
   readonly functions: string;
   readonly files: Readonly<Record<string, VersionFile>>;
-  /** Links by path: the path they lead to. */
+  /** Links by path, with their targets. */
   readonly links: Readonly<Record<string, string>>;
   readonly code: AppCode;
-  /** The folder of the front end, when it came with the functions. */
+  /** The front end's folder, if it was deployed with the functions. */
   readonly static?: string;
 }
 
-/** The file `version.json` of a version. */
+/** `version.json` of a version. */
 export interface Manifest extends VersionContent {
   readonly hash: string;
-  /** When it was written, in milliseconds since 1970. */
+  /** When it was written, milliseconds since the epoch. */
   readonly madeAt: number;
-  /** The folder its code was copied from, for whoever looks at it. */
+  /** The folder it was copied from. Informational. */
   readonly madeFrom: string;
 }
 
-/** The name of a version: equal for equal content, wherever it comes from. */
+/** The hash of a version, equal for equal contents. */
 export function hashOf({ functions, files, links, code, static: frontend }: VersionContent): string {
   const { refusals: _, ...table } = code.table;
   const content = {
@@ -49,12 +49,12 @@ export function hashOf({ functions, files, links, code, static: frontend }: Vers
 
 const HASH_CHARS = 32;
 
-/** Whether a name can be that of a version. */
+/** Whether a string has the form of a version hash. */
 export function isHash(name: string): boolean {
   return /^[0-9a-f]{32}$/.test(name);
 }
 
-/** Reads the text of a manifest. Throws when it is not one of the version of this name. */
+/** Parses a manifest. Throws if it does not belong to the version with this hash. */
 export function parseManifest(text: string, hash: string): Manifest {
   const manifest = JSON.parse(text) as Manifest;
   for (
@@ -67,16 +67,16 @@ export function parseManifest(text: string, hash: string): Manifest {
   ) {
     if (!isBelow(path)) throw new Error(`the path "${path}" leads out of it`);
   }
-  if (hashOf(manifest) !== hash) throw new Error("it is not what was written");
+  if (hashOf(manifest) !== hash) throw new Error("its contents do not match its hash");
   return manifest;
 }
 
-/** Whether a path stays below the folder it is for. */
+/** Whether a path stays within its folder. */
 export function isBelow(path: string): boolean {
   return path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 }
 
-/** Entries in the order of their names. */
+/** Entries sorted by name. */
 function sorted(record: Readonly<Record<string, unknown>>): unknown[] {
   return Object.entries(record).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
 }

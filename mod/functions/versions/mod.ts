@@ -1,4 +1,4 @@
-/** What other rooms use of versions. */
+/** Public API of `mod/functions/versions`. */
 export { ContentReader } from "./content.ts";
 export {
   type Deployed,

@@ -1,4 +1,4 @@
-/** What the functions folder holds: the files that become part of a version, and links among them. */
+/** Lists the functions folder: files of a version, and links between them. */
 import { extname } from "node:path";
 import { slashed } from "../packages/slashed_paths.ts";
 import { packageLimits, versionLimits } from "../limits.ts";
@@ -7,11 +7,11 @@ import { isInside } from "../packages/package_roots.ts";
 export interface OwnFiles {
   /** Absolute paths of regular files. */
   readonly files: readonly string[];
-  /** Links within the folder, by absolute path: what they lead to, as a real path. */
+  /** Real paths of links within the folder, by absolute path. */
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Something in the functions folder that cannot be part of a version; the message names it. */
+/** Thrown if something in the functions folder cannot be part of a version. The message names it. */
 export class BadSourceError extends Error {
   override readonly name = "BadSourceError";
 }
@@ -19,9 +19,9 @@ export class BadSourceError extends Error {
 const SOURCE = /^\.(?:[cm]?[jt]s|[jt]sx|json|wasm)$/;
 
 /**
- * Lists a functions folder, a real path. Names that begin with a dot, packages and the data folder are left out, and so
- * are large files that are no source code. Throws a {@linkcode BadSourceError} for a link that leads out of the folder: what
- * stands behind it is not the app's.
+ * Lists a functions folder (a real path). Skips names that begin with a dot, packages, the data folder, and large files other
+ * than source code.
+ * @throws BadSourceError for a link to a target outside the folder.
  */
 export function ownFiles(functionsDir: string, dataDir: string): OwnFiles {
   const files: string[] = [];
@@ -50,7 +50,7 @@ export function ownFiles(functionsDir: string, dataDir: string): OwnFiles {
   return { files, links };
 }
 
-/** The real path behind a link; `null` when it leads to nothing. */
+/** Returns the target of a link, or `null` if it is broken. */
 function linkTarget(path: string, functionsDir: string): string | null {
   let target;
   try {
@@ -61,7 +61,7 @@ function linkTarget(path: string, functionsDir: string): string | null {
   }
   if (isInside(target, [functionsDir])) return target;
   throw new BadSourceError(
-    `${path} is a link to ${target}, which lies outside the functions folder: put a copy in its place, or install it as a package`,
+    `${path} is a link to ${target}, which is outside the functions folder: put a copy in its place, or install it as a package`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** Versions as folders: written beside the others and renamed when whole, held while they run, checked before they do. */
+/** Version folders: written under a temporary name and renamed, locked while in use, verified before use. */
 import { createHash, randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
@@ -9,30 +9,30 @@ import { sumOf } from "./file_sums.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
 const MANIFEST = "version.json";
-/** Folder of the code within a version. */
+/** Code folder of a version. */
 const CODE = "code";
-/** What is being written or removed begins with a dot. */
+/** Prefix of folders that are being written or removed. */
 const NEW = ".new-";
 const OLD = ".old-";
-/** A folder that is being written has its lock after so long at the latest. */
+/** Time within which a folder that is being written is locked. */
 const UNLOCKED_MS = 60_000;
 
-/** Files up to this are read and written at once. */
+/** Files up to this size are read and written in one piece. */
 const AT_ONCE_BYTES = 1024 * 1024;
-/** How files of a version are made. */
+/** Mode of files in a version. */
 const WRITTEN = { createNew: true, mode: 0o400 } as const;
 
-/** A version on disk is not what was written. */
+/** Thrown if a version on disk does not match its manifest. */
 export class DamagedVersionError extends Error {
   override readonly name = "DamagedVersionError";
 }
 
-/** Where the code of a version lies. */
+/** Code folder of a version. */
 export function codeFolder(versionsDir: string, hash: string): string {
   return join(versionsDir, hash, CODE);
 }
 
-/** Reads what a version says of itself; `null` when there is none of this name. */
+/** Reads a manifest. Returns `null` if the version does not exist. */
 export async function readManifest(versionsDir: string, hash: string): Promise<Manifest | null> {
   let text;
   try {
@@ -48,7 +48,7 @@ export async function readManifest(versionsDir: string, hash: string): Promise<M
   }
 }
 
-/** Looks whether all files of a version are what was written. Throws a {@linkcode DamagedVersionError} that names one. */
+/** Verifies all files of a version. @throws DamagedVersionError naming the first mismatch. */
 export async function checkFiles(versionsDir: string, manifest: Manifest, turns: TimeSlicer): Promise<void> {
   const folder = codeFolder(versionsDir, manifest.hash);
   for (const [path, { bytes, sum }] of Object.entries(manifest.files)) {
@@ -78,18 +78,18 @@ function damaged(hash: string, why: string): DamagedVersionError {
 }
 
 export interface WriteOptions {
-  /** Folder that the paths of the manifest are below now. */
+  /** Folder that currently contains the files. */
   readonly from: string;
-  /** Files of other versions by their sum, which may be linked to: nobody changes them. */
+  /** Files of other versions by hash, which can be hard-linked because they are immutable. */
   readonly links: ReadonlyMap<string, string>;
-  /** Whether it must outlast a power failure: what cannot be made again. */
+  /** Whether it must survive a power failure, because it cannot be rebuilt. */
   readonly durable: boolean;
   readonly turns: TimeSlicer;
 }
 
 /**
- * Writes a version. What is there under its name already is left when it came meanwhile. Throws a
- * {@linkcode ChangedError} when a file is no longer what the manifest says.
+ * Writes a version. Keeps an existing one that another process wrote in the meantime.
+ * @throws ChangedError if a file does not match the manifest.
  */
 export async function writeVersion(
   versionsDir: string,
@@ -99,7 +99,7 @@ export async function writeVersion(
   const temporary = join(versionsDir, `${NEW}${randomBytes(8).toString("hex")}`);
   await Deno.mkdir(temporary, { mode: 0o700 });
   try {
-    // Held while it is written, so that nobody takes it for a rest.
+    // Locked while it is written, so that no one removes it as a leftover.
     using file = await Deno.open(join(temporary, MANIFEST), { write: true, createNew: true, mode: 0o600 });
     await file.lock(true);
     await copyFiles(join(temporary, CODE), manifest, options);
@@ -136,7 +136,7 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     }
     await turns.yieldIfDue();
   }
-  // All folders are there before the first link is, so none of them is made through one.
+  // All folders exist before the first link, so none is created through a link.
   const places = Object.entries(inside).map(([path, to]) => ({ path, to, place: join(folder, path) }));
   for (const { place } of places) makeFolder(dirname(place));
   await makeLinks(
@@ -145,14 +145,14 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
   if (durable) { for (const path of made) await syncFolder(path); }
 }
 
-/** Small files are read faster at once. Gives back the sum of what was read. */
+/** Copies a small file in one piece. Returns the hash of the data read. */
 function copySmall(from: string, to: string): string {
   const content = Deno.readFileSync(from);
   Deno.writeFileSync(to, content, WRITTEN);
   return sumOf(content).sum;
 }
 
-/** A large file would hold up everybody else, and take its size of memory: it is read in pieces. `to`: `null` only sums it. */
+/** Copies a large file in chunks, which bounds memory and yields to other work. With `to` `null` it is only hashed. */
 async function copyLarge(from: string, to: string | null): Promise<string> {
   const buffer = new Uint8Array(AT_ONCE_BYTES / 4);
   const sum = createHash("sha256");
@@ -167,7 +167,7 @@ async function copyLarge(from: string, to: string | null): Promise<string> {
   }
 }
 
-/** `false` where this file cannot have another name: it is gone, has too many, or the disk knows no such names. */
+/** Returns `false` if the file cannot be linked: it is missing, has too many links, or the file system has none. */
 function link(path: string, target: string): boolean {
   try {
     Deno.linkSync(path, target);
@@ -181,13 +181,13 @@ async function renameInto(temporary: string, path: string): Promise<void> {
   try {
     await Deno.rename(temporary, path);
   } catch (error) {
-    // Another process was faster; what it wrote is the same.
+    // Another process wrote the same version first.
     if ((await Deno.lstat(path).catch(() => null)) === null) throw error;
     await removeIfThere(temporary);
   }
 }
 
-/** Keeps a version from being removed, by this process or another, until it is disposed of. `null`: it is gone. */
+/** Locks a version against removal by any process, until disposed. Returns `null` if it does not exist. */
 export async function holdVersion(versionsDir: string, hash: string): Promise<Disposable | null> {
   const path = join(versionsDir, hash, MANIFEST);
   let file;
@@ -199,7 +199,7 @@ export async function holdVersion(versionsDir: string, hash: string): Promise<Di
   }
   try {
     await file.lock(false);
-    // Whoever held it alone may have removed it.
+    // A process with an exclusive lock may have removed it.
     if ((await Deno.stat(path)).ino === (await file.stat()).ino) return file;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) {
@@ -211,7 +211,7 @@ export async function holdVersion(versionsDir: string, hash: string): Promise<Di
   return null;
 }
 
-/** Removes a version unless somebody holds it; says whether it is gone. */
+/** Removes a version unless it is in use. Returns whether it is gone. */
 export async function removeVersion(versionsDir: string, hash: string): Promise<boolean> {
   const folder = join(versionsDir, hash);
   let file;
@@ -222,7 +222,7 @@ export async function removeVersion(versionsDir: string, hash: string): Promise<
   }
   try {
     if (file !== undefined && !await file.tryLock(true)) return false;
-    // Under another name first: what is half removed must not look like a version.
+    // Renamed first: a partially removed folder must not look like a version.
     const rest = join(versionsDir, `${OLD}${randomBytes(8).toString("hex")}`);
     await Deno.rename(folder, rest);
     await removeIfThere(rest);
@@ -235,7 +235,7 @@ export async function removeVersion(versionsDir: string, hash: string): Promise<
   }
 }
 
-/** Removes what processes that were killed have left half written or half removed. */
+/** Removes folders left by killed processes. */
 export async function removeRests(versionsDir: string): Promise<void> {
   for await (const { name } of Deno.readDir(versionsDir)) {
     const path = join(versionsDir, name);

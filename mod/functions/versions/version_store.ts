@@ -1,6 +1,6 @@
 /**
- * The versions of an app's code: copies of the functions and of the packages they use, each in a folder named by its hash
- * and never changed after it was written. What is served is one of them, and not what lies where the author works.
+ * The versions of an app's code: immutable copies of the functions and their packages, each in a folder named by its hash. The
+ * server serves a version, never the author's folder.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,54 +26,54 @@ import {
 /** A version that can be loaded. Paths are absolute and real. */
 export interface Version {
   readonly hash: string;
-  /** Everything of it lies below this folder. */
+  /** Folder that contains all of its files. */
   readonly folder: string;
   readonly functionsDir: string;
-  /** What {@linkcode folder} is a copy of: errors name files as the author knows them. */
+  /** The original of {@linkcode folder}. Errors name files by it. */
   readonly authorFolder: string;
   readonly code: AppCode;
-  /** Folder of the front end that came with the functions; `null` when none did. */
+  /** The front end's folder, or `null`. */
   readonly staticDir: string | null;
-  /** Whether it is known by its hash alone, and not made of a folder of this machine. */
+  /** Whether it was named by its hash, not made from a local folder. */
   readonly deployed?: true;
 }
 
-/** Where the code of a version comes from. */
+/** The source of a version. */
 export interface VersionSource {
-  /** The app's functions; packages lie in `node_modules` beside or above it. */
+  /** The functions folder. Packages are in `node_modules` beside or above it. */
   readonly functionsDir: string;
-  /** What errors call the folder above the functions, when the code is not where its author has it. */
+  /** Name of the parent folder in errors, if the code is not at the author's location. */
   readonly authorFolder?: string;
-  /** Whether it must outlast a power failure, because it cannot be made again. */
+  /** Whether it must survive a power failure, because it cannot be rebuilt. */
   readonly durable?: boolean;
 }
 
-/** A version as it is listed. */
+/** A version in a listing. */
 export interface VersionInfo {
   readonly hash: string;
   readonly madeAt: number;
   readonly madeFrom: string;
-  /** When it was loaded last, in milliseconds since 1970; `null` when it never was. */
+  /** When it was last loaded, milliseconds since the epoch, or `null`. */
   readonly servedAt: number | null;
   readonly files: number;
   readonly bytes: number;
 }
 
-/** A version cannot be made or loaded; the message is one line that says why. */
+/** Thrown if a version cannot be made or loaded. The message is one line. */
 export class VersionError extends Error {
   override readonly name = "VersionError";
 }
 
-/** A version that was never loaded has this time on its folder. */
+/** Folder time of a version that was never loaded. */
 const NEVER = 0;
 
 export class VersionStore {
   readonly #dataDir: string;
   readonly #dir: string;
   readonly #contents = new ContentReader();
-  /** Versions whose files were looked at by this process. */
+  /** Versions verified by this process. */
   readonly #checked = new Map<string, Manifest>();
-  /** The version made last: most files of the next one are the same. */
+  /** The version made last. Most files of the next one are the same. */
   #newest: Manifest | null = null;
 
   private constructor(dataDir: string, dir: string) {
@@ -81,7 +81,7 @@ export class VersionStore {
     this.#dir = dir;
   }
 
-  /** Opens the versions of a data folder. `folder`: where they lie in it. */
+  /** Opens the versions of a data folder. `folder` is their location in it. */
   static async open(dataDir: string, folder = "versions"): Promise<VersionStore> {
     const dir = join(dataDir, folder);
     try {
@@ -94,8 +94,8 @@ export class VersionStore {
   }
 
   /**
-   * The version of this code as it is now: written, unless it is there. Throws a {@linkcode VersionError} when something
-   * cannot be read or must not be part of it, and when there is no room for it; then nothing is left behind.
+   * Writes the current code as a version, unless it exists.
+   * @throws VersionError if a file cannot be read or included, or the disk is full. Nothing is left behind.
    */
   async make(source: VersionSource): Promise<Version> {
     for (let tries = 1;; tries++) {
@@ -110,8 +110,8 @@ export class VersionStore {
   }
 
   /**
-   * Takes a version that was made elsewhere: its files lie below a folder, as the manifest says. Throws a {@linkcode VersionError}
-   * when one of them is another, and when there is no room.
+   * Imports a version from a folder with the files of the manifest.
+   * @throws VersionError if a file does not match, or the disk is full.
    */
   async adopt(manifest: Manifest, folder: string): Promise<Version> {
     try {
@@ -121,12 +121,12 @@ export class VersionStore {
       }
       return { ...this.#version(manifest), deployed: true };
     } catch (error) {
-      if (error instanceof ChangedError) throw new VersionError("A file is not what the manifest says");
+      if (error instanceof ChangedError) throw new VersionError("A file does not match the manifest");
       throw asVersionError(error);
     }
   }
 
-  /** The manifest of a version that is there. Throws like {@linkcode VersionStore.get}. */
+  /** Returns the manifest of a version. Throws like {@linkcode VersionStore.get}. */
   async manifest(hash: string): Promise<Manifest> {
     await this.get(hash);
     const manifest = this.#checked.get(hash);
@@ -134,7 +134,7 @@ export class VersionStore {
     return manifest;
   }
 
-  /** The version of this hash. Throws a {@linkcode VersionError} when there is none, or when it is damaged. */
+  /** Returns a version by hash. @throws VersionError if it does not exist or is damaged. */
   async get(hash: string): Promise<Version> {
     try {
       const manifest = isHash(hash) ? await this.#sound(hash, new TimeSlicer()) : null;
@@ -145,7 +145,7 @@ export class VersionStore {
     }
   }
 
-  /** All versions, those loaded last first; what never was stands by when it was made. Damaged ones are left out. */
+  /** Lists all versions except damaged ones, most recently loaded first. Those never loaded are sorted by creation time. */
   async list(): Promise<VersionInfo[]> {
     const versions: VersionInfo[] = [];
     for await (const { name } of Deno.readDir(this.#dir)) {
@@ -169,19 +169,19 @@ export class VersionStore {
     return versions.sort((a, b) => at(b) - at(a));
   }
 
-  /** Keeps a version from being removed until that is disposed of. Throws a {@linkcode VersionError} when it is gone. */
+  /** Locks a version against removal, until disposed. @throws VersionError if it does not exist. */
   async hold({ hash }: Pick<Version, "hash">): Promise<Disposable> {
     const held = await holdVersion(this.#dir, hash);
-    if (held === null) throw new VersionError(`The version ${hash} is gone from the data folder`);
+    if (held === null) throw new VersionError(`The version ${hash} is no longer in the data folder`);
     return held;
   }
 
-  /** Notes that a version is loaded, and removes old ones that nobody uses. */
+  /** Records that a version was loaded, and removes old unused ones. */
   async served({ hash }: Pick<Version, "hash">): Promise<void> {
     const now = new Date();
     await Deno.utime(join(this.#dir, hash), now, now);
     const [versions, deployed] = [await this.list(), await readDeployed(this.#dataDir).catch(() => null)];
-    // A server without a functions folder starts with it, however many others were served since.
+    // A server without a functions folder starts with it, however old it is.
     const kept = new Set([hash, deployed?.current]);
     const unused = versions.filter(({ servedAt, madeAt }) =>
       servedAt === null && madeAt < Date.now() - versionLimits.unusedMs
@@ -191,7 +191,7 @@ export class VersionStore {
     }
   }
 
-  /** Removes a version unless it is in use; says whether it is gone. */
+  /** Removes a version unless it is in use. Returns whether it is gone. */
   async remove(hash: string): Promise<boolean> {
     const gone = await removeVersion(this.#dir, hash);
     if (gone) this.#checked.delete(hash);
@@ -215,7 +215,7 @@ export class VersionStore {
     return this.#version(manifest, { authorFolder });
   }
 
-  /** Like {@linkcode VersionStore.get}; `null` for a damaged one that can be made again, because it does not run. */
+  /** Like {@linkcode VersionStore.get}, but returns `null` for a damaged version: it is not running, so it can be rebuilt. */
   async #soundOrRemoved(hash: string, turns: TimeSlicer): Promise<Manifest | null> {
     return await this.#sound(hash, turns).catch(async (error) => {
       if (error instanceof DamagedVersionError && await removeVersion(this.#dir, hash)) return null;
@@ -239,17 +239,17 @@ export class VersionStore {
     }
     await writeVersion(this.#dir, manifest, { from: collected.folder, links: same, durable, turns });
     await Deno.utime(join(this.#dir, manifest.hash), new Date(NEVER), new Date(NEVER));
-    // Its files were just compared with their sums.
+    // Its files were just verified.
     this.#checked.set(manifest.hash, manifest);
   }
 
-  /** The newest version, if its files are still what was written: damage must not be passed on. */
+  /** Returns the newest version if it is undamaged, so that damage is not copied. */
   async #lastServed(turns: TimeSlicer): Promise<Manifest | null> {
     const [newest] = await this.list();
     return newest === undefined ? null : await this.#sound(newest.hash, turns).catch(() => null);
   }
 
-  /** The manifest of a version whose files are what was written; `null` when there is none. */
+  /** Returns the manifest of an undamaged version, or `null`. */
   async #sound(hash: string, turns: TimeSlicer): Promise<Manifest | null> {
     const manifest = await readManifest(this.#dir, hash);
     if (manifest === null || this.#checked.has(hash)) return manifest;
@@ -269,7 +269,7 @@ export class VersionStore {
 function asVersionError(error: unknown): unknown {
   if (isDiskFull(error)) {
     return new VersionError(
-      "There is no room on the disk for a version of the functions in the data folder",
+      "The disk is full: cannot write a version of the functions in the data folder",
       {
         cause: error,
       },

@@ -1,6 +1,6 @@
 /**
- * What a writer that follows says of applied rows. Main has the rows, so it is told only what they do not say: most documents
- * that change are not named at all.
+ * A following writer's report of applied rows. Main has the rows, so the report omits what they contain. Most changed documents
+ * are not listed.
  */
 import { type AppliedRows, type AppliedTable, rowEntries } from "../../engine/journal/row_entries.ts";
 import type { JournalRow } from "../../engine/journal/journal_row.ts";
@@ -9,9 +9,9 @@ import type { FollowedGroup } from "../host_port.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "./packed_entry.ts";
 
 export interface WireApplied {
-  /** Tables whose documents changed. */
+  /** Tables with changed documents. */
   readonly tables: readonly AppliedTable[];
-  /** Documents of which indexes may hold something else: their keys, as those of one entry. */
+  /** Documents whose index keys may have changed, with their keys, as one entry. */
   readonly changed: WireEntries;
 }
 
@@ -21,7 +21,7 @@ export function packApplied({ tables, changes }: AppliedRows): WireApplied {
   return { tables, changed: { tables: packer.tables, entries: packer.entries } };
 }
 
-/** The commits of rows that were applied, and what is known of them without making them. */
+/** Commits of applied rows, with facts known without decoding them. */
 export class AppliedGroup implements FollowedGroup {
   readonly ts: number;
   readonly count: number;
@@ -29,7 +29,7 @@ export class AppliedGroup implements FollowedGroup {
   readonly #tables: readonly AppliedTable[];
   readonly #changes: readonly DocumentChange[];
 
-  /** There is at least one row. */
+  /** `rows` is not empty. */
   constructor(rows: readonly JournalRow[], { tables, changed }: WireApplied) {
     this.ts = rows.at(-1)?.ts ?? 0;
     this.count = this.ts - (rows[0]?.tsBefore ?? 0);
@@ -48,7 +48,7 @@ export class AppliedGroup implements FollowedGroup {
       spaces.add(space);
       for (const { space } of indexes) spaces.add(space);
     }
-    // Other kinds of indexes have keys of some documents.
+    // Other index types have keys for some documents only.
     for (const { keys } of this.#changes) for (const [space] of keys) spaces.add(space);
     return spaces;
   }

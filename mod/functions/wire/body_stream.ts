@@ -1,6 +1,6 @@
 /**
- * Bodies on their way between main and a runner: in chunks, and never more of one than the other side has room for. The
- * receiver tells what was taken out of its stream; the sender sends as far as that. Used on both sides.
+ * Streams request and response bodies between main and a runner with flow control: the sender sends up to the receive window,
+ * and the receiver grants credit as its stream is read. Used on both sides.
  */
 import { routeLimits } from "../limits.ts";
 
@@ -9,7 +9,7 @@ const { chunkBytesMax, windowBytes } = routeLimits;
 /** Sends one body. */
 export class BodySender {
   readonly #send: (bytes: Uint8Array) => void;
-  /** Bytes that may be sent before the other side has to take some. */
+  /** Bytes that may be sent before more credit is needed. */
   #credit: number = windowBytes;
   /** Ends the wait for credit. */
   #resume: (() => void) | null = null;
@@ -20,13 +20,13 @@ export class BodySender {
     this.#send = send;
   }
 
-  /** Takes note that the other side has taken bytes. */
+  /** Adds credit for bytes the other side has read. */
   taken(bytes: number): void {
     this.#credit = Math.min(windowBytes, this.#credit + bytes);
     this.#resume?.();
   }
 
-  /** Sends a body to its end, or until it is stopped: then this resolves to `false`. Rejects when the body fails. */
+  /** Sends a body. Resolves to `false` if it was stopped. Rejects if the body fails. */
   async pump(body: ReadableStream<Uint8Array>): Promise<boolean> {
     if (this.#stopped) {
       await body.cancel();
@@ -40,7 +40,7 @@ export class BodySender {
       if (!(value instanceof Uint8Array)) throw new TypeError("The stream of a body must give Uint8Arrays");
       for (let from = 0; from < value.length;) {
         const bytes = Math.min(chunkBytesMax, value.length - from);
-        // Whole chunks only: to use up what little room there is would make ever smaller ones.
+        // Whole chunks only: filling the remaining window would lead to ever smaller chunks.
         if (bytes <= this.#credit) {
           this.#credit -= bytes;
           this.#send(value.subarray(from, from + bytes));
@@ -54,24 +54,24 @@ export class BodySender {
     }
   }
 
-  /** Nobody wants the rest. */
+  /** Stops sending: the rest is not needed. */
   stop(reason: string): void {
     if (this.#stopped) return;
     this.#stopped = true;
     this.#resume?.();
-    // A stream whose end fails has nobody left to tell.
+    // Errors of cancelling the stream concern no one.
     this.#reader?.cancel(new DOMException(reason, "AbortError")).catch(() => {});
   }
 }
 
 export interface BodyReceiverOptions {
-  /** Called when bytes were taken out of the stream. */
+  /** Called when bytes were read from the stream. */
   readonly onTaken: (bytes: number) => void;
-  /** Called when whoever reads the stream does not want the rest. */
+  /** Called when the reader cancels the stream. */
   readonly onCancel: () => void;
 }
 
-/** Receives one body and gives it as a stream. */
+/** Receives one body as a stream. */
 export class BodyReceiver {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #chunks: Uint8Array<ArrayBuffer>[] = [];
@@ -79,7 +79,7 @@ export class BodyReceiver {
   #waiting = 0;
   #end: { readonly error: unknown } | "done" | null = null;
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | null = null;
-  /** Ends the wait of whoever reads. */
+  /** Resumes the waiting reader. */
   #resume: (() => void) | null = null;
   readonly #options: BodyReceiverOptions;
 
@@ -97,28 +97,28 @@ export class BodyReceiver {
     }, { highWaterMark: 0 });
   }
 
-  /** Takes bytes from the other side. Throws `RangeError` when they are more than it was given room for. */
+  /** Adds received bytes. @throws RangeError if they exceed the receive window. */
   push(bytes: Uint8Array<ArrayBuffer>): void {
     if (this.#end !== null || bytes.length === 0) return;
     this.#waiting += bytes.length;
-    if (this.#waiting > windowBytes) throw new RangeError("More of a body was sent than there was room for");
+    if (this.#waiting > windowBytes) throw new RangeError("The body exceeds its receive window");
     this.#chunks.push(bytes);
     this.#resume?.();
   }
 
-  /** The body is complete. */
+  /** Completes the body. */
   end(): void {
     this.#end ??= "done";
     this.#resume?.();
   }
 
-  /** Nobody wants the rest: what waits is dropped, and the body ends. */
+  /** Cancels the body and drops buffered data. */
   drop(): void {
     this.#chunks.length = 0;
     this.end();
   }
 
-  /** The body breaks off: what waits is dropped. */
+  /** Aborts the body with an error and drops buffered data. */
   fail(error: unknown): void {
     if (this.#end !== null) return;
     this.#end = { error };

@@ -1,13 +1,13 @@
-/** Texts that name files of a version name them as their author does. */
+/** Replaces paths of version files in text by the author's paths. */
 import { pathToFileURL } from "node:url";
 
-/** A folder of code, and what it is a copy of. Absolute paths. */
+/** A code folder and its original. Absolute paths. */
 export interface CodePlace {
   readonly folder: string;
   readonly authorFolder: string;
 }
 
-/** Puts the author's paths and URLs in the place of those below the folder. */
+/** Returns a function that replaces paths and URLs below the folder. */
 export function authorTexts({ folder, authorFolder }: CodePlace): (text: string) => string {
   const path = `${folder}/`;
   const authorPath = withSlash(authorFolder);

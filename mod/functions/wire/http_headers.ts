@@ -1,8 +1,8 @@
-/** Headers between main and a runner. Those that speak about one connection stay on it. */
+/** Headers between main and a runner, without those of a single connection. */
 import { withHelp } from "../../explained.ts";
 import { routeLimits } from "../limits.ts";
 
-/** Headers as they travel: `set-cookie` may come more than once. */
+/** Name and value pairs: `set-cookie` may be repeated. */
 export type WireHeaders = readonly (readonly [name: string, value: string])[];
 
 const hopByHop: ReadonlySet<string> = new Set([
@@ -17,7 +17,7 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** The headers without those of the connection. Throws `RangeError` when they are over the limit. */
+/** Removes connection headers. @throws RangeError if the headers exceed the limit. */
 export function wireHeaders(headers: Headers): WireHeaders {
   const named = new Set(
     (headers.get("connection") ?? "").toLowerCase().split(",").map((name) => name.trim()),

@@ -1,4 +1,4 @@
-/** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
+/** Messages between main and its isolates, sent with segment_frames.ts. `value` fields are segment indexes. */
 import type { SchemaPreview, ViolationLimits } from "../../engine/mod.ts";
 import type { ReadSet } from "../../engine/types.ts";
 import type { CronDefinition } from "../api/cron_jobs.ts";
@@ -13,76 +13,70 @@ import type { PackageTable } from "./package_table.ts";
 import type { WireApplied } from "./applied_rows.ts";
 import type { WireEntries } from "./packed_entry.ts";
 
-/** What an isolate is for. */
 export type IsolateRole = "writer" | "reader" | "runner";
 
-/** First message from main: everything an isolate has to know. */
+/** First message from main: the configuration of an isolate. */
 export interface Boot {
   readonly type: "Boot";
   readonly role: IsolateRole;
-  /** Path of `data.db`; runners do not open it. */
+  /** Path of `data.db`. Not opened by runners. */
   readonly databasePath: string;
   /** Absolute path of the app's functions folder. */
   readonly functionsDir: string;
-  /** The folder that all of the app's code lies below, and what its author calls it. */
+  /** The folder of the app's code, and the author's original. */
   readonly place: CodePlace;
-  /** File of 16 bytes in which the isolate notes what it is running (progress.ts). */
+  /** The progress file (progress_file.ts). */
   readonly progressPath: string;
   /** Environment of the app, for runners (`ctx.env`). */
   readonly env: Record<string, string>;
-  /** What functions of the service have to know of the server, by feature; JSON. */
+  /** Server settings for functions of the service, by feature. JSON. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** The app's npm packages, when it uses any. */
   readonly packages?: PackageTable;
-  /** Numbers that tables get which the database does not have yet. */
+  /** Numbers of tables that the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** For a writer that keeps a journal: how much of it may wait, in bytes. */
+  /** Enables the journal of a writer, with a limit for unshipped bytes. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The commits are made elsewhere: the writer applies rows and runs nothing, and the schema is what the rows say. */
+  /** The writer applies rows of another server: it runs no mutations, and the rows determine the schema. */
   readonly follows?: boolean;
-  /** Pages of the database that it keeps. */
+  /** Page cache size. */
   readonly cacheBytes?: number;
-  /** The history is kept elsewhere: before a group is committed its row is sent to main, and waits for `RowKept`. */
+  /** The journal is external: the writer sends each row to main before it commits and waits for `RowKept`. */
   readonly gives?: boolean;
-  /** Of a writer that gives rows: the hash of its version, where others have to serve that too; otherwise each what it has. */
+  /** Version hash of such a writer, if all servers have to serve the same version. */
   readonly version?: string;
-  /** For a reader that is to look whether the app fits the data, and to serve nobody. */
+  /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
-  /**
-   * It loads the app beside a writer that still works, and looks into the database when it is told `Fitted`: a reader, or a
-   * writer that gives rows.
-   */
+  /** The isolate loads the app while the old writer still works, and opens the database after `Fitted`. */
   readonly waits?: boolean;
 }
 
-/** To one that waits: the writer before it is done with the database, or has made it fit the schema. Said once. */
+/** Main to a waiting isolate: the old writer has finished, or the new writer has migrated the schema. Sent once. */
 export interface Fitted {
   readonly type: "Fitted";
 }
 
 export interface CheckBounds extends ViolationLimits {
-  /** For how long documents may be looked at. */
+  /** Time limit for checking documents. */
   readonly msMax: number;
 }
 
-/** What a version of an app is, beside the data as they are. */
+/** Result of checking a version against the current data. */
 export interface AppCheck {
   readonly schema: SchemaPreview;
-  /** The app's functions by path; equal texts are equal functions. */
+  /** Fingerprints of the app's functions, by path. */
   readonly functions: Readonly<Record<string, string>>;
   readonly crons: readonly WireCron[];
 }
 
 /**
- * Writer to main: the app is loaded, and from now on the writer makes tables and indexes fit its
- * schema, for as long as that takes. Said once, before the answer to Boot, unless the app is broken; by a reader that waits,
- * too.
+ * Writer, or waiting reader, to main: the app is loaded. The writer then migrates the schema, without a time limit. Sent once
+ * before the answer to Boot, unless the app is broken.
  */
 export interface Loaded {
   readonly type: "Loaded";
 }
 
-/** A cron of the app. */
 export interface WireCron {
   readonly name: string;
   readonly schedule: CronDefinition["schedule"];
@@ -91,13 +85,12 @@ export interface WireCron {
   readonly args: Record<string, unknown>;
 }
 
-/** A route of the app. */
 export interface WireRoute {
-  /** Names it to a runner. */
+  /** Identifies it in messages to runners. */
   readonly key: string;
   readonly method: string;
   readonly path: string;
-  /** Whether it is for every path that begins with `path`. */
+  /** Whether it matches every path that begins with `path`. */
   readonly prefix: boolean;
 }
 
@@ -106,26 +99,26 @@ export type BootAnswer =
   | {
     readonly type: "Ready";
     readonly functions: readonly (readonly [udfPath: string, info: FunctionInfo])[];
-    /** Current ts; 0 for runners. */
+    /** Current ts. 0 for runners. */
     readonly ts: number;
-    /** The newest committed group, by the writer: how main learns the fate of a half-answered batch. */
+    /** From a writer: the newest committed group, from which main learns the outcome of a partly answered batch. */
     readonly lastGroup: string | null;
-    /** The app's crons, by the writer. */
+    /** From a writer. */
     readonly crons?: readonly WireCron[];
-    /** The app's HTTP routes, by the writer. */
+    /** From a writer. */
     readonly routes?: readonly WireRoute[];
-    /** Where the history stands that a writer follows, or that is kept elsewhere. */
+    /** History position of a following writer or an external journal. */
     readonly reached?: Reached;
-    /** By a writer whose start was a commit: from it on another version is served. */
+    /** From a writer whose start was a commit that switched the served version. */
     readonly named?: boolean;
-    /** By a writer that has changed tables or indexes, or which version is served: what a reader knew of them is old. */
+    /** From a writer that changed tables, indexes or the served version: readers have to reload. */
     readonly changed?: boolean;
-    /** By a reader that was asked to look. */
+    /** From a reader started with `check`. */
     readonly check?: AppCheck;
   }
   | { readonly type: "Broken"; readonly message: string };
 
-/** How a call ended, on the wire. */
+/** A call's outcome on the wire. */
 export type WireOutcome =
   | { readonly value: number; readonly logLines: readonly string[] }
   | { readonly error: CallError; readonly logLines: readonly string[] };
@@ -143,7 +136,7 @@ export interface WireMutation extends WireCall {
   readonly lineage?: Lineage;
 }
 
-/** What a run read and wrote, in the order of `RunUse`. */
+/** Resource usage of a run, in the order of `RunUse`. */
 export type WireUse = readonly [
   documentsRead: number,
   indexRowsRead: number,
@@ -151,7 +144,7 @@ export type WireUse = readonly [
   indexRowsWritten: number,
 ];
 
-/** Main to writer: run these mutations in order, committing in groups. */
+/** Main to writer: run these mutations in order and commit them in groups. */
 export interface Batch {
   readonly type: "Batch";
   /** Unique over the life of the database: `<server start>-<count>`. */
@@ -160,18 +153,15 @@ export interface Batch {
 }
 
 /**
- * Writer to main: every call of the batch has run, and the last group is about to be committed. The next batch may be sent
- * now, so that it is there when the commit is done; it begins when this one's answers have left. The commit may still fail,
- * which the group then says. A group of one call is not announced.
+ * Writer to main: all calls of the batch have run and the last group is about to be committed. Main may send the next batch,
+ * which starts after this one's answers were sent. The commit may still fail. Groups of one call are not announced.
  */
 export interface Committing {
   readonly type: "Committing";
   readonly batch: string;
 }
 
-/**
- * A mutation's answer; what stands last is left out when it says nothing. `result` is a segment's position, or an error.
- */
+/** A mutation's answer. Trailing default values are omitted. `result` is a segment index or an error. */
 export type WireAnswer = readonly [
   ts: number,
   result: number | CallError,
@@ -180,23 +170,23 @@ export type WireAnswer = readonly [
 ];
 
 /**
- * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is kept in the database as the last
- * group, in the group's own transaction, so that main can learn the fate of a batch from a new writer.
+ * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is stored in the database in the group's
+ * transaction, so that a new writer can report the outcome of a batch.
  */
 export interface Group extends WireEntries {
   readonly type: "Group";
   readonly batch: string;
   readonly from: number;
   readonly answers: readonly WireAnswer[];
-  /** Of each answer how many ms its run took and its {@linkcode WireUse}: five numbers one after the other. */
+  /** Per answer the duration of its run in milliseconds and its {@linkcode WireUse}: five numbers each. */
   readonly uses?: readonly number[];
   /** Current ts after the group. */
   readonly ts: number;
-  /** The batch takes longer than it should: the calls behind these are not run, others may come before them. */
+  /** The batch is ended early because it takes too long. The remaining calls were not run. */
   readonly ends?: true;
 }
 
-/** A place in the history of a database: behind which journal row. */
+/** A position in the history of a database, after a journal row. */
 export interface Reached {
   readonly generation: string;
   readonly seq: number;
@@ -204,30 +194,30 @@ export interface Reached {
   readonly sum: string;
 }
 
-/** Writer to main: this row, whose body is the frame's segment, has to be kept before its group is committed. */
+/** Writer to main: store this row before its group is committed. The row's body is the frame's segment. */
 export interface KeepRow {
   readonly type: "KeepRow";
-  /** `null`: the group has no row, and only asks whether this server still leads. */
+  /** `null` for a group without a row, to check whether this server is still the leader. */
   readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string] | null;
 }
 
-/** Main to writer: what became of the row. */
+/** Main to writer: the outcome of `KeepRow`. */
 export interface RowKept {
   readonly type: "RowKept";
-  /** `null`: the group has no row. */
+  /** `null` for a group without a row. */
   readonly seq: number | null;
-  /** Why it was not kept; `null`: it was, and the group is to be committed. */
+  /** Why it was not stored. `null` if it was, and the group is to be committed. */
   readonly refused: RowRefusal | null;
 }
 
-/** Why a row was not kept. */
+/** Why a row was not stored. */
 export interface RowRefusal {
   readonly message: string;
-  /** Whether it is known that nobody has it: the same call may succeed later. */
+  /** Whether the row is certain not to exist, so the same call may succeed later. */
   readonly known: boolean;
 }
 
-/** Main to a writer that follows: commit these journal rows as one group. */
+/** Main to a following writer: commit these journal rows as one group. */
 export interface ApplyRows {
   readonly type: "ApplyRows";
   readonly rows: readonly (readonly [
@@ -236,7 +226,7 @@ export interface ApplyRows {
     ts: number,
     at: number,
     sum: string,
-    /** A segment's position. */
+    /** A segment index. */
     body: number,
   ])[];
 }
@@ -251,18 +241,18 @@ export interface RowsApplied extends WireApplied {
 export interface RowsRefused {
   readonly type: "RowsRefused";
   readonly message: string;
-  /** They do not go on from where this database stands, and never will. */
+  /** They do not continue this database's history, and never will. */
   readonly unfit: boolean;
 }
 
-/** Main to writer: journal rows of a generation up to this one are safe elsewhere. */
+/** Main to writer: journal rows of a generation up to this one are stored elsewhere. */
 export interface JournalConfirmed {
   readonly type: "JournalConfirmed";
   readonly generation: string;
   readonly seq: number;
 }
 
-/** Main to writer: this generation of the journal cannot be gone on with. */
+/** Main to writer: abandon this generation of the journal. */
 export interface JournalRestart {
   readonly type: "JournalRestart";
   readonly generation: string;
@@ -274,13 +264,13 @@ export interface RunWave {
   readonly type: "RunWave";
   readonly wave: number;
   readonly queries: readonly WireCall[];
-  /** Other readers are to have the same snapshot: wait for WaveGo after Pinned. */
+  /** Other readers need the same snapshot: wait for WaveGo after Pinned. */
   readonly together?: true;
 }
 
 /**
- * Main to a reader that waits with its snapshot: run the queries, with `more` of them behind its own; open the snapshot
- * again and answer Pinned, because another reader found a newer one; or let go of it and forget the wave.
+ * Main to a reader that waits with its snapshot. "run": run the queries, then those of `more`. "again": reopen the snapshot
+ * and answer Pinned, because another reader has a newer one. "drop": close the snapshot and forget the batch.
  */
 export interface WaveGo {
   readonly type: "WaveGo";
@@ -295,7 +285,7 @@ export interface Pinned {
   readonly ts: number;
 }
 
-/** Reader to main: the answers of `queries[from]` onwards. `last` says that the snapshot is closed. */
+/** Reader to main: the answers of `queries[from]` onwards. `last` means that the snapshot is closed. */
 export interface WaveAnswers {
   readonly type: "WaveAnswers";
   readonly wave: number;
@@ -314,20 +304,19 @@ export interface WaveAnswers {
 /** Main to runner: run an action. */
 export interface RunAction extends WireCall {
   readonly type: "RunAction";
-  /** Its name in what both say of it. Nobody can guess it: what comes under it comes from who runs it. */
+  /** Random id of the call, so that app code cannot forge messages of another call. */
   readonly call: number;
-  /** How many the runner was given up to this one. */
+  /** Number of calls sent to the runner so far, including this one. */
   readonly order: number;
 }
 
-/** Runner to main: an action ended. */
 export interface ActionDone {
   readonly type: "ActionDone";
   readonly call: number;
   readonly outcome: WireOutcome;
 }
 
-/** Runner to main: `ctx.runQuery`, `ctx.runMutation` or `ctx.runAction` of a running action, whose identity it has. */
+/** Runner to main: a call of `ctx.runQuery`, `ctx.runMutation` or `ctx.runAction`, with the action's identity. */
 export interface SubCall {
   readonly type: "SubCall";
   readonly call: number;
@@ -346,9 +335,9 @@ export interface SubAnswer {
 }
 
 /**
- * Main to runner: answer a request of a route. Its body follows in frames of bytes, then BodyEnd. The runner sends
- * ResponseHead, the body in frames of bytes, and ActionDone (with a result without meaning) when all is sent, or with the
- * error that came in between. Both sides send no more of a body than the other has said it took (body_stream.ts).
+ * Main to runner: handle a request of a route. Its body follows in frames of bytes, then BodyEnd. The runner sends
+ * ResponseHead, the body in frames of bytes, and ActionDone at the end, with a meaningless result or an error. Bodies are
+ * subject to flow control (body_stream.ts).
  */
 export interface RunRequest {
   readonly type: "RunRequest";
@@ -363,20 +352,20 @@ export interface RunRequest {
   readonly identity: Identity;
 }
 
-/** Main to runner: the request's body is complete, or has broken off. */
+/** Main to runner: the request's body is complete or was aborted. */
 export interface BodyEnd {
   readonly type: "BodyEnd";
   readonly call: number;
   readonly error: string | null;
 }
 
-/** Main to runner: nobody waits for the response any more. */
+/** Main to runner: the client is gone. */
 export interface CancelRequest {
   readonly type: "CancelRequest";
   readonly call: number;
 }
 
-/** Runner to main: what a response begins with. */
+/** Runner to main: status and headers of a response. */
 export interface ResponseHead {
   readonly type: "ResponseHead";
   readonly call: number;
@@ -386,25 +375,25 @@ export interface ResponseHead {
   readonly hasBody: boolean;
 }
 
-/** Both ways: so many bytes of the other's body were taken, so many more may come. */
+/** Both directions: bytes of the other side's body were read, so the window moves. */
 export interface BodyTaken {
   readonly type: "BodyTaken";
   readonly call: number;
   readonly bytes: number;
 }
 
-/** Runner to main: the handler does not want the rest of the request's body. */
+/** Runner to main: the handler cancelled the request's body. */
 export interface BodyUnwanted {
   readonly type: "BodyUnwanted";
   readonly call: number;
 }
 
-/** Main to runner: are you alive? A runner answers at once unless app code blocks it. */
+/** Main to runner: a liveness check. The runner answers immediately unless app code blocks it. */
 export interface Beat {
   readonly type: "Beat";
 }
 
-/** What main and a runner say about requests, beside RunRequest and ActionDone. */
+/** Messages about requests in progress, by direction. */
 export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
 export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 

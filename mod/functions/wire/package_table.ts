@@ -1,34 +1,31 @@
-/** What an isolate is told of the npm packages of its app: which CommonJS files there are and what each one asks for. */
+/** Package data for isolates: CommonJS files and their dependencies. */
 
-/** What a specifier stands for in one file. */
+/** The resolution of a specifier in a file. */
 export type PackageTarget =
   /** A CommonJS or JSON file of the table, by absolute path. */
   | { readonly file: string }
-  /** A module that the isolate imports: `node:path`, `zod`, or the URL of a file. */
+  /** An ES module: `node:path`, `zod`, or a file URL. */
   | { readonly module: string }
-  /** What using it throws. */
+  /** Error message of a blocked module. */
   | { readonly refused: string };
 
 export interface CommonJsFile {
-  /** By the text in `require("...")`. */
+  /** By the specifier in `require("...")`. */
   readonly requires: Readonly<Record<string, PackageTarget>>;
-  /** By the text in `import("...")`. */
+  /** By the specifier in `import("...")`. */
   readonly imports: Readonly<Record<string, PackageTarget>>;
 }
 
 export interface PackageTable {
-  /** By absolute path; JSON files ask for nothing. */
+  /** By absolute path. JSON files have no dependencies. */
   readonly files: Readonly<Record<string, CommonJsFile>>;
-  /** Modules that CommonJS files require, imported in this order before the app is: `require` cannot wait. */
+  /** ES modules that CommonJS files require. Imported in this order before the app, because `require` is synchronous. */
   readonly required: readonly string[];
-  /**
-   * Modules that are named in `import("...")`, imported after the app: once it is loaded no file can be read. One that
-   * fails fails again, in the hands of whoever imports it.
-   */
+  /** Modules named in `import("...")`. Imported after the app, because files cannot be read later. Errors are ignored then. */
   readonly deferred: readonly string[];
-  /** Why something that is named in an import cannot be had, by its specifier: for the message of the failed import. */
+  /** Why imports fail, by specifier. Used in error messages. */
   readonly refusals: Readonly<Record<string, string>>;
 }
 
-/** Where modules of the import map find the function that runs a CommonJS file, by its path below the folder of the app's code. */
+/** Symbol key of the function that runs a CommonJS file, given its path relative to the app's code folder. */
 export const commonJsKey = "syncline.commonJs";

@@ -1,19 +1,19 @@
 /**
- * Commit entries between writer and main, and in the kept group: the same facts in few characters. What the changes of a
- * table have in common is said once for a group. Every index key of a document ends in its key by creation time, which
- * ends in its id, so each is sent as what stands before that.
+ * Compact encoding of commit entries between writer and main, and in the stored group. Data shared by the changes of a table is
+ * sent once per group. Every index key of a document ends with its creation-time key, which ends with its id, so only the
+ * prefix of each key is sent.
  */
 import type { CommitEntry, DocumentChange, KeyChange, KeySpace } from "../../engine/types.ts";
 
-/** A table of which documents changed, with its key spaces whose keys end in the id: that of ids, then its field indexes. */
+/** A table with changed documents, and its key spaces whose keys end in the id: ids first, then field indexes. */
 export type WireTable = readonly [name: string, number: number, spaces: readonly KeySpace[]];
 
 /** `[ts, at, changes]`. */
 export type WireEntry = readonly [ts: number, at: number, changes: readonly WireChange[]];
 
 /**
- * One document's change. `table` is its position among the tables of the group, `tail` its key by creation time without
- * the id, as it is now. Keys that are left out are as they were before.
+ * A changed document. `table` indexes the group's tables. `tail` is its new creation-time key without the id. Omitted keys are
+ * unchanged.
  */
 export type WireChange = readonly [
   table: number,
@@ -25,18 +25,18 @@ export type WireChange = readonly [
 ];
 
 /**
- * What stands in each key space of the table before the document's key by creation time; the space of ids, which has
- * nothing to say, is left out. `null` in the place of all of them: there was or is no document.
+ * Key prefixes before the creation-time key, per key space of the table, without the id space. `null` if there is or was no
+ * document.
  */
 export type WireKeys = readonly string[];
 
-/** What few changes have. */
+/** Rarely used fields. */
 export interface WireChangeMore {
-  /** The contents, where main wants them; `null` for a deleted document. */
+  /** Document contents, if main needs them. `null` for a deleted document. */
   readonly doc?: string | null;
-  /** What `tail` was before, where that was something else: an import may change when a document was made. */
+  /** The previous `tail`, if it changed: an import may change a creation time. */
   readonly oldTail?: string;
-  /** Changes in key spaces of other kinds of index. */
+  /** Changes in key spaces of other index types. */
   readonly others?: readonly KeyChange[];
 }
 
@@ -45,7 +45,7 @@ export interface WireEntries {
   readonly entries: readonly WireEntry[];
 }
 
-/** Collects the entries of a group. Documents of the app's tables stay behind: nobody in main reads them. */
+/** Packs the entries of a group, without documents of app tables, which main does not read. */
 export class EntryPacker implements WireEntries {
   readonly tables: WireTable[] = [];
   readonly entries: WireEntry[] = [];
@@ -84,7 +84,7 @@ export class EntryPacker implements WireEntries {
   }
 }
 
-/** The entries that were packed. Throws a `RangeError` for a change of a table that is not there. */
+/** Unpacks entries. @throws RangeError for a change of an unknown table. */
 export function unpackEntries({ tables, entries }: WireEntries): CommitEntry[] {
   return entries.map(([ts, at, changes]) => ({
     ts,
@@ -136,7 +136,7 @@ function packKeys(
     if (key === null) return null;
     packed.push(key.slice(0, key.length - created.length));
   }
-  // A table without field indexes: the space of ids alone tells whether there is a document.
+  // Without field indexes, only the id space shows whether the document exists.
   return keys[0]?.[side] === null ? null : packed;
 }
 

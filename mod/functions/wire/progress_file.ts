@@ -1,7 +1,7 @@
 /**
- * The progress file: 16 bytes in which an isolate notes what it is about to run, so that main can tell which call a
- * silent or dead isolate was busy with. Two float64: the position of the call in its batch or wave (-1 when it waits for
- * one, -2 while it works with the database for all of them), and when that began, in milliseconds since the epoch.
+ * The progress file: 16 bytes in which an isolate records what it is running, so that main can identify the call that hung or
+ * killed it. Two float64: the position of the call in its batch (-1 when idle, -2 while committing or starting a group), and
+ * the start time in milliseconds since the epoch.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 
@@ -10,15 +10,15 @@ const IDLE = -1;
 const STORING = -2;
 const realNow = Date.now;
 
-/** What an isolate is running. */
+/** The current work of an isolate. */
 export interface Progress {
-  /** Position of the call in its batch or wave, from 0; `null` while it begins or commits a group. */
+  /** Position of the call in its batch, from 0. `null` while it starts or commits a group. */
   readonly position: number | null;
-  /** When it began, milliseconds since the epoch. */
+  /** Start time, milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
-/** Reads what an isolate noted; `null` when it waits for something to do, or has noted nothing yet. */
+/** Reads the progress. Returns `null` if the isolate is idle or has recorded nothing yet. */
 export function parseProgress(bytes: Uint8Array): Progress | null {
   if (bytes.length < PROGRESS_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset);
@@ -27,7 +27,7 @@ export function parseProgress(bytes: Uint8Array): Progress | null {
   return { position: position === STORING ? null : position, startedAt: view.getFloat64(8, true) };
 }
 
-/** The isolate's end of the file. A write is positioned and takes less than a microsecond. */
+/** The isolate's writer of the file. A write takes less than a microsecond. */
 export class ProgressFile implements Disposable {
   readonly #file: number;
   readonly #bytes = new Uint8Array(PROGRESS_BYTES);
@@ -38,17 +38,17 @@ export class ProgressFile implements Disposable {
     this.idle();
   }
 
-  /** Notes that the call at this position begins now. Returns the time noted. */
+  /** Records the start of the call at this position. Returns the time. */
   begin(position: number): number {
     return this.#note(position);
   }
 
-  /** Notes that it begins or commits a group: what takes long now is the disk's fault. */
+  /** Records that a group is being started or committed: delays are now due to the disk. */
   storing(): void {
     this.#note(STORING);
   }
 
-  /** Notes that it waits for something to do. */
+  /** Records that the isolate is idle. */
   idle(): void {
     this.#note(IDLE);
   }

@@ -1,19 +1,19 @@
 /**
- * Frames between main and an isolate over their unix socket: a 32-bit big-endian length in bytes, then UTF-8 text made of
- * one line of JSON (the message and the lengths of its segments in UTF-16 units) followed by the segments themselves.
- * Segments are JSON texts such as results; they are never parsed or escaped on their way.
+ * Frames between main and an isolate over a unix socket: a 32-bit big-endian byte length, then UTF-8 text. The text is one line
+ * of JSON (the message and the lengths of its segments in UTF-16 units) followed by the segments. Segments are JSON texts such
+ * as results, and are never parsed or escaped on the way.
  *
- * A length with its highest bit set announces bytes instead: a float64 names the call they belong to, the rest are parts of a
- * body that streams. As text in base64 they would take two and a half times as long.
+ * If the highest bit of the length is set, the frame holds bytes: a float64 call id, then a chunk of a streamed body. Base64
+ * text would take two and a half times as long.
  */
 import { withHelp } from "../../explained.ts";
 import { isolateLimits } from "../limits.ts";
 
-/** A message and its segments. In the message a segment is named by its position. */
+/** A message and its segments, which the message references by index. */
 export interface WireFrame<Message> {
   readonly message: Message;
   readonly segments: readonly string[];
-  /** What a frame of bytes carries; its message is {@linkcode Bytes}. */
+  /** Contents of a frame of bytes, whose message is {@linkcode Bytes}. */
   readonly bytes?: Uint8Array<ArrayBuffer>;
 }
 
@@ -28,21 +28,21 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const HEADER_BYTES = 4;
 const CALL_BYTES = 8;
-/** Set in the length of a frame of bytes; the limit keeps lengths far below it. */
+/** Set in the length of a frame of bytes. Valid lengths are far smaller. */
 const BYTES_FLAG = 0x8000_0000;
 
-/** The text of one frame. */
+/** Encodes a frame as text. */
 export function frameText(message: unknown, segments: readonly string[] = []): string {
   const head = stringify({ m: message, s: segments.map((segment) => segment.length) });
   return segments.length === 0 ? `${head}\n` : `${head}\n${segments.join("")}`;
 }
 
-/** The text of a frame without segments whose message is JSON text already. */
+/** Encodes a frame without segments from a serialized message. */
 export function frameTextOfJson(message: string): string {
   return `{"m":${message},"s":[]}\n`;
 }
 
-/** The frame of a text made by {@linkcode frameText}. */
+/** Decodes the text of {@linkcode frameText}. */
 export function parseFrameText<Message>(text: string): WireFrame<Message> {
   const end = text.indexOf("\n");
   const head = parse(text.slice(0, end)) as { m: Message; s: number[] };
@@ -52,13 +52,13 @@ export function parseFrameText<Message>(text: string): WireFrame<Message> {
     segments.push(text.slice(from, from + length));
     from += length;
   }
-  if (from !== text.length) throw new RangeError("The segments of a frame do not fill it");
+  if (from !== text.length) throw new RangeError("The segment lengths do not match the frame");
   return { message: head.m, segments };
 }
 
-/** The bytes of a frame's text. Throws `RangeError` when it is over the limit. */
+/** Encodes a frame's text as bytes. @throws RangeError if it exceeds the limit. */
 export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
-  // UTF-8 needs at most three bytes for a UTF-16 unit; small frames take that room, large ones are measured by encoding.
+  // A UTF-16 unit takes at most three bytes. Small frames reserve that, large ones are measured first.
   const roomBytes = text.length * 3;
   if (roomBytes <= 65_536) {
     const bytes = new Uint8Array(HEADER_BYTES + roomBytes);
@@ -81,7 +81,7 @@ export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A frame of bytes; they are copied. */
+/** Encodes a frame of bytes. The bytes are copied. */
 export function encodeBytes(call: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(HEADER_BYTES + CALL_BYTES + bytes.length);
   const view = new DataView(frame.buffer);
@@ -91,20 +91,20 @@ export function encodeBytes(call: number, bytes: Uint8Array): Uint8Array<ArrayBu
   return frame;
 }
 
-/** The frame of bytes with this body. Throws `RangeError` when it is too short to be one. */
+/** Decodes a frame of bytes. @throws RangeError if it is too short. */
 function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): WireFrame<Message> {
   const call = new DataView(body.buffer, body.byteOffset, body.byteLength).getFloat64(0);
   const message: Bytes = { type: "Bytes", call };
-  // Which messages a reader expects is for it to say; one that expects no bytes refuses them.
+  // The caller checks the message type.
   return { message: message as Message, segments: [], bytes: body.slice(CALL_BYTES) };
 }
 
-/** Reads frames until the other side closes. Throws `RangeError` on a frame over the limit. */
+/** Reads frames until the other side closes. @throws RangeError for a frame over the limit. */
 export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<WireFrame<Message>, void> {
   let buffer = new Uint8Array(65_536);
   let start = 0;
   let end = 0;
-  // Bound before app code is loaded, which in runners may have connections: a patched method would be handed ours.
+  // Bound before app code is loaded: runners have connections, and a patched method would receive ours.
   const readInto = conn.read.bind(conn);
   for (;;) {
     while (end - start >= HEADER_BYTES) {
@@ -142,9 +142,9 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Wire
   }
 }
 
-/** Sends frames in order; what is queued while a write is under way leaves with the next write. */
+/** Sends frames in order. Frames queued during a write are combined into the next write. */
 export class FrameSender {
-  /** Bound like the reading. */
+  /** Bound like the read method. */
   readonly #write: Deno.Conn["write"];
   #queue: Uint8Array[] = [];
   #writing: Promise<void> | null = null;
@@ -153,17 +153,17 @@ export class FrameSender {
     this.#write = conn.write.bind(conn);
   }
 
-  /** Queues a frame; resolves when it has left, rejects when the connection is gone. */
+  /** Queues a frame. Resolves when it was sent, rejects if the connection is gone. */
   send(message: unknown, segments: readonly string[] = []): Promise<void> {
     return this.sendText(frameText(message, segments));
   }
 
-  /** Like {@linkcode send}, for a frame whose text is already made. */
+  /** Like {@linkcode send}, for an encoded frame. */
   sendText(text: string): Promise<void> {
     return this.#queueFrame(encodeFrameText(text));
   }
 
-  /** Queues bytes of a call's body; resolves and rejects like {@linkcode send}. */
+  /** Queues bytes of a call's body, like {@linkcode send}. */
   sendBytes(call: number, bytes: Uint8Array): Promise<void> {
     return this.#queueFrame(encodeBytes(call, bytes));
   }

@@ -427,7 +427,7 @@ Deno.test("each misuse has a message that says what to do", async (t) => {
     [
       "fields out of order",
       (db) => db.query("items").withIndex("by_kind_rank", (q: Unchecked) => q.eq("rank", 1)),
-      /has the fields kind, rank, _creationTime, in this order: eq\("rank"\) stands where a condition on "kind"/,
+      /has the fields kind, rank, _creationTime, in this order: eq\("rank"\) is given where a condition on "kind"/,
     ],
     [
       "a range before an equal field",

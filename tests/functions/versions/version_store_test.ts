@@ -285,7 +285,7 @@ Deno.test("VE14 files that change while a version is made are read again, a boun
   };
   try {
     changing(Infinity);
-    await assert.rejects(store.make(project), /Files of the app go on changing/);
+    await assert.rejects(store.make(project), /The app's files keep changing/);
     assert.equal(reads, 2 * versionLimits.triesMax);
     changing(1);
     const made = await store.make(project);
@@ -314,7 +314,7 @@ Deno.test("VE16 without room on the disk nothing is left of a new version, and t
   try {
     await assert.rejects(store.make(project), {
       name: "VersionError",
-      message: "There is no room on the disk for a version of the functions in the data folder",
+      message: "The disk is full: cannot write a version of the functions in the data folder",
     });
     assert.deepEqual(project.names, [made.hash]);
     project.write({ "functions/a.ts": "one" });

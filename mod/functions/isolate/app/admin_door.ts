@@ -1,20 +1,20 @@
 /**
- * The door of functions for administrators. Clients pass it with an administrator's session that lives at the moment of
- * the call; for everybody else there is no such function, whatever they call it with.
+ * Access check for admin functions. Clients need an administrator session that is valid at the time of the call. For all
+ * others the function does not exist.
  */
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import type { AdminCall, SystemModule } from "../../system_module.ts";
 
-/** What stands at the door, from the modules of the service. */
+/** The access check, provided by modules of the service. */
 export interface AdminDoor {
-  /** Whether the caller may pass. Called with the `ctx` of the function that is called. */
+  /** Whether the caller has access. Called with the `ctx` of the function. */
   readonly admits: (ctx: unknown) => Promise<boolean>;
-  /** Notes what is done, in the mutation's own transaction, before it runs. */
+  /** Writes the audit entry in the mutation's transaction, before it runs. */
   readonly notes: ((ctx: unknown, call: AdminCall) => Promise<void>) | null;
 }
 
-/** The door of a set of modules; `undefined` when none of them says who may pass: then nobody does. */
+/** Returns the check defined by the modules. `undefined` if there is none: then no one has access. */
 export function adminDoor(modules: readonly SystemModule[]): AdminDoor | undefined {
   const admits = modules.find((module) => module.admits !== undefined)?.admits;
   const notes = modules.find((module) => module.notes !== undefined)?.notes ?? null;
@@ -23,7 +23,7 @@ export function adminDoor(modules: readonly SystemModule[]): AdminDoor | undefin
     : { admits: admits as AdminDoor["admits"], notes: notes as AdminDoor["notes"] };
 }
 
-/** Whether a call has to pass the door. */
+/** Whether a call has to be checked. */
 export function needsDoor(
   callee: { readonly spec: Pick<FunctionSpec, "visibility"> } | undefined,
   origin: CallOrigin,

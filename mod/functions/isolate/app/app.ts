@@ -1,4 +1,4 @@
-/** The loaded app: its functions by path, and its tables. */
+/** The loaded app: functions by path, and tables. */
 import type { FunctionKind } from "../../../protocol/function_reference.ts";
 import type { ProfileBuilder } from "../../api/profile.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
@@ -12,23 +12,23 @@ import type { Tables } from "./tables.ts";
 export interface LoadedFunction {
   readonly udfPath: string;
   readonly spec: FunctionSpec;
-  /** Whether it is a function of the service itself. */
+  /** Whether it is a function of the service. */
   readonly system: boolean;
 }
 
 export interface App {
   readonly functions: ReadonlyMap<string, LoadedFunction>;
   readonly tables: Tables;
-  /** What the app keeps of its users, if it says anything of that. */
+  /** The app's profile of users, if defined. */
   readonly profile?: ProfileBuilder;
-  /** The door of functions for administrators; without one nobody passes. */
+  /** The access check for admin functions. Without one, no one has access. */
   readonly door?: AdminDoor;
 }
 
 /**
- * The function a call names. Throws a {@linkcode RefusedCallError} when there is none of this kind for the caller;
- * clients learn nothing of internal functions, nor of those for administrators, who have still to pass the door
+ * Returns the function at a path. Internal functions are hidden from clients. Admin functions are checked later
  * (admin_door.ts).
+ * @throws RefusedCallError if the caller has no function of this kind.
  */
 export function findFunction(
   app: App,
@@ -47,7 +47,7 @@ export function findFunction(
   return found;
 }
 
-/** What is said of functions that do not exist for the caller. */
+/** The error for functions that do not exist for the caller. */
 export function unknownFunction(udfPath: string): RefusedCallError {
   return new RefusedCallError("unknown_function", unknownFunctionText(udfPath));
 }
@@ -65,10 +65,7 @@ function reaches(found: LoadedFunction, origin: CallOrigin): boolean {
   }
 }
 
-/**
- * Internal functions of the app are for its other functions, those of the service for the service alone, but for what
- * stands behind `ctx`: that, app code may call.
- */
+/** Internal functions of the app are for its other functions. Those of the service are for the service, except behind `ctx`. */
 function reachesInternal({ system, udfPath }: LoadedFunction, origin: CallOrigin): boolean {
   return system && !isCtxPath(udfPath) ? origin === "system" : origin !== "client";
 }

@@ -1,4 +1,4 @@
-/** The crons of `crons.ts`, checked against the app's functions. */
+/** Validates the crons of `crons.ts` against the app's functions. */
 import { functionLimits } from "../../../limits.ts";
 import { schedulerLimits } from "../../limits.ts";
 import { cronExpressionFault } from "../../../kit/cron_expression.ts";
@@ -10,7 +10,7 @@ import { jsonText } from "../runs/json_text.ts";
 
 const { parse } = JSON;
 
-/** The crons that a default export declares. Throws with what to do when they cannot be run. */
+/** Returns the crons of a default export. Throws if they are invalid. */
 export function appCrons(exported: unknown, functions: ReadonlyMap<string, LoadedFunction>): WireCron[] {
   const definitions = cronDefinitions(exported);
   if (definitions === null) {

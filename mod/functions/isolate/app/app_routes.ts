@@ -2,7 +2,7 @@
 import { type HttpHandler, routeDefinitions } from "../../api/http_router.ts";
 import type { WireRoute } from "../../wire/messages.ts";
 
-/** Handlers by the key of their route. */
+/** Handlers by route key. */
 export type RouteHandlers = ReadonlyMap<string, HttpHandler>;
 
 export interface AppRoutes {
@@ -10,10 +10,10 @@ export interface AppRoutes {
   readonly routes: readonly WireRoute[];
 }
 
-/** An app without routes. */
+/** The routes of an app without `http.ts`. */
 export const noRoutes: AppRoutes = { handlers: new Map(), routes: [] };
 
-/** The routes that a default export declares. Throws with what to do for anything else. */
+/** Returns the routes of a default export. Throws if it has none. */
 export function appRoutes(exported: unknown): AppRoutes {
   const definitions = routeDefinitions(exported);
   if (definitions === null) {

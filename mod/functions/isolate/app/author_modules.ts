@@ -1,19 +1,19 @@
 /**
- * Modules of ours that app code imports. They are handed over in memory: their files cannot be read from an isolate, and
- * need not be. The import map turns `syncline/server` and the like into a line that takes them from here.
+ * Our modules that app code imports. They are passed in memory, because isolates cannot read their files. The import map turns
+ * specifiers such as `syncline/server` into a line of JavaScript that gets them from here.
  */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { userEventFields } from "../../api/auth_hooks.ts";
 import { paginationSchema } from "../../api/pagination.ts";
 import * as serverApi from "../../api/mod.ts";
 
-/** Where the import map's modules find theirs. */
+/** Symbol key under which the import map's modules find them. */
 export const registryKey = "syncline.modules";
 
-/** `node:async_hooks` without the hooks, which show the resources of other code. */
+/** `node:async_hooks` without hooks, which expose resources of other code. */
 const asyncHooks = { AsyncLocalStorage, AsyncResource, default: { AsyncLocalStorage, AsyncResource } };
 
-/** What of `process` is exported by name. */
+/** Named exports of `node:process`. */
 const processNames = [
   "arch",
   "argv",
@@ -31,7 +31,6 @@ const processNames = [
   "versions",
 ];
 
-/** The modules by specifier. */
 function modules(
   process: Readonly<Record<string, unknown>>,
 ): Record<string, Readonly<Record<string, unknown>>> {
@@ -45,7 +44,7 @@ function modules(
   };
 }
 
-/** Lays the modules out for app code; `process` is what it gets under that name. */
+/** Makes the modules available to app code. */
 export function provideModules(process: Readonly<Record<string, unknown>>): void {
   Object.defineProperty(globalThis, Symbol.for(registryKey), { value: Object.freeze(modules(process)) });
 }

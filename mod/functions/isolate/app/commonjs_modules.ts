@@ -1,6 +1,6 @@
 /**
- * The npm packages of the app inside an isolate. ES modules are the runtime's affair, by the import map. CommonJS files run
- * here, and `require` gives them what an import would give them, so that no way of loading code leads past the import map.
+ * The app's npm packages. The runtime loads ES modules through the import map. CommonJS files run here, and `require` resolves
+ * like an import, so no way of loading code bypasses the import map.
  */
 import { commonJsKey, type PackageTable, type PackageTarget } from "../../wire/package_table.ts";
 import { appImporter, type ImportAsApp } from "../process/import_as_app.ts";
@@ -10,7 +10,7 @@ import { inspected } from "../ctx/log_lines.ts";
 
 const { readTextFileSync } = Deno;
 
-/** `compileFunction` of `node:vm`, as far as it is used. */
+/** `compileFunction` of `node:vm`. */
 type Compile = (
   source: string,
   parameters: readonly string[],
@@ -32,13 +32,10 @@ interface CommonJsModule {
   readonly paths: readonly string[];
 }
 
-/** A module that was imported ahead, or why it could not be. */
+/** A preloaded module, or the error of loading it. */
 type Imported = { readonly exports: unknown } | { readonly error: unknown };
 
-/**
- * Gets the packages of an app ready, while files can be read; runs none of their CommonJS files yet. `folder`: where the
- * code of the app lies.
- */
+/** Prepares the packages while files can be read. Does not run CommonJS files. `folder` is the location of the app's code. */
 export async function preparePackages(table: PackageTable, folder: string): Promise<Packages> {
   const importAsApp = await appImporter();
   const { compileFunction } = await import("node:vm");
@@ -55,7 +52,7 @@ export class Packages {
   readonly #table: PackageTable;
   readonly #importAsApp: ImportAsApp;
   readonly #compile: Compile;
-  /** Texts of files that have not run. */
+  /** Sources of files that have not run. */
   readonly #sources = new Map<string, string>();
   readonly #modules = new Map<string, CommonJsModule>();
   readonly #imported = new Map<string, Imported>();
@@ -71,7 +68,7 @@ export class Packages {
     for (const path of Object.keys(table.files)) this.#sources.set(path, readTextFileSync(path));
   }
 
-  /** Imports what CommonJS files require of modules. A failure is theirs who require it. */
+  /** Imports the ES modules that CommonJS files require. An error is thrown when the module is required. */
   async importRequired(): Promise<void> {
     for (const specifier of this.#table.required) {
       try {
@@ -83,15 +80,15 @@ export class Packages {
     }
   }
 
-  /** Imports what is named in `import()`, now that it can still be read. */
+  /** Imports modules named in `import()` while they can still be read. */
   async importDeferred(): Promise<void> {
     for (const specifier of this.#table.deferred) {
-      // Whoever imports it gets this failure, or one like it.
+      // The importing code gets this error again.
       await this.#importAsApp(specifier).catch(() => {});
     }
   }
 
-  /** What a CommonJS file exports; the first time, it runs. */
+  /** Returns the exports of a CommonJS file. Runs it on first use. */
   run(path: string): unknown {
     const known = this.#modules.get(path);
     if (known !== undefined) return known.exports;
@@ -137,7 +134,7 @@ export class Packages {
         },
       );
     } catch (error) {
-      // Its own message does not say where.
+      // The runtime's message does not include the file.
       throw error instanceof SyntaxError ? new SyntaxError(`${filename}: ${error.message}`) : error;
     }
   }
@@ -185,18 +182,18 @@ function ownEntry(
   return targets !== undefined && Object.hasOwn(targets, specifier) ? targets[specifier] : undefined;
 }
 
-/** What `require` gives for a module: what the runtime's own modules are as a whole, of others the exports. */
+/** The result of `require` for an ES module: the default export of built-ins, the namespace of others. */
 function requiredForm(specifier: string, namespace: Record<string, unknown>): unknown {
   if (specifier.startsWith("node:")) return namespace["default"];
   return "module.exports" in namespace ? namespace["module.exports"] : namespace;
 }
 
-/** As in Node, so that packages which try something know it is not there. */
+/** Same code as in Node, so that packages with optional dependencies recognize it. */
 function notFound(specifier: string, from: string): Error {
   const error = new Error(
     `Cannot find module ${
       inspected(specifier)
-    }, which ${from} requires: what is required has to be installed, and named by a plain text`,
+    }, which ${from} requires: install the package, and name it with a string literal`,
   );
   return Object.assign(error, { code: "MODULE_NOT_FOUND" });
 }

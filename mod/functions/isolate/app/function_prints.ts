@@ -1,11 +1,11 @@
-/** What tells one state of an app's functions from the next: for people who are shown what a deploy changes. */
+/** Fingerprints of functions, to show which ones a deploy changes. */
 import { createHash } from "node:crypto";
 import type { App } from "./app.ts";
 import { jsonSchemaOf } from "./json_schema.ts";
 
 const PRINT_CHARS = 12;
 
-/** A short text for each function of the app, by path: of what it is, takes and gives, and of its own source. */
+/** Returns a fingerprint of each app function by path, derived from its kind, schemas and source. */
 export function functionPrints({ functions }: Pick<App, "functions">): Record<string, string> {
   const prints: Record<string, string> = {};
   for (const { udfPath, spec, system } of functions.values()) {

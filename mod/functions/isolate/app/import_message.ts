@@ -1,9 +1,9 @@
-/** The runtime's own messages on imports, in words that say how functions come by a file or a package. */
+/** Rewrites the runtime's import errors into advice on how to import a file or package. */
 
-/** Why imports fail, by specifier; set before the app is loaded. */
+/** Reasons why imports fail, by specifier. Set before the app is loaded. */
 let refusals: Readonly<Record<string, string>> = {};
 
-/** Lets messages of failed imports say more: `reasons` by specifier. */
+/** Sets the reasons that explain failed imports. */
 export function explainImports(reasons: Readonly<Record<string, string>>): void {
   refusals = reasons;
 }
@@ -14,7 +14,7 @@ const OTHER_REGISTRY =
 const LATE_REGISTRY =
   /^(?:The lockfile is out of date|JSR package manifest for |Failed loading \S+ for package ")/;
 const OURS = /^Blocked by null entry for /;
-/** A switch of the runtime that nobody here can set. */
+/** A runtime flag that users cannot set. */
 const SWITCH = " or run with --sloppy-imports";
 const FOLDER = /^\[ERR_UNSUPPORTED_DIR_IMPORT\] Directory import '([^']*)'/;
 const REMOTE = /^Requires import access to "/;
@@ -22,7 +22,7 @@ const REMOTE = /^Requires import access to "/;
 const OWN_WAYS =
   "app code imports its own files by relative path, and packages that are installed in its folder by their names";
 
-/** The message of an error, put plainly where it is one of the runtime's on an import. */
+/** Rewrites the message of an import error. Other messages are returned unchanged. */
 export function importMessage(message: string): string {
   const [, specifier, from = ""] = NOT_MAPPED.exec(message) ?? [];
   if (specifier !== undefined) {
@@ -48,17 +48,17 @@ export function importMessage(message: string): string {
     }) and import it by its name`;
 }
 
-/** After such a failure the runtime refuses everything that it has not loaded yet. */
+/** After this error, the runtime refuses to load anything new. */
 const SPOILING = /^The lockfile is out of date/;
 
 let spoiled = false;
 
-/** Whether an import in a call has left the isolate unable to load anything new. */
+/** Whether an import in a call has made the isolate unable to load anything new. */
 export function importsSpoiled(): boolean {
   return spoiled;
 }
 
-/** Like {@linkcode importMessage}, for an import() in a call: there the runtime may name the package of an earlier one. */
+/** {@linkcode importMessage} for `import()` in a call, where the runtime may name the package of an earlier import. */
 export function lateImportMessage(message: string): string {
   spoiled ||= SPOILING.test(message);
   return LATE_REGISTRY.test(message)

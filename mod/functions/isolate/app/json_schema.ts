@@ -1,11 +1,11 @@
-/** What zod schemas say, as JSON Schema: for forms and editors, which do not run code of the app. */
+/** Converts zod schemas to JSON Schema, for forms and editors that do not run app code. */
 import { z } from "zod";
 import type { JsonSchema } from "../../api/system_context.ts";
 import { idSchemaTable } from "../../api/schema_fingerprint.ts";
 
 const schemas = new WeakMap<z.ZodType, JsonSchema>();
 
-/** The JSON Schema of what a schema accepts. What JSON Schema cannot say is left open. */
+/** Returns the JSON Schema of the input type. Omits what JSON Schema cannot express. */
 export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const known = schemas.get(schema);
   if (known !== undefined) return known;
@@ -29,7 +29,7 @@ function convert(schema: z.ZodType): JsonSchema {
       },
     }) as JsonSchema;
   } catch {
-    // Code of the app may stand in a schema; one that cannot be told still takes what it takes.
+    // A schema may run app code that throws.
     return {};
   }
 }

@@ -1,13 +1,13 @@
-/** Why a module could not be loaded, in words that name file, line and what to do. */
+/** Explains why a module could not be loaded, with file, line and advice. */
 import { functionLimits } from "../../../limits.ts";
 import { cleanStack, relativeToFunctions } from "../runs/call_errors.ts";
 import { importMessage } from "./import_message.ts";
 import { inspected } from "../ctx/log_lines.ts";
 
-/** One message for an error that importing `name` ended with: `messages.ts:3:7: what is wrong`, then where it came from. */
+/** Formats an import error of `name`: `messages.ts:3:7: message`, then the stack. */
 export function loadErrorMessage(name: string, thrown: unknown): string {
   if (!(thrown instanceof Error)) return `${name} threw a value that is not an Error: ${inspected(thrown)}`;
-  // The runtime ends its own messages with the places that imported the file: they are in the stack, too.
+  // Messages of the runtime end with the importing locations, which are in the stack too.
   const lines = relativeToFunctions(importMessage(thrown.message)).slice(0, functionLimits.errorCharsMax)
     .split("\n");
   const message = lines.filter((line) => !/^\s+(at|hint:) /.test(line)).join("\n");
@@ -28,7 +28,7 @@ function hint(error: Error): string {
   if (/^Module not found "file:/.test(relativeToFunctions(message)) && !message.includes("/node_modules/")) {
     return " (only what lies in the functions folder is part of the app, and packages that are installed beside or above it)";
   }
-  // Without a frame in the author's files, at least the package's own place.
+  // Without a frame in the author's files, the location in the package.
   const place = cleanStack(stack) === ""
     ? /file:\/\/\S+\/node_modules\/\S+:\d+:\d+/.exec(stack)?.[0]
     : undefined;

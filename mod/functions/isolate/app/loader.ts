@@ -1,4 +1,4 @@
-/** Imports an app's modules and registers what they export; every failure is told with the file it is in. */
+/** Imports an app's modules and registers their exports. Every error names the file. */
 import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
 import { functionLimits } from "../../../limits.ts";
@@ -19,27 +19,27 @@ import { loadErrorMessage } from "./load_errors.ts";
 import { findModules, type ModuleFile } from "../../module_files.ts";
 import { Tables } from "./tables.ts";
 
-/** An app that cannot be served. The message names the file and what to do. */
+/** Thrown if an app cannot be served. The message names the file and the fix. */
 export class BrokenAppError extends Error {
   override readonly name = "BrokenAppError";
 }
 
-/** A loaded app, with its tables and those of the service for the engine. */
+/** A loaded app, with its tables and those of the service. */
 export interface LoadedApp extends App, AppRoutes {
   readonly schema: SchemaDefinition;
   readonly crons: readonly WireCron[];
 }
 
-/** A module of an app and what it exports. */
+/** A module of an app and its exports. */
 export interface AppModule {
-  /** What it is called in errors. */
+  /** Name in error messages. */
   readonly name: string;
-  /** What the paths of its functions begin with; empty for the root. */
+  /** Path prefix of its functions. Empty for the root. */
   readonly modulePath: string;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-/** Loads the app of a folder beside the modules of the service. Throws {@linkcode BrokenAppError}. */
+/** Loads an app with the modules of the service. @throws BrokenAppError */
 export async function loadApp(
   functionsDir: string,
   systemModules: readonly SystemModule[],
@@ -52,7 +52,7 @@ export async function loadApp(
       `Cannot read the functions folder: ${error instanceof Error ? error.message : error}`,
     );
   }
-  // Ids that other apps in this process have named are not this app's affair.
+  // Ignores ids named by other apps in this process.
   const namedBefore = new Set(tablesNamedByIds());
   const modules: AppModule[] = [];
   for (const file of files) {
@@ -62,7 +62,7 @@ export async function loadApp(
   return assembleApp(modules, { systemModules, named });
 }
 
-/** Makes an app of modules that are loaded. `named` are the tables that `id()` named in them. */
+/** Assembles an app from loaded modules. `named` are the tables that their `id()` calls name. */
 export function assembleApp(
   modules: readonly AppModule[],
   { systemModules, named }: {
@@ -120,7 +120,7 @@ function schemaOf({ name, exports }: AppModule): SchemaDefinition {
   );
 }
 
-/** The profile of users, if the app keeps one. */
+/** Returns the profile of users, if defined. */
 function profileOf(module: AppModule | undefined): ProfileBuilder | null {
   const exported = module === undefined || !Object.hasOwn(module.exports, profileExport)
     ? undefined
@@ -133,7 +133,7 @@ function profileOf(module: AppModule | undefined): ProfileBuilder | null {
   );
 }
 
-/** The tables of the service where `_users` has the app's profile. */
+/** The service's tables, with the app's profile in `_users`. */
 function withProfile(systemModules: readonly SystemModule[], profile: ProfileBuilder): SchemaDefinition {
   return systemTables(systemModules.map((module) => {
     const users = module.tables["_users"];
@@ -146,7 +146,7 @@ function withProfile(systemModules: readonly SystemModule[], profile: ProfileBui
   }));
 }
 
-/** What a module's default export declares; what is wrong with it is told with the module's name. */
+/** Parses a module's default export. Errors name the module. */
 function declared<Result>({ name, exports }: AppModule, read: (exported: unknown) => Result): Result {
   try {
     return read(exports["default"]);
@@ -186,7 +186,7 @@ function register(
   }
 }
 
-/** An export of a module in an import circle may not exist yet when it is read. */
+/** Reads an export. In an import cycle it may not have a value yet. */
 function valueOf(
   exports: Readonly<Record<string, unknown>>,
   { exportName, name }: { readonly exportName: string; readonly name: string },

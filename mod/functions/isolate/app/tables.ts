@@ -1,4 +1,4 @@
-/** Which tables a function may use, and the errors for those it may not. */
+/** Checks which tables a function may use. */
 import { withHelp } from "../../../explained.ts";
 import type { SchemaDefinition, TableDefinition } from "../../../engine/types.ts";
 import { readableSystemTables } from "../../readable_system_tables.ts";
@@ -10,18 +10,18 @@ const NO_SCHEMA =
 const NO_PROFILE =
   "The app keeps no profile of its users: export one from auth.ts, as `export const profile = defineProfile({ role: z.string().optional() })`";
 
-/** The tables of a database. */
+/** The tables of a database, with access checks. */
 export class Tables {
   readonly #app: SchemaDefinition | null;
   readonly #system: SchemaDefinition;
   readonly #profiled: boolean;
 
-  /** `app` is `null` for an app without `schema.ts`. */
+  /** @param app `null` for an app without `schema.ts`. */
   constructor(
     { app, system, profiled = false }: {
       readonly app: SchemaDefinition | null;
       readonly system: SchemaDefinition;
-      /** Whether the app keeps a profile of its users. */
+      /** Whether the app defines a profile of its users. */
       readonly profiled?: boolean;
     },
   ) {
@@ -30,7 +30,7 @@ export class Tables {
     this.#profiled = profiled;
   }
 
-  /** The definition of a table that the function may read. Throws with what to do otherwise. */
+  /** Returns the definition of a table that the function may read. Throws otherwise. */
   readable(frame: Frame, table: string): TableDefinition {
     const definition = this.#known(table);
     if (table.startsWith("_") && !frame.system && !readableSystemTables.has(table)) {
@@ -46,7 +46,7 @@ export class Tables {
     return [...listed(this.#app, false), ...listed(this.#system, true)];
   }
 
-  /** Checks that the function may write to a table, or patch these fields of a document of it. */
+  /** Throws if the function may not write to the table, or patch these fields. */
   checkWritable(frame: Frame, table: string, patched?: readonly string[]): void {
     if (table.startsWith("_") && !frame.system) {
       if (table === "_users" && patched?.every((field) => field === "profile")) {
@@ -65,7 +65,7 @@ export class Tables {
   #known(table: string): TableDefinition {
     const definition = this.#app?.get(table) ?? this.#system.get(table);
     if (definition !== undefined) return definition;
-    if (typeof table !== "string") throw new TypeError(`A table is named by a text, not by ${typeof table}`);
+    if (typeof table !== "string") throw new TypeError(`A table name must be a string, not ${typeof table}`);
     if (this.#app === null) throw new TypeError(NO_SCHEMA);
     const names = [...this.#app.keys()].slice(0, 20).join(", ");
     throw withHelp(

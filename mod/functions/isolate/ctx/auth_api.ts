@@ -1,4 +1,4 @@
-/** `ctx.auth`: who calls, noting how much of it was read. */
+/** `ctx.auth`. Records how much of the identity a call reads. */
 import type { Auth, CallerIdentity } from "../../api/context.ts";
 import type { Id } from "../../api/values.ts";
 import type { Call } from "../runs/call.ts";
@@ -30,7 +30,7 @@ export class AuthApi implements Auth {
     return {
       userId: userId as Id<"_users"> | null,
       adminId: adminId as Id<"_admins"> | null,
-      /** Two tokens of one principal may carry different claims: who looks at them shares with the session only. */
+      /** Claims differ between tokens of one principal, so reading them limits sharing to the session. */
       get claims() {
         call.scope = "session";
         return structuredClone(claims);

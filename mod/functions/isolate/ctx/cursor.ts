@@ -1,6 +1,6 @@
 /**
- * Cursors of `paginate`: opaque to clients, and harmless whatever they send. A cursor carries a place in the index and
- * a mark of the query it belongs to; the engine keeps every scan inside the query's own bounds.
+ * Cursors of `paginate`. Opaque to clients and safe with any input: a cursor holds an index position and a hash of its query,
+ * and the engine keeps every scan within the query's bounds.
  */
 
 import {
@@ -13,52 +13,52 @@ import {
 import { UserError } from "../../../errors.ts";
 import { functionLimits } from "../../../limits.ts";
 
-/** A place: behind a row, at the end of all rows, or behind so many results of a search. */
+/** A position: after a row, after all rows, or after a number of search results. */
 export type Place =
   | { readonly at: "key"; readonly key: string }
   | { readonly at: "end" }
   | { readonly at: "offset"; readonly offset: number };
 
-/** Rows of an index. */
+/** Index range of a query. */
 export interface IndexSource {
   readonly from: "index";
   readonly index: string;
-  /** The index's fields now: a new version of the app may have other ones under the same name. */
+  /** Current fields of the index. Another version of the app may use other fields under the same name. */
   readonly fields: readonly string[];
   readonly bounds: IndexBounds;
 }
 
-/** Results of a search. */
+/** Search of a query. */
 export interface SearchSource {
   readonly from: "search";
   readonly index: string;
-  /** The field that is searched in, then the filter fields. */
+  /** The search field, then the filter fields. */
   readonly fields: readonly string[];
   readonly search: SearchOptions;
 }
 
-/** What a query asks for, but for its filters: cursors of one that asks for anything else do not fit. */
+/** A query without its filters. Cursors are valid for the same query only. */
 export interface Asked {
   readonly table: string;
   readonly source: IndexSource | SearchSource;
   readonly order: "asc" | "desc";
 }
 
-/** A query, as its cursors know it. */
+/** The part of a query that identifies its cursors. */
 export interface CursorOwner {
-  /** Stands at the head of each of its cursors. */
+  /** Prefix of its cursors. */
   readonly mark: string;
-  /** Places in an index are keys, places in a search numbers of results. */
+  /** Positions are keys in an index, and result counts in a search. */
   readonly from: "index" | "search";
 }
 
-/** Longest cursor that is looked at: an index key is at most as long as a document. */
+/** Longest accepted cursor. An index key is at most as long as a document. */
 const CURSOR_CHARS_MAX = 8 * 1024 * 1024;
 /** Characters of index keys and ids. */
 const KEY = /^[ -~]+$/;
 const OFFSET = /^[1-9]\d{0,8}$/;
 
-/** Cursor for a place in the query with this mark. */
+/** Encodes a position in the query with this mark. */
 export function encodeCursor(place: Place, mark: string): string {
   switch (place.at) {
     case "key":
@@ -73,8 +73,9 @@ export function encodeCursor(place: Place, mark: string): string {
 }
 
 /**
- * The place of a cursor. When it is none, or belongs to another query, throws a `UserError` of code `invalid_cursor`:
- * clients that show pages recognise it and begin again, for example when the query reads other rows after a sign-in.
+ * Decodes a cursor.
+ * @throws UserError with code `invalid_cursor` if it is malformed or belongs to another query. Clients then restart the
+ * pagination, for example when a sign-in changed the query.
  */
 export function decodeCursor(cursor: unknown, owner: CursorOwner): Place {
   const place = typeof cursor === "string" ? placeOf(cursor, owner) : null;
@@ -94,7 +95,7 @@ function placeOf(cursor: string, { mark, from }: CursorOwner): Place | null {
     case "e":
       return rest === "" ? { at: "end" } : null;
     case "o": {
-      // No run gets further: each result is a document read.
+      // Each result counts as a document read, so no run gets further.
       const offset = from === "search" && OFFSET.test(rest) ? Number(rest) : Infinity;
       return offset <= functionLimits.documentsReadMax ? { at: "offset", offset } : null;
     }
@@ -103,12 +104,12 @@ function placeOf(cursor: string, { mark, from }: CursorOwner): Place | null {
   }
 }
 
-/** A query's part in its cursors. Throws `TypeError` for conditions with values that have no key. */
+/** Returns the cursor identity of a query. Throws `TypeError` for conditions with values that have no key. */
 export function cursorOwner(asked: Asked): CursorOwner {
   return { mark: markOf(asked), from: asked.source.from };
 }
 
-/** A short mark, made of index keys: they tell apart what indexes tell apart, such as `null` and a missing field. */
+/** A short hash of index keys. Distinguishes what indexes distinguish, such as `null` and a missing field. */
 function markOf({ table, source, order }: Asked): string {
   const text = encodeKey([table, order, source.from, source.index, [...source.fields], conditions(source)]);
   let hash = 0x811c9dc5;

@@ -1,4 +1,4 @@
-/** `ctx.db`: documents by id, queries, and writes; every misuse gets an error that says what to do. */
+/** `ctx.db`: documents by id, queries and writes. Misuse throws errors that say what to do. */
 import type { Doc } from "../../../engine/types.ts";
 import type { Frame } from "../runs/call.ts";
 import { failedAt } from "../runs/lost_failures.ts";
@@ -10,7 +10,7 @@ type Fields = Record<string, unknown>;
 
 const VECTOR_RESULTS = 10;
 
-/** One class for queries and mutations: the frame says whether it may write. */
+/** Serves queries and mutations. The frame says whether it may write. */
 export class DatabaseApi {
   readonly #frame: Frame;
   readonly #tables: Tables;
@@ -31,7 +31,7 @@ export class DatabaseApi {
   }
 
   query(table: string): TableQueryApi {
-    // Reading through an ended frame fails when rows are asked for; here it fails where the mistake is.
+    // Throws here if the frame has ended, instead of when rows are read.
     void this.#frame.reads;
     return tableQuery(this.#frame, { table, definition: this.#tables.readable(this.#frame, table) });
   }
@@ -126,7 +126,7 @@ export class DatabaseApi {
     return { id, fields: this.#withoutSystemFields(method, id, fields) };
   }
 
-  /** A document read before may be given back whole, as long as its id and creation time are its own. */
+  /** Accepts a whole document as fields if its id and creation time are unchanged. */
   #withoutSystemFields(method: string, id: string, fields: Fields): Fields {
     if (!("_id" in fields) && !("_creationTime" in fields)) return fields;
     const { _id, _creationTime, ...own } = fields;
@@ -146,7 +146,7 @@ export class DatabaseApi {
     this.#tables.checkWritable(this.#frame, table, patched);
   }
 
-  /** Checks an id, and that it belongs to `table` if one is named. */
+  /** Checks an id, and its table if one is given. */
   #id(method: string, id: unknown, table: string | null): string {
     if (typeof id !== "string") {
       throw new TypeError(`${method}() needs the id of a document, not ${id === null ? "null" : typeof id}`);

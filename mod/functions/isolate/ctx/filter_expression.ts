@@ -1,4 +1,4 @@
-/** The condition of `filter`: an expression built with `q.eq(q.field("done"), false)`, or a predicate on the document. */
+/** The condition of `filter`: an expression such as `q.eq(q.field("done"), false)`, or a predicate on documents. */
 import { withHelp } from "../../../explained.ts";
 import { compareValues } from "../../../engine/mod.ts";
 import type { Doc, Value } from "../../../engine/types.ts";
@@ -66,10 +66,7 @@ const builder = Object.freeze({
   },
 });
 
-/**
- * The predicate of a condition. It is called once with the builder to see which kind it is: what does not give back an
- * expression then is a predicate on documents.
- */
+/** Returns the predicate of a condition. Calls it with the builder once: if no expression is returned, it is a predicate. */
 export function filterPredicate(condition: unknown): (doc: Doc) => boolean {
   if (typeof condition !== "function") {
     throw new TypeError('filter() needs a function, such as (q) => q.eq(q.field("done"), false)');
@@ -106,7 +103,7 @@ function fieldAt(doc: Doc, path: string): Value | undefined {
   return value;
 }
 
-/** Whether a value is one that documents hold, or the `undefined` of a missing field. */
+/** Whether a value can be in a document, or is `undefined` for a missing field. */
 function isValue(value: unknown): value is Value | undefined {
   switch (typeof value) {
     case "undefined":

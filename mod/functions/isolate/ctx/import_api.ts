@@ -1,24 +1,21 @@
-/**
- * How functions of the service store documents that come from elsewhere, with their ids and creation times. It stands in
- * the `ctx` of their mutations as `importer`; functions of the app have none.
- */
+/** `ctx.importer` of the service's mutations: stores documents with their original ids and creation times. */
 import type { z } from "zod";
 import type { Savepoint, ScanOptions } from "../../../engine/mod.ts";
 import { tableSchema } from "../../api/schema.ts";
 import type { Frame } from "../runs/call.ts";
 import type { Tables } from "../app/tables.ts";
 
-/** A document as it was written elsewhere: the fields of the table, and `_id` and `_creationTime` if it brings them. */
+/** A document to import: the table's fields, optionally with `_id` and `_creationTime`. */
 export type ForeignDocument = Readonly<Record<string, unknown>>;
 
-/** What one of several calls deleted. */
+/** Result of one of several delete calls. */
 export interface DeletedSome {
   readonly deleted: number;
-  /** What the next call takes as its `until`; `null` when nothing is left. */
+  /** The `until` of the next call. `null` when nothing is left. */
   readonly rest: string | null;
 }
 
-/** Stores documents of tables of the app inside the mutation's transaction, checked like any other. */
+/** Stores documents in app tables within the mutation's transaction, with the usual checks. */
 export class ImportApi {
   readonly #frame: Frame;
   readonly #tables: Tables;
@@ -28,15 +25,16 @@ export class ImportApi {
     this.#tables = tables;
   }
 
-  /** The zod schema of a table. Throws a `TypeError` that names the tables there are when there is none of this name. */
+  /** Returns the zod schema of a table. @throws TypeError if the table does not exist. */
   schema(table: string): z.ZodType {
     return tableSchema(this.#tables.readable(this.#frame, table));
   }
 
   /**
-   * Stores one document. Without `_id` it gets a new one; without `_creationTime` that of the document it replaces, or
-   * now. Throws an `EngineError` for an id of another table, for one that is there already (`insert` only; `upsert`
-   * replaces it) and for values that cannot be stored, and an `UnfitFieldsError` for fields that do not fit the table.
+   * Stores a document. Without `_id` it gets a new one. Without `_creationTime` it keeps that of the document it replaces, or
+   * gets the current time.
+   * @throws EngineError for an id of another table, an existing id (`insert` only) or values that cannot be stored.
+   * @throws UnfitFieldsError for fields that do not match the schema.
    */
   store(table: string, document: ForeignDocument, mode: "insert" | "upsert"): void {
     const { writes, call } = this.#frame;
@@ -47,20 +45,20 @@ export class ImportApi {
       return;
     }
     const id = writes.insert(table, fields);
-    // Only the engine makes ids: the new document is then given the time it came with.
+    // Only the engine creates ids. The creation time is set afterwards.
     if (_creationTime !== undefined) {
       writes.importDocument(table, { ...fields, _id: id, _creationTime }, { mode: "upsert" });
     }
   }
 
-  /** A point to which everything stored after it can be undone. */
+  /** Returns a savepoint for undoing later writes. */
   savepoint(): Savepoint {
     return this.#frame.writes.savepoint();
   }
 
   /**
-   * Deletes up to `rowsMax` documents of a table, the oldest first, fewer when they are long. Without `until` all that are
-   * there now are meant; with the `rest` of the last call those that it left, and not what came since.
+   * Deletes up to `rowsMax` documents of a table, oldest first, fewer if they are long. Without `until`, covers all current
+   * documents. With the `rest` of the last call, covers those it left, excluding newer ones.
    */
   deleteSome(
     table: string,

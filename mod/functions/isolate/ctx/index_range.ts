@@ -1,10 +1,10 @@
-/** The `q` of `withIndex` and `withSearchIndex`: collects conditions in the order the index wants them. */
+/** The `q` of `withIndex` and `withSearchIndex`: collects conditions in index order. */
 import type { Bound, IndexBounds, SearchOptions } from "../../../engine/mod.ts";
 import type { SearchIndexDefinition, Value } from "../../../engine/types.ts";
 
 type Condition = Value | undefined;
 
-/** Builds the bounds of one index. Throws when fields come out of order. */
+/** Builds the bounds of an index range. Throws if fields are out of order. */
 export class IndexRangeBuilder {
   readonly #index: string;
   readonly #fields: readonly string[];
@@ -44,7 +44,7 @@ export class IndexRangeBuilder {
     return this.#setUpper("lte", field, { value, inclusive: true });
   }
 
-  /** What was collected. */
+  /** Returns the collected bounds. */
   static bounds(builder: IndexRangeBuilder): IndexBounds {
     const lower = builder.#lower;
     const upper = builder.#upper;
@@ -76,7 +76,7 @@ export class IndexRangeBuilder {
       `${this.#about()}: ${method}("${field}") ${
         expected === undefined
           ? "is one condition too many"
-          : `stands where a condition on "${expected}" is expected`
+          : `is given where a condition on "${expected}" is expected`
       }`,
     );
   }
@@ -86,7 +86,7 @@ export class IndexRangeBuilder {
   }
 }
 
-/** Builds one search. */
+/** Builds a search. */
 export class SearchFilterBuilder {
   readonly #index: SearchIndexDefinition;
   readonly #filters: (readonly [field: string, value: Condition])[] = [];
@@ -103,7 +103,7 @@ export class SearchFilterBuilder {
     }
     if (this.#query !== null) throw new TypeError(`Search index "${name}": search() can be given once`);
     if (typeof query !== "string") {
-      throw new TypeError(`Search index "${name}": what to search for must be a text`);
+      throw new TypeError(`Search index "${name}": the search query must be a string`);
     }
     this.#query = query;
     return this;
@@ -122,7 +122,7 @@ export class SearchFilterBuilder {
     return this;
   }
 
-  /** What was collected. Throws when `search` is missing. */
+  /** Returns the collected options. Throws without a `search`. */
   static options(builder: SearchFilterBuilder): SearchOptions {
     if (builder.#query === null) {
       const { name, searchField } = builder.#index;

@@ -1,7 +1,4 @@
-/**
- * How functions of the service look at the app and the database as a whole. It stands in their `ctx` as `inspector`;
- * functions of the app have none.
- */
+/** `ctx.inspector` of the service's functions: information about the app and the whole database. */
 import type { Doc, Inspection, TableSize } from "../../../engine/mod.ts";
 import { ProfileBuilder } from "../../api/profile.ts";
 import type { ProfileSource } from "../../api/values.ts";
@@ -92,13 +89,13 @@ export class InspectApi implements Inspector {
 
   get #inspection(): Inspection {
     const inspection = this.#frame.reads.inspect?.();
-    if (inspection === undefined) throw new TypeError("Mutations cannot look at the database as a whole");
+    if (inspection === undefined) throw new TypeError("The inspector is not available in mutations");
     return inspection;
   }
 }
 
 function positionsOf(query: OrderedQuery<unknown>, inspection: Inspection): QueryPositions {
-  if (!(query instanceof TableQueryApi)) throw new TypeError("This is no query of this context");
+  if (!(query instanceof TableQueryApi)) throw new TypeError("The query belongs to another ctx");
   return query[positionsIn](inspection);
 }
 

@@ -1,7 +1,4 @@
-/**
- * To which scheduled function a call goes back. It stands in the `ctx` of the service's mutations as `lineage`; functions of
- * the app have none, and cannot change it.
- */
+/** `ctx.lineage` of the service's mutations: the scheduled function that a call stems from. Not available to app code. */
 import type { Lineage } from "../../api/system_context.ts";
 import type { Call } from "../runs/call.ts";
 
@@ -12,17 +9,17 @@ export class LineageApi {
     this.#call = call;
   }
 
-  /** `null` for calls that go back to none. */
+  /** `null` for calls that stem from no scheduled function. */
   get current(): Lineage | null {
     return this.#call.lineage;
   }
 
-  /** What is called from here on goes back to this one. */
+  /** Sets the lineage of later calls. */
   begin(lineage: Lineage): void {
     this.#call.lineage = lineage;
   }
 
-  /** What is to be done when what the function does now is undone. */
+  /** Registers a callback to run if the function's writes are rolled back. */
   onUndone(undo: () => void): void {
     this.#call.undos.note(undo);
   }

@@ -1,4 +1,4 @@
-/** `ctx.log`, and the console that app code sees. */
+/** `ctx.log` and the console of app code. */
 import type { Log } from "../../api/context.ts";
 import type { LogLevel, LogLines } from "./log_lines.ts";
 
@@ -26,7 +26,7 @@ export class LogApi implements Log {
   }
 }
 
-/** The level of each method of the console that prints; the others do nothing. */
+/** Log level of each console method that prints. The others do nothing. */
 const consoleLevels: Readonly<Record<string, LogLevel>> = {
   log: "INFO",
   info: "INFO",
@@ -41,7 +41,7 @@ const consoleLevels: Readonly<Record<string, LogLevel>> = {
   groupCollapsed: "INFO",
 };
 
-/** A console that hands what is printed to `print`. */
+/** A console that passes output to `print`. */
 export function captureConsole(
   original: Console,
   print: (level: LogLevel, values: unknown[]) => void,

@@ -1,4 +1,4 @@
-/** The log lines of one call: `[LEVEL] message key=value ...`, bounded in number and length. */
+/** The log lines of one call: `[LEVEL] message key=value ...`, limited in number and length. */
 import { functionLimits } from "../../../limits.ts";
 import { asAuthored } from "../process/author_text.ts";
 
@@ -7,18 +7,18 @@ const { inspect } = Deno;
 
 export type LogLevel = "DEBUG" | "INFO" | "WARN" | "ERROR";
 
-/** Collects the lines of a call and of the calls nested in it. */
+/** Collects the lines of a call and its nested calls. */
 export class LogLines {
   #lines: string[] | null = null;
   #dropped = 0;
   #taken = false;
 
-  /** Whether the call's answer has them: what is added now nobody reads. */
+  /** Whether the lines were already sent. Later ones are not. */
   get taken(): boolean {
     return this.#taken;
   }
 
-  /** Adds a line. Beyond the limit lines are counted only, so that a flood costs little. */
+  /** Adds a line. Lines beyond the limit are only counted. */
   add(level: LogLevel, message: unknown, fields?: Record<string, unknown>): void {
     if (!this.#room()) return;
     let line = `[${level}] ${typeof message === "string" ? message : inspected(message)}`;
@@ -28,18 +28,18 @@ export class LogLines {
     this.#push(line);
   }
 
-  /** Adds what `console.log` and its siblings were given. */
+  /** Adds console output. */
   addConsole(level: LogLevel, values: readonly unknown[]): void {
     if (!this.#room()) return;
     this.#push(`[${level}] ${consoleText(values)}`);
   }
 
-  /** Adds lines that are already formatted: those of a function called elsewhere. */
+  /** Adds formatted lines of a function called elsewhere. */
   addAll(lines: readonly string[]): void {
     for (const line of lines) if (this.#room()) this.#push(line);
   }
 
-  /** The lines, with a last one that says how many were dropped. */
+  /** Returns the lines, with a count of dropped ones. */
   take(): readonly string[] {
     this.#taken = true;
     if (this.#lines === null) return noLines;
@@ -68,7 +68,7 @@ export class LogLines {
 
 const noLines: readonly string[] = Object.freeze([]);
 
-/** What a console would print for these values. */
+/** Formats values as a console would. */
 export function consoleText(values: readonly unknown[]): string {
   return values.map((value) => typeof value === "string" ? value : inspected(value)).join(" ");
 }
@@ -83,7 +83,7 @@ function fieldsText(fields: Record<string, unknown>): string {
   return text;
 }
 
-/** Bare where that is unambiguous, JSON otherwise. */
+/** Unquoted if unambiguous, JSON otherwise. */
 function fieldText(value: unknown): string {
   if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : stringify(value);
   if (typeof value === "object" && value !== null && !(value instanceof Error)) {
@@ -96,7 +96,7 @@ function fieldText(value: unknown): string {
   return value instanceof Error ? stringify(String(value)) : String(value);
 }
 
-/** A value as text, whatever its own code does. */
+/** Formats a value without throwing. */
 export function inspected(value: unknown): string {
   try {
     return inspect(value, { depth: 4, strAbbreviateSize: functionLimits.logLineCharsMax });

@@ -1,4 +1,4 @@
-/** `ctx.scheduler`: checks what is to be scheduled, where the mistake is made, and writes it down through system functions. */
+/** `ctx.scheduler`: validates what is scheduled, and stores it through system functions. */
 import { withHelp } from "../../../explained.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
 import { functionLimits } from "../../../limits.ts";
@@ -15,15 +15,15 @@ type Args = Record<string, unknown>;
 
 export interface SchedulerOptions {
   readonly app: App;
-  /** The caller's clock, ms since the epoch. */
+  /** The caller's clock, milliseconds since the epoch. */
   readonly now: () => number;
-  /** Runs a mutation of the service: in the caller's transaction, or in one of its own. */
+  /** Runs a mutation of the service, in the caller's transaction or its own. */
   readonly mutate: (udfPath: string, args: Args) => Promise<unknown>;
-  /** Whose operations these are. */
+  /** The function that the operations belong to. */
   readonly asker: Asker;
 }
 
-/** Both functions are those of `mod/scheduler`. */
+/** Both functions are in `mod/scheduler`. */
 const SCHEDULE = "_ctx/scheduler:schedule";
 const CANCEL = "_ctx/scheduler:cancel";
 
@@ -62,13 +62,13 @@ export class SchedulerApi {
   cancel(id: string): Promise<void> {
     return this.#told("cancel", async () => {
       if (typeof id !== "string") {
-        throw new TypeError(`cancel() needs the id that runAfter() or runAt() gave, not ${typeof id}`);
+        throw new TypeError(`cancel() needs the id returned by runAfter() or runAt(), not ${typeof id}`);
       }
       await this.#options.mutate(CANCEL, { id });
     });
   }
 
-  /** Notes when an operation fails. */
+  /** Records failed operations. */
   async #told<T>(method: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();

@@ -1,11 +1,11 @@
-/** `ctx.storage`: the names authors know for functions of `mod/storage`, which do the work. */
+/** `ctx.storage`: an API for authors over the functions of `mod/storage`. */
 import { withHelp } from "../../../explained.ts";
 import { fileApiLimits } from "../../limits.ts";
 import { type Asker, failedAt } from "../runs/lost_failures.ts";
 
 type Args = Record<string, unknown>;
 
-/** Runs a function of the service for the caller: in its transaction, or, from an action, through main. */
+/** Runs a function of the service: in the caller's transaction or, from an action, through main. */
 export type RunStorage = (name: string, args: Args) => Promise<unknown>;
 
 const SIGNED_URL_SECONDS = 3_600;
@@ -55,7 +55,7 @@ export class StorageWriterApi extends StorageReaderApi {
     { query, mutate, asker }: {
       readonly query: RunStorage;
       readonly mutate: RunStorage;
-      /** Whose operations these are. */
+      /** The function that the operations belong to. */
       readonly asker: Asker;
     },
   ) {
@@ -77,7 +77,7 @@ export class StorageWriterApi extends StorageReaderApi {
   }
 }
 
-/** Contents travel between an action and main in pieces of bounded size, as base64 in JSON. */
+/** Contents are sent between an action and main in chunks, as base64 in JSON. */
 export class StorageActionsApi extends StorageWriterApi {
   readonly #act: RunStorage;
 
@@ -99,7 +99,7 @@ export class StorageActionsApi extends StorageWriterApi {
   ): Promise<unknown> {
     if (!(contents instanceof Blob)) {
       throw new TypeError(
-        "store() needs a Blob: new Blob([bytes], { type }), or what (await fetch(url)).blob() gives",
+        "store() needs a Blob: new Blob([bytes], { type }), or the result of (await fetch(url)).blob()",
       );
     }
     const upload = await this.#act("_ctx/storage:beginFile", {
@@ -135,7 +135,7 @@ export class StorageActionsApi extends StorageWriterApi {
         start,
         end: Math.min(start + step, metadata.size) - 1,
       });
-      // Deleted since it was asked for.
+      // Deleted in the meantime.
       if (piece === null) return null;
       pieces.push(Uint8Array.fromBase64(piece as string));
     }

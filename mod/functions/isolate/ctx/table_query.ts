@@ -1,4 +1,4 @@
-/** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
+/** `ctx.db.query(table)`: an immutable query builder and its terminal methods. */
 import { withHelp } from "../../../explained.ts";
 import type { IndexPositions, ScanOptions, ScanRow } from "../../../engine/mod.ts";
 import type { Doc, TableDefinition } from "../../../engine/types.ts";
@@ -28,7 +28,7 @@ interface QueryState {
   readonly predicates: readonly Predicate[];
 }
 
-/** A row with its place, as `paginate` needs it. */
+/** A row with its position, for `paginate`. */
 interface PlacedRow {
   readonly doc: Doc;
   readonly place: Place;
@@ -47,16 +47,16 @@ const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
   ["by_id", ["_id"]],
 ]);
 
-/** How the service asks a query where its rows stand: a name that no app can write. */
+/** Symbol for access to row positions by the service. App code cannot name it. */
 export const positionsIn: unique symbol = Symbol("positions");
 
-/** Where rows of a query stand. */
+/** Row positions of a query. */
 export interface QueryPositions {
-  /** How many rows there are, counted up to `max`. */
+  /** Counts rows, up to `max`. */
   readonly count: (max: number) => number;
-  /** The cursor behind so many rows, from 1 on; `null` where there are fewer. */
+  /** Returns the cursor after a number of rows (at least 1). `null` if there are fewer. */
   readonly cursorBehind: (rows: number) => string | null;
-  /** The cursor behind the row that stands so many rows, from 1 on, before a cursor; `null` where there are fewer. */
+  /** Returns the cursor after the row that is this many rows (at least 1) before a cursor. `null` if there are fewer. */
   readonly cursorBefore: (cursor: string, rows: number) => string | null;
 }
 
@@ -207,12 +207,12 @@ export class TableQueryApi {
     };
   }
 
-  /** Throws a `TypeError` for searches and for queries with filters, whose rows have no place before they are read. */
+  /** @throws TypeError for searches and for queries with filters, whose rows have no position before they are read. */
   [positionsIn](inspection: IndexPositions): QueryPositions {
     const { table, source: given, order, predicates } = this.#state;
     const source = given ?? wholeTable;
     if (source.from === "search" || predicates.length > 0) {
-      throw new TypeError("Only rows of an index have a place");
+      throw new TypeError("Only queries on an index, without filters, have row positions");
     }
     const rows = { table, index: source.index, bounds: source.bounds, order: order ?? "asc" } as const;
     return {
@@ -223,8 +223,8 @@ export class TableQueryApi {
       },
       cursorBefore: (cursor, count) => {
         const place = this.#placeOf(cursor);
-        if (place?.at !== "key") throw new TypeError("This cursor stands behind no row");
-        // What stands before it follows it in the other order.
+        if (place?.at !== "key") throw new TypeError("The cursor does not refer to a row");
+        // In reverse order, the rows before it come next.
         const turned = { ...rows, order: rows.order === "asc" ? "desc" : "asc", after: place.key } as const;
         const key = inspection.keyAt(turned, count - 1);
         return key === null ? null : this.#cursorAt({ at: "key", key });
@@ -240,7 +240,7 @@ export class TableQueryApi {
     return encodeCursor(place, this.#owner().mark);
   }
 
-  /** Not made before the first page is read: what the engine says of wrong conditions is clearer. */
+  /** Created lazily: the engine's errors for invalid conditions are clearer. */
   #owner(): CursorOwner {
     const { table, source, order } = this.#state;
     return this.#cursorOwner ??= cursorOwner({ table, source: source ?? wholeTable, order: order ?? "asc" });
@@ -273,7 +273,7 @@ export class TableQueryApi {
     const rows: Doc[] = [];
     if (count === 0) return rows;
     const { source, predicates } = this.#state;
-    // The most frequent reads go without the generators in between.
+    // Fast path without generators for the most frequent reads.
     if (predicates.length === 0 && source?.from !== "search") {
       for (const { doc } of this.#scan(source ?? wholeTable, { expected: count })) {
         rows.push(doc);
@@ -328,7 +328,7 @@ export class TableQueryApi {
   }
 }
 
-/** The fields of a table's indexes by name, put together when the first query asks. */
+/** Fields of a table's indexes by name. Computed on first use. */
 const fieldsByDefinition = new WeakMap<TableDefinition, ReadonlyMap<string, readonly string[]>>();
 
 function indexFields(definition: TableDefinition): ReadonlyMap<string, readonly string[]> {
@@ -340,7 +340,7 @@ function indexFields(definition: TableDefinition): ReadonlyMap<string, readonly 
   return fields;
 }
 
-/** A query on the whole of a table. */
+/** Returns a query on a whole table. */
 export function tableQuery(
   frame: Frame,
   { table, definition }: { readonly table: string; readonly definition: TableDefinition },

@@ -1,4 +1,4 @@
-/** The `ctx` of queries and mutations, and the calls nested in them: all in one transaction. */
+/** The `ctx` of queries and mutations, and their nested calls, all in one transaction. */
 import type { WriteTransaction } from "../../../engine/mod.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
 import { type App, findFunction, type LoadedFunction, unknownFunction } from "../app/app.ts";
@@ -22,7 +22,7 @@ const { parse } = JSON;
 
 type Args = Record<string, unknown>;
 
-/** Own fields rather than getters: authors spread and destructure `ctx`. */
+/** Own fields instead of getters: authors spread and destructure `ctx`. */
 export class QueryContext {
   readonly db: DatabaseApi;
   readonly auth: AuthApi;
@@ -57,7 +57,7 @@ export class MutationContext extends QueryContext {
   }
 }
 
-/** The `ctx` of a query of the service itself. */
+/** The `ctx` of a query of the service. */
 export class SystemQueryContext extends QueryContext {
   readonly inspector: InspectApi;
 
@@ -67,7 +67,7 @@ export class SystemQueryContext extends QueryContext {
   }
 }
 
-/** The `ctx` of a mutation of the service itself. */
+/** The `ctx` of a mutation of the service. */
 export class SystemMutationContext extends MutationContext {
   readonly importer: ImportApi;
   readonly inspector: InspectApi;
@@ -91,7 +91,7 @@ explainMissing(QueryContext.prototype, {
   env: `ctx.env ${inActions}`,
 });
 
-/** Calls a function from another one; what a client would be told of a refusal, the caller gets as an ordinary error. */
+/** Calls a function from another one. Rejected calls throw an ordinary error in the caller. */
 async function runNested(
   app: App,
   caller: Frame,
@@ -104,7 +104,7 @@ async function runNested(
   let path = "";
   try {
     path = functionPath(name);
-    // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
+    // Arguments and results are passed as JSON, as in any other call.
     const ownArgs = parse(jsonText(args, `The arguments of "${path}"`)) as Args;
     const callee = findFunction(app, path, { kind, origin: caller.system ? "system" : "server" });
     return parse(await caller.nest(() => runInside(app, caller, { callee, args: ownArgs })));
@@ -114,12 +114,12 @@ async function runNested(
         message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
       })
       : error;
-    // What a query says is of no use to who does not wait for it.
+    // A query that is not awaited has no effect.
     throw kind === "query" ? thrown : failedAt(caller, `ctx.runMutation("${path}")`, thrown);
   }
 }
 
-/** Runs a function inside the caller's transaction. A mutation that throws leaves no writes behind. */
+/** Runs a function in the caller's transaction. A mutation that throws is rolled back. */
 async function runInside(
   app: App,
   caller: Frame,
@@ -134,7 +134,7 @@ async function runInside(
     text = await runFrame(app, frame, { callee, args, settle: asIs });
     if (frame.failures !== null) await checkTaken(frame, { call: frame.call, undone: true });
   } catch (error) {
-    // When the whole call has ended, so has its transaction: the savepoint is gone with it.
+    // After the whole call has ended there is no transaction, hence no savepoint.
     if (caller.open && savepoint !== undefined) {
       savepoint.rollback();
       caller.call.undos.backTo(mark);
@@ -145,31 +145,31 @@ async function runInside(
   return text;
 }
 
-/** Runs a function in its frame and gives its result as JSON text; the frame is closed when this settles. */
+/** Runs a function in its frame and returns its result as JSON. Closes the frame at the end. */
 export async function runFrame(
   app: App,
   frame: Frame,
   { callee, args, door = false, settle }: {
     readonly callee: LoadedFunction;
     readonly args: Args;
-    /** Whether the caller has to pass the door of functions for administrators. */
+    /** Whether the caller needs administrator access. */
     readonly door?: boolean;
     readonly settle: (result: PromiseLike<unknown>) => Promise<unknown>;
   },
 ): Promise<string> {
   try {
     const ctx = contextOf(app, frame);
-    // Before the arguments are looked at: what is wrong with them is for administrators only.
+    // Before the arguments are validated: their errors are for administrators only.
     if (door && await settle(admitted(app, ctx)) !== true) throw unknownFunction(callee.udfPath);
-    // It is undone with the rest when the function fails, and tells of the caller as they were before.
+    // Rolled back if the function fails. Records the caller as of now.
     const notes = door && frame.writable ? app.door?.notes ?? null : null;
     if (notes !== null) await settle(notes(ctx, { udfPath: callee.udfPath, args }));
     const text = await invoke(callee, ctx, { args, settle });
-    // A nested function that was not awaited still belongs to this transaction.
+    // Nested functions that were not awaited are still part of this transaction.
     if (frame.busy) await settle(frame.turn());
     return text;
   } catch (error) {
-    // Nested functions still running end before their caller's writes are undone; with the whole call they just end.
+    // Nested functions end before their caller is rolled back. With the whole call, they just end.
     if (frame.busy && frame.depth > 0) await frame.turn();
     throw error;
   } finally {

@@ -1,4 +1,4 @@
-/** The filter of `vectorSearch`: values a field may have, joined by `or` for one field and by `and` for several. */
+/** The filter of `vectorSearch`: allowed values per field, combined with `or` for one field and `and` across fields. */
 import type { Value } from "../../../engine/types.ts";
 
 type Allowed = ReadonlyMap<string, readonly (Value | undefined)[]>;
@@ -11,7 +11,7 @@ export class VectorFilter {
   }
 }
 
-/** The filter that a function of the app builds, as the engine takes it. */
+/** Returns the app's filter in the engine's form. */
 export function vectorFilter(
   filter: unknown,
   index: { readonly name: string; readonly filterFields: readonly string[] },

@@ -1,4 +1,4 @@
-/** What app code gets as `process`, global or imported: enough for libraries that look at it, nothing that acts. */
+/** The `process` object of app code, global or imported: enough for libraries that inspect it, without side effects. */
 import { withHelp } from "../../../explained.ts";
 import process from "node:process";
 
@@ -6,11 +6,11 @@ const { version, versions, platform, arch } = process;
 
 const nothing = (): void => {};
 
-/** Names that are told of, and times that each is. */
+/** Missing names reported, and reports per name. */
 const NAMES_MAX = 100;
 const TIMES_MAX = 3;
 
-/** A `process` with this environment. `onMissing` is told of names that are asked for in vain, until it says `true`. */
+/** Creates a `process` with this environment. `onMissing` is called for missing variables until it returns `true`. */
 export function appProcess(
   env: Readonly<Record<string, string>>,
   onMissing: (name: string) => boolean,
@@ -49,7 +49,7 @@ export function appProcess(
   });
 }
 
-/** A copy of an environment that tells what it was asked for in vain. */
+/** A copy of an environment that reports reads of missing variables. */
 function telling(
   env: Readonly<Record<string, string>>,
   onMissing: (name: string) => boolean,

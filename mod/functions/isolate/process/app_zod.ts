@@ -1,6 +1,6 @@
 /**
- * The zod that app code imports: another instance than the service's own, from the same module under another address. What its
- * prototypes and its configuration are is settled when the app is loaded; what a call patches is nothing to the next one.
+ * The zod instance for app code: the same module as the service's own, loaded under another address. Its prototypes and
+ * configuration are frozen once the app is loaded, so patches made by a call do not affect later calls.
  */
 import type * as zodModule from "zod";
 import { declareWith } from "../../api/current_zod.ts";
@@ -9,7 +9,7 @@ import { appImporter } from "./import_as_app.ts";
 type ZodModule = typeof zodModule;
 type Zod = ZodModule["z"];
 
-/** Names under which instances of zod look for what they share in a process. */
+/** Global names that zod instances share in a process. */
 const SHARED = ["__zod_globalConfig", "__zod_globalRegistry"] as const;
 
 const globals = globalThis as unknown as Record<string, unknown>;
@@ -19,24 +19,24 @@ const { ownKeys } = Reflect;
 /** Set by {@linkcode loadAppZod}. */
 let loaded: ZodModule | null = null;
 
-/** Loads it, before app code is loaded and with the import map that is for app code. What is declared from now on is made with it. */
+/** Loads the instance. Call before app code is loaded, with the import map for app code. Later declarations use it. */
 export async function loadAppZod(): Promise<void> {
-  // Each instance keeps what it finds under these names when it is loaded: the service's has its own already.
+  // Each instance keeps what it finds under these names at load time. The service's instance is already loaded.
   for (const name of SHARED) delete globals[name];
   const importAsApp = await appImporter();
   loaded = await importAsApp("zod") as unknown as ZodModule;
-  // Looked up whenever a schema is made, by the service's instance too.
+  // Read whenever a schema is created, by the service's instance as well.
   defineProperty(globals, "__zod_globalConfig", { value: freeze({}), writable: false, configurable: false });
   declareWith(loaded.z);
-  // A kind makes its members with its first schema, and closing it needs one: an isolate that stands by has the time.
+  // A kind creates its members with its first schema. Doing that here saves time when the app is loaded.
   for (const make of samples(loaded.z)) tried(make);
 }
 
-/** Called once, when the app is loaded: packages may have added to it until then. */
+/** Freezes the instance. Called once, after the app is loaded: packages may extend it until then. */
 export function closeAppZod(): void {
   if (loaded === null) return;
   const { z } = loaded;
-  // Members of a kind of schema are made when the first one is: frozen before that, there could be none.
+  // Members of a schema kind are created with the first schema. They could not be created on a frozen prototype.
   for (const make of samples(z)) {
     const sample = tried(make);
     if (sample === undefined) continue;
@@ -57,7 +57,7 @@ export function closeAppZod(): void {
   closeNames(loaded, new Set());
 }
 
-/** As one module zod has the names of its parts in objects, which are closed like the names of modules. */
+/** zod's single-module build has namespaces as plain objects. Freezes them like module namespaces. */
 function closeNames(space: object, closed: Set<object>): void {
   for (const key of ownKeys(space)) {
     const value = (space as Record<PropertyKey, unknown>)[key];
@@ -67,14 +67,14 @@ function closeNames(space: object, closed: Set<object>): void {
   }
 }
 
-/** Nothing else has getters alone. */
+/** Namespaces are the only objects with getters only. */
 function holdsNames(value: object): boolean {
   const descriptors = Object.values(getOwnPropertyDescriptors(value));
   return descriptors.length > 0 &&
     descriptors.every(({ get, enumerable }) => get !== undefined && enumerable);
 }
 
-/** A schema, or anything that is made like one. */
+/** A schema, or an object created like one. */
 interface Kind {
   readonly _zod: object;
 }
@@ -93,11 +93,11 @@ function tried(make: () => unknown): Kind | undefined {
   }
 }
 
-/** What works on schemas rather than making one. */
+/** Names of functions that use schemas instead of creating them. */
 const WORKING =
   /parse|encode|decode|validate|clone|compile|config|registry|memoizer|error|json|output|input/i;
 
-/** One schema of each kind; those whose maker needs nothing are found by themselves. */
+/** Yields a factory per schema kind. Kinds without arguments are discovered automatically. */
 function* samples(z: Zod): Generator<() => unknown> {
   const text = z.string();
   const object = z.object({ a: z.literal("a") });

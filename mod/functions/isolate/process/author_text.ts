@@ -1,14 +1,14 @@
-/** What leaves an isolate as text names files of the app as their author knows them. */
+/** Rewrites file paths in text that leaves the isolate to the author's paths. */
 import { authorTexts, type CodePlace } from "../../wire/code_place.ts";
 
 let authored = (text: string): string => text;
 
-/** Tells where the app's code is, and where its author has it. Called once, before the app is loaded. */
+/** Sets the location of the code and the author's original location. Called once, before the app is loaded. */
 export function setCodePlace(place: CodePlace): void {
   authored = authorTexts(place);
 }
 
-/** The text with the author's names of files. */
+/** Returns the text with the author's file paths. */
 export function asAuthored(text: string): string {
   return authored(text);
 }

@@ -1,6 +1,6 @@
 /**
- * Closes the ways from app code in runners to descriptors and resources that are not its own, main's socket above all: what
- * of the network it has makes connections, and takes none that are there already.
+ * Keeps app code in runners from file descriptors and resources it did not open, above all the socket to main. Its network
+ * APIs can create connections but not adopt existing ones.
  */
 import process from "node:process";
 
@@ -10,13 +10,13 @@ const { apply, deleteProperty, ownKeys } = Reflect;
 type Method = (...args: unknown[]) => unknown;
 type Binding = Readonly<Record<string, { readonly prototype: object }>>;
 
-/** The handles below `node:net` and its like, by the runtime's own modules for them. */
+/** Native handles behind `node:net` and similar modules. */
 const HANDLES = [["tcp_wrap", "TCP"], ["pipe_wrap", "Pipe"], ["udp_wrap", "UDP"], [
   "tty_wrap",
   "TTY",
 ]] as const;
 
-/** What of them makes a handle of something that is open, or tells what is. */
+/** Members that adopt or reveal open resources. */
 const OPENING: ReadonlySet<PropertyKey> = new Set([
   "constructor",
   "open",
@@ -50,15 +50,15 @@ export function closeDescriptors(): void {
   }
 }
 
-/** Connections that app code made. */
+/** Connections created by app code. */
 const own = new WeakSet<object>();
 
-/** A function that makes a connection, which then shows no way to another one. */
+/** Wraps a connect function. The resulting connection gives no access to others. */
 export function connecting(connect: Method): Method {
   return async (...args) => sealed(await apply(connect, undefined, args) as object);
 }
 
-/** `Deno.startTls`, for connections made here. */
+/** Wraps `Deno.startTls`. Accepts only connections created through {@linkcode connecting}. */
 export function startingTls(startTls: Method): Method {
   return async (conn, options) => {
     if (typeof conn !== "object" || conn === null || !own.has(conn)) {
@@ -68,7 +68,7 @@ export function startingTls(startTls: Method): Method {
   };
 }
 
-/** Makes what names its resource constant, and its class out of reach: that would make connections of any resource. */
+/** Makes the resource id constant and hides the class, which could wrap any resource. */
 function sealed(conn: object): object {
   for (const key of ownKeys(conn)) defineProperty(conn, key, { writable: false, configurable: false });
   for (let one = getPrototypeOf(conn); one !== null && one !== Object.prototype; one = getPrototypeOf(one)) {
@@ -79,8 +79,8 @@ function sealed(conn: object): object {
 }
 
 /**
- * `fetch` that sends no body straight from a resource, whose number app code can put into any stream: what goes by a
- * Request of its own is read as the stream that it is.
+ * Wraps `fetch` so that bodies are read as streams. Otherwise the runtime would read directly from the resource id that app
+ * code can put into a stream.
  */
 export function fetching(original: typeof fetch): typeof fetch {
   const OwnRequest = Request;

@@ -1,7 +1,7 @@
 /**
- * Clock and chance inside queries and mutations: `Date` and `performance.now()` stand still, `Math.random()` of a query
- * is seeded by path and arguments, so that a run repeated gives the same result. Reading any of them marks the call.
- * `crypto` keeps giving real randomness, which tokens need; that is marked too.
+ * Determinism of queries and mutations: `Date` and `performance.now()` are frozen, and `Math.random()` of a query is seeded by
+ * path and arguments, so repeated runs return the same result. Reading either marks the call as nondeterministic. `crypto`
+ * stays truly random, because tokens need that, and marks the call too.
  */
 import { withHelp } from "../../../explained.ts";
 import type { Call } from "../runs/call.ts";
@@ -12,19 +12,19 @@ const realNow = Date.now;
 const realRandom = Math.random;
 const { construct } = Reflect;
 
-/** The call under way, marked as one that read the clock or the generator. */
+/** The current call, marked as nondeterministic. */
 export function marked(): Call | null {
   const call = currentCall();
   if (call !== null) call.nondeterministic = true;
   return call;
 }
 
-/** The clock of the call under way, which is marked as one that read it. */
+/** The clock of the current call. Marks it as nondeterministic. */
 export function frozenNow(): number {
   return marked()?.at ?? realNow();
 }
 
-/** The next number of the call under way, which is marked as one that drew it. */
+/** The next random number of the current call. Marks it as nondeterministic. */
 export function seededRandom(): number {
   const call = marked();
   if (call === null || call.seed === null) return realRandom();
@@ -32,7 +32,7 @@ export function seededRandom(): number {
   return call.random();
 }
 
-/** A small generator of good quality (sfc32), seeded by a text. */
+/** The sfc32 generator, seeded by a string. */
 function generator(seed: string): () => number {
   let a = 0x9e3779b9;
   let b = 0x243f6a88;
@@ -55,7 +55,7 @@ function generator(seed: string): () => number {
   return next;
 }
 
-/** `Date` with a clock of its own: the same class for `instanceof`, the same behaviour with arguments. */
+/** A `Date` with a frozen clock. Works with `instanceof` and behaves the same with arguments. */
 function frozenDate(): DateConstructor {
   const FrozenDate = function (this: unknown, ...args: unknown[]): unknown {
     if (new.target === undefined) return new RealDate(frozenNow()).toString();
@@ -77,7 +77,7 @@ function frozenDate(): DateConstructor {
   return FrozenDate;
 }
 
-/** Replaces clock and chance in this isolate. Called once, before app code is loaded, in writers and readers. */
+/** Replaces clock and random generator. Called once in writers and readers, before app code is loaded. */
 export function installDeterminism(): void {
   Object.defineProperty(globalThis, "Date", {
     value: frozenDate(),
@@ -98,7 +98,7 @@ export function installDeterminism(): void {
   freezeTemporal();
 }
 
-/** Makes methods mark the call before they do what they did. */
+/** Wraps methods so that they mark the call. */
 function markRandomness(prototype: object, names: readonly string[]): void {
   for (const name of names) {
     const original: unknown = Reflect.get(prototype, name);
@@ -114,7 +114,7 @@ function markRandomness(prototype: object, names: readonly string[]): void {
   }
 }
 
-/** A date format that is given no date takes the time of now from the machine. */
+/** Without an argument, a date format reads the system clock. */
 function freezeFormats(): void {
   const { prototype } = Intl.DateTimeFormat;
   const format = Object.getOwnPropertyDescriptor(prototype, "format")?.get;
@@ -136,7 +136,7 @@ function freezeFormats(): void {
   });
 }
 
-/** `Temporal.Now` reads the clock in ways of its own: it is closed rather than copied. */
+/** `Temporal.Now` reads the system clock in its own ways, so it is disabled. */
 function freezeTemporal(): void {
   const temporal = (globalThis as { readonly Temporal?: { readonly Now?: object } }).Temporal;
   if (temporal?.Now === undefined) return;

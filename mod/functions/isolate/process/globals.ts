@@ -1,21 +1,21 @@
 /**
- * The globals of the runtime. Packages may put others in their place while the app is loaded; after that they are what they
- * are, so that a call which patches `fetch` or a class of it fails, instead of those that come after it.
+ * Runtime globals. Packages may replace them while the app loads. Afterwards they are constant, so a call that patches
+ * `fetch` or one of its classes fails itself instead of affecting later calls.
  */
 const { defineProperty, freeze, getOwnPropertyDescriptor } = Object;
 const { ownKeys } = Reflect;
 
-/** Set before app code is loaded: what it adds stays its own. */
+/** Recorded before app code is loaded. Globals added by the app are not frozen. */
 let names: readonly PropertyKey[] = [];
 
-/** Classes whose objects functions work with beside the language's own. */
+/** Runtime classes that functions use in addition to the language's own. */
 const CLASSES = [
   ...["AbortController", "AbortSignal", "Blob", "File", "FormData", "Headers", "Request", "Response"],
   ...["ReadableStream", "TransformStream", "WritableStream", "TextDecoderStream", "TextEncoderStream"],
   ...["URL", "URLSearchParams", "WebSocket"],
 ];
 
-/** Functions of the runtime that some globals make when they are first asked for, as they do the classes. */
+/** Runtime functions. Some are created lazily, like the classes. */
 const FUNCTIONS = [
   ...[
     "fetch",
@@ -29,11 +29,11 @@ const FUNCTIONS = [
   ...["crypto", "atob", "btoa", "performance", "queueMicrotask", "structuredClone"],
 ];
 
-/** Called once, before app code is loaded. */
+/** Records the globals. Called once, before app code is loaded. */
 export function noteGlobals(): void {
   for (const name of [...CLASSES, ...FUNCTIONS]) {
     const property = getOwnPropertyDescriptor(globalThis, name);
-    // Some are made when they are first asked for.
+    // Lazily created: replaces the getter by the value.
     if (property?.get === undefined) continue;
     const value: unknown = Reflect.get(globalThis, name);
     defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
@@ -41,7 +41,7 @@ export function noteGlobals(): void {
   names = ownKeys(globalThis);
 }
 
-/** Called once, when the app is loaded. */
+/** Makes the globals constant. Called once, after the app is loaded. */
 export function closeGlobals(): void {
   for (const name of names) {
     const property = getOwnPropertyDescriptor(globalThis, name);

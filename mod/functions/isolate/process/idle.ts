@@ -1,12 +1,12 @@
 /**
- * Finds handlers that wait for what can never happen. Queries and mutations have no timers and no network, so when the
- * event loop has nothing left to do while one is awaited, it would wait for ever; the runtime says so with a
- * `beforeunload` event, and the call fails at once instead of holding up the calls behind it.
+ * Detects handlers that await something that cannot happen. Queries and mutations have no timers and no network, so an empty
+ * event loop means the handler would wait forever. The runtime then fires `beforeunload`, and the call fails immediately
+ * instead of delaying the calls behind it.
  */
 
 let giveUp: ((error: Error) => void) | null = null;
 
-/** Starts to listen, before app code is loaded: app code must not be able to come first. */
+/** Registers the listener. Call before app code is loaded, so that app code cannot register first. */
 export function watchIdle(): void {
   addEventListener("beforeunload", (event) => {
     if (giveUp === null) return;
@@ -22,7 +22,7 @@ export function watchIdle(): void {
   });
 }
 
-/** Waits for a handler's promise, or until nothing can settle it any more. */
+/** Awaits a handler's promise. Rejects if nothing can settle it any more. */
 export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
     giveUp = reject;
@@ -39,7 +39,7 @@ export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
   });
 }
 
-/** Fails the handler that is waited for, if there is one. For hosts that cannot see an event loop run dry. */
+/** Fails the awaited handler, if any. For hosts that cannot detect an empty event loop. */
 export function giveUpWaiting(error: Error): void {
   const reject = giveUp;
   giveUp = null;

@@ -1,8 +1,7 @@
 /**
- * The parts of the language that app code shares with ours and that cannot be locked before the app is loaded: packages add
- * methods to them, and their classes inherit from them. Once the app is loaded they are frozen, so that what a call patches
- * is nothing to the calls beside and behind it. To freeze costs nothing; when the same properties are made constant one by
- * one, the engine of JavaScript gives up its shortcuts, and iteration becomes ten times slower.
+ * Freezes the intrinsics that app code shares with ours. They stay open while the app loads, because packages extend them and
+ * inherit from them. Freezing costs nothing. Making properties constant one by one would disable engine optimizations and
+ * make iteration ten times slower.
  */
 
 const {
@@ -20,7 +19,7 @@ const { error: printError } = console;
 interface Intrinsic {
   readonly name: string;
   readonly object: object;
-  /** Frozen, or closed to additions only: what its methods are is locked already, on the prototype above it (lockdown.ts). */
+  /** Freezes, or only prevents extensions where the prototype above has its methods locked already (lockdown.ts). */
   readonly close: (object: object) => void;
   readonly above: object | null;
   readonly properties: readonly Property[];
@@ -64,12 +63,12 @@ const intrinsics: readonly Intrinsic[] = [
 ];
 
 /**
- * Called once, when the app is loaded. Methods that its packages added stay, what they replaced is put back. Throws for
- * additions that our own code would meet, which are removed.
+ * Called once, after the app is loaded. Keeps methods added by packages and restores replaced ones.
+ * @throws TypeError for additions that would affect our code. They are removed.
  */
 export function closeIntrinsics(): void {
   let fault = "";
-  // By index, and each closed before the next: iterators may be what was patched.
+  // By index, closing each before the next: iterators may be patched.
   for (let i = 0; i < intrinsics.length; i++) {
     const one = intrinsics[i];
     if (one === undefined) continue;
@@ -80,7 +79,7 @@ export function closeIntrinsics(): void {
   if (fault !== "") throw new TypeError(`${fault}: calls that have nothing to do with it would break`);
 }
 
-/** Returns what cannot stay, if there is something. */
+/** Returns an error message, or "" if everything could stay. */
 function closeOne({ name, object, close, above, properties }: Intrinsic): string {
   let fault = "";
   if (getPrototypeOf(object) !== above) {
@@ -99,7 +98,7 @@ function closeOne({ name, object, close, above, properties }: Intrinsic): string
   return fault;
 }
 
-/** Whether an addition turns up where nobody asks for it: the language looks for it, or it hides something. */
+/** Whether an addition affects code that does not use it: the language looks it up, or it shadows another property. */
 function isMet(key: PropertyKey, above: object | null): boolean {
   return key === "toJSON" || key === "then" || key === Symbol.isConcatSpreadable ||
     Number(String(key)) >= 0 || (above !== null && above !== Function.prototype && key in above);
@@ -110,7 +109,7 @@ function isAmong(key: PropertyKey, properties: readonly Property[]): boolean {
   return false;
 }
 
-/** Undoes changes of properties. Throws for those that were made constant. */
+/** Restores properties. Throws for those made constant. */
 function putBack(object: object, properties: readonly Property[]): void {
   for (let i = 0; i < properties.length; i++) {
     const property = properties[i];
@@ -125,7 +124,7 @@ function putBack(object: object, properties: readonly Property[]): void {
 
 const regExp = RegExp.prototype;
 
-/** Its methods one by one: compared like this they cost a call a few nanoseconds. */
+/** Compared one by one, which costs a call only a few nanoseconds. */
 function regExpMethods() {
   return {
     constructor: regExp.constructor,
@@ -139,7 +138,7 @@ function regExpMethods() {
   };
 }
 
-/** What `RegExp.prototype` has when the app is loaded; `null` until then. */
+/** State of `RegExp.prototype` after the app was loaded. `null` before. */
 let loaded:
   | {
     readonly methods: ReturnType<typeof regExpMethods>;
@@ -148,14 +147,14 @@ let loaded:
   }
   | null = null;
 
-/** What of `Error` decides how stacks are made, in which each error that is told of is read. */
+/** Properties of `Error` that control how stacks are created. */
 const STACKS = ["prepareStackTrace", "stackTraceLimit"] as const;
 
 function stackSettings(): (PropertyDescriptor | undefined)[] {
   return [getOwnPropertyDescriptor(Error, STACKS[0]), getOwnPropertyDescriptor(Error, STACKS[1])];
 }
 
-/** Puts back how stacks are made. Throws when that was made constant. */
+/** Restores them. Throws for those made constant. */
 function mendStacks(before: readonly (PropertyDescriptor | undefined)[]): void {
   for (let i = 0; i < STACKS.length; i++) {
     const key = STACKS[i] ?? "";
@@ -168,8 +167,8 @@ function mendStacks(before: readonly (PropertyDescriptor | undefined)[]): void {
 }
 
 /**
- * Undoes what a call did to what is left open: to how stacks are made, and to the methods of `RegExp.prototype`, whose
- * replacing and splitting become ten times slower when it is locked. Ends the isolate when it cannot be undone.
+ * Reverts a call's changes to what stays open: stack settings and the methods of `RegExp.prototype`, whose replace and split
+ * become ten times slower when locked. Ends the isolate if that fails.
  */
 export function mendLanguage(): void {
   if (loaded === null) return;

@@ -1,14 +1,14 @@
 /**
- * Work that goes on after its call was answered: hashes left to the runtime's threads, timers that never rest. It takes the
- * processor from everybody and belongs to nobody, so the isolate ends, and a fresh one takes its place.
+ * Detects work that continues after its call was answered, such as timers or hashes on the runtime's threads. It uses
+ * processor time of other calls, so the isolate exits and is replaced.
  */
 import { importsSpoiled } from "../app/import_message.ts";
 
-/** An isolate without calls is looked at so long after its last answer, and again while it works on. */
+/** Interval of checks while no call runs. */
 const LOOK_MS = 250;
-/** A look that finds less is the last one: others may have the processor, so what is left behind gets little of it. */
+/** Below this processor time the checks stop. Low, because other processes may use the processors. */
 const QUIET_MS = 20;
-/** Processor time without a call that is too much: collecting garbage takes some, too. */
+/** Allowed processor time without a call. Garbage collection uses some. */
 const LEFT_MS_MAX = 400;
 
 const exit: (code: number) => never = Deno.exit;
@@ -19,14 +19,14 @@ const { unrefTimer, cpuUsage } = Deno as typeof Deno & {
 };
 
 export class Leftovers {
-  /** Calls, waves or batches under way. */
+  /** Calls or batches in flight. */
   #running = 0;
-  /** Processor time at the last look, or when the last of them ended before it. */
+  /** Processor time at the last check. */
   #used = 0;
-  /** Processor time since the last of them ended, as far as it was looked at. */
+  /** Processor time since the last call ended, as of the last check. */
   #left = 0;
   #watching = false;
-  /** Whether one has ended since the last look: it begins anew then. */
+  /** Whether a call ended since the last check, which then starts over. */
   #ended = false;
 
   begin(): void {
@@ -41,7 +41,7 @@ export class Leftovers {
 
   #look(): void {
     this.#watching = false;
-    // Its end looks again.
+    // The end of the running call checks again.
     if (this.#running > 0) return;
     const used = processorMs();
     const since = used - this.#used;
@@ -57,7 +57,7 @@ export class Leftovers {
     }
     this.#left += since;
     if (this.#left > LEFT_MS_MAX) {
-      printError("error: a call left work behind that goes on after its answer");
+      printError("error: a call left work running after its answer");
       exit(1);
     }
     if (since > QUIET_MS) this.#lookLater();
@@ -65,12 +65,12 @@ export class Leftovers {
 
   #lookLater(): void {
     this.#watching = true;
-    // It keeps nothing alive: a handler that waits for nothing is found by an event loop that runs dry.
+    // Unreferenced, so that an idle event loop is still detected.
     unrefTimer(later(() => this.#look(), LOOK_MS));
   }
 }
 
-/** Of all threads of this process. */
+/** Processor time of all threads of this process. */
 function processorMs(): number {
   const { user, system } = cpuUsage();
   return (user + system) / 1000;

@@ -1,7 +1,6 @@
 /**
- * Closes what app code must not reach, before any of it is loaded. Permissions are what keeps app code from the machine;
- * this keeps it from our own side of the process, from ending it, and from what queries and mutations must not do, and
- * gives each refusal a message that says where the thing belongs.
+ * Restricts what app code can reach, before any of it is loaded. Permissions protect the machine. This protects our side of
+ * the process, keeps app code from ending it, and enforces the rules of queries and mutations with helpful errors.
  */
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import type { IsolateRole } from "../../wire/messages.ts";
@@ -18,18 +17,18 @@ export interface LockdownOptions {
   readonly role: IsolateRole;
   /** Environment of the app. */
   readonly env: Readonly<Record<string, string>>;
-  /** Gets what app code prints. */
+  /** Called with console output of app code. */
   readonly print: (level: LogLevel, values: unknown[]) => void;
-  /** Told of a name that `process.env` was asked for in vain; `true` when that was all there is to say of it. */
+  /** Called with the name of a missing variable of `process.env`. Returns `true` to stop reports of that name. */
   readonly onMissingEnv: (name: string) => boolean;
 }
 
 const globals = globalThis as unknown as Record<string, unknown>;
 
-/** Functions of the page that make no sense in a server, or would end it. */
+/** Browser functions that make no sense in a server, or would end the process. */
 const refusedEverywhere = ["alert", "confirm", "prompt", "close", "Worker"];
 
-/** What acts over time or over the network. */
+/** APIs that use timers or the network. */
 const refusedInTransactions = [
   "fetch",
   "WebSocket",
@@ -39,7 +38,7 @@ const refusedInTransactions = [
   "setImmediate",
 ];
 
-/** Storage on disk outside our data, other threads, devices. */
+/** Disk storage outside our data, threads, devices. */
 const removedEverywhere = [
   "localStorage",
   "sessionStorage",
@@ -51,13 +50,13 @@ const removedEverywhere = [
   "GPU",
 ];
 
-/** They could keep the event loop alive unseen, and nothing in a transaction has a use for them. */
+/** Could keep the event loop alive, and are of no use in a transaction. */
 const removedInTransactions = ["MessageChannel", "MessagePort"];
 
-/** What runners may use of `Deno`: the network. */
+/** Network functions of `Deno` for runners. */
 const denoOfRunners = new Set(["connect", "connectTls", "startTls", "resolveDns"]);
 
-/** Closes everything. Called once. */
+/** Applies all restrictions. Called once. */
 export function lockDown({ role, env, print, onMissingEnv }: LockdownOptions): void {
   const transactional = role !== "runner";
   const visibleEnv = transactional ? {} : env;
@@ -91,14 +90,14 @@ function set(name: string, value: unknown): void {
   Object.defineProperty(globals, name, { value, writable: true, enumerable: false, configurable: true });
 }
 
-/** A function, usable as a class too, that throws. */
+/** A function, also usable as a class, that throws. */
 function refusal(message: string): (...args: unknown[]) => never {
   return function () {
     throw new TypeError(message);
   };
 }
 
-/** The statements of the engine are in its hands only; their classes must not be turned into a way to them. */
+/** Keeps app code from reaching the engine's statements through their classes. */
 function lockDatabase(): void {
   for (const prototype of [DatabaseSync.prototype, StatementSync.prototype]) {
     Reflect.deleteProperty(prototype, "constructor");
@@ -106,14 +105,14 @@ function lockDatabase(): void {
   }
 }
 
-/** A function of the network that takes and gives no connections but those of app code. */
+/** Wraps a network function so that it handles only connections of app code. */
 function guarded(name: string, original: unknown): unknown {
   if (typeof original !== "function" || name === "resolveDns") return original;
   const call = original as (...args: unknown[]) => unknown;
   return name === "startTls" ? startingTls(call) : connecting(call);
 }
 
-/** `Deno` with what is harmless. The runtime's internals, which hang on the original, are gone with it. */
+/** A harmless `Deno`. The runtime internals attached to the original are not reachable from it. */
 function appDeno(env: Readonly<Record<string, string>>, open: ReadonlySet<string>): object {
   const original = Deno as unknown as Record<string, unknown>;
   const visible: Record<string, unknown> = {};
@@ -142,9 +141,9 @@ function appDeno(env: Readonly<Record<string, string>>, open: ReadonlySet<string
 }
 
 /**
- * Makes what our code uses unchangeable: `Map` and `WeakMap` above all, through which our handles pass. `Array.prototype`,
- * `Promise.prototype` and the iterators are open until the app is loaded (intrinsics.ts). What patches them before then is
- * shown values that pass through its own process, and no way out of it.
+ * Locks the built-ins that our code uses, above all `Map` and `WeakMap`, through which our handles pass. `Array.prototype`,
+ * `Promise.prototype` and the iterators stay open until the app is loaded (intrinsics.ts). Patching them before that reveals
+ * values of this process, but no way out of it.
  */
 function lockIntrinsics(): void {
   for (const object of [JSON, Math, Reflect, Atomics]) lockMethods(object);
@@ -152,9 +151,9 @@ function lockIntrinsics(): void {
   const typedArray = Object.getPrototypeOf(Uint8Array) as { prototype: object };
   lockMethods(typedArray.prototype);
   lockMethods(Object);
-  // What is added here stands on every object: a toJSON would turn up in all that we write.
+  // A toJSON added here would appear on every object we serialize.
   Object.preventExtensions(Object.prototype);
-  // Our code asks of every thrown value whether it is an Error.
+  // Our code checks every thrown value with instanceof Error.
   Object.defineProperty(Error, Symbol.hasInstance, { value: Function.prototype[Symbol.hasInstance] });
   for (const name of lockedGlobals) {
     const descriptor = Object.getOwnPropertyDescriptor(globals, name);
@@ -181,8 +180,8 @@ const lockedClasses: readonly { readonly prototype: object }[] = [
 ];
 
 /**
- * Methods become constant. `constructor` and `toString` stay: assigning them on an heir must go on working. An object that
- * becomes a prototype is laid out for reading again, which the changes had undone: its methods are found twice as fast.
+ * Makes methods constant, except `constructor` and `toString`, which subclasses may assign. Using the object as a prototype
+ * afterwards restores the engine's fast property layout, which makes lookups twice as fast.
  */
 function lockMethods(object: object): void {
   for (const key of Reflect.ownKeys(object)) {
@@ -199,7 +198,7 @@ function lockMethods(object: object): void {
   Object.create(object);
 }
 
-/** Globals that our code names while calls run. */
+/** Globals that our code uses while calls run. */
 const lockedGlobals = [
   "Array",
   "ArrayBuffer",

@@ -1,7 +1,7 @@
 /**
- * Writes the import maps of isolates, `import_map.json` and `import_map_runner.json`, from the modules this runtime has:
+ * Generates the import maps of isolates, `import_map.json` and `import_map_runner.json`, from the modules of this runtime:
  * `deno run --allow-read --allow-write=mod/functions/isolate/process --allow-env --allow-sys mod/functions/isolate/process/make_import_maps.ts`.
- * A test fails when they no longer fit the runtime.
+ * A test fails if they do not match the runtime.
  */
 import { builtinModules } from "node:module";
 import type { IsolateRole } from "../../wire/messages.ts";
@@ -13,20 +13,20 @@ interface ImportMap {
   readonly scopes: Record<string, Record<string, string>>;
 }
 
-/** The package that app authors use beside ours; an isolate's map leads app code to files of its own instead. */
+/** Packages for app authors. The map of an isolate points app code to copies of its own. */
 const packages = { "zod": "npm:zod@4.6.7" };
 
-/** Packages that our own modules use. */
+/** Packages of our own modules. */
 const ownPackages = {
   "zod": "npm:zod@4.6.7",
   "croner": "npm:croner@11.0.1",
   "hash-wasm": "npm:hash-wasm@4.13.0",
 };
 
-/** Modules that stand under other names than their own or that no list names. */
+/** Modules that no list contains. */
 const unlisted = ["ffi", "quic", "sea"];
 
-/** The import map for app code in an isolate of this role. Our own folders keep the real modules. */
+/** Returns the import map for an isolate of this role. Our own folders keep the real modules. */
 export async function importMap(role: IsolateRole): Promise<ImportMap> {
   const handedOver = moduleAddresses();
   const imports: Record<string, string> = { ...packages };

@@ -1,26 +1,26 @@
-/** Gives up the isolate's permissions: first all but the app's folder, then the rest. What is open stays open. */
+/** Revokes the isolate's permissions: first everything except the app's folder, then the rest. Open resources stay open. */
 import type { Boot, IsolateRole } from "../../wire/messages.ts";
 
 const { permissions } = Deno;
 
-/** Folder of our own modules, as it was granted. */
+/** Folder of our own modules, as granted. */
 const sources = decodeURIComponent(new URL("../../../", import.meta.url).pathname);
 
-/** What no isolate needs once its database, its socket and its progress file are open. */
+/** Not needed once database, socket and progress file are open. */
 const unneeded = ["write", "env", "run", "ffi", "sys"] as const;
 
-/** Keeps reading and importing only: of the app's code. Our own modules must be loaded. */
+/** Revokes everything except reading and importing app code. Our own modules must be loaded before. */
 export function keepAppFolder({ role, databasePath, progressPath }: Boot, socketPath: string): void {
   for (const name of unneeded) permissions.revokeSync({ name });
   if (role !== "runner") permissions.revokeSync({ name: "net" });
   const talk = [progressPath, folderOf(progressPath), socketPath];
-  // Our own modules are loaded: the import map closes their folder too, but an address can be spelled in many ways.
+  // The import map blocks our own folder too, but an address has many spellings.
   for (const path of [databasePath, folderOf(databasePath), ...talk, sources]) {
     if (path !== "") permissions.revokeSync({ name: "read", path });
   }
 }
 
-/** Gives up reading and importing too; runners keep the network. Throws when anything else is left. */
+/** Revokes reading and importing. Runners keep network access. Throws if any other permission is left. */
 export function revokeAll(role: IsolateRole): void {
   permissions.revokeSync({ name: "read" });
   permissions.revokeSync({ name: "import" });

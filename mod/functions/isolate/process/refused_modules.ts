@@ -1,7 +1,7 @@
-/** Which of the runtime's own modules app code may import, and what stands in for the others. */
+/** The built-in modules that app code may import, and stubs for the others. */
 import type { IsolateRole } from "../../wire/messages.ts";
 
-/** Modules that only compute: open everywhere. */
+/** Modules without side effects, available everywhere. */
 const pureModules: ReadonlySet<string> = new Set([
   "assert",
   "assert/strict",
@@ -25,7 +25,7 @@ const pureModules: ReadonlySet<string> = new Set([
   "zlib",
 ]);
 
-/** Modules of the network and of time: open in runners, which may use both. */
+/** Network and timer modules, available in runners. */
 const runnerModules: ReadonlySet<string> = new Set([
   "_http_agent",
   "_http_common",
@@ -52,22 +52,19 @@ const runnerModules: ReadonlySet<string> = new Set([
   "tls",
 ]);
 
-/** Whether app code in an isolate of this role gets the real module. `name` has no `node:`. */
+/** Whether app code in an isolate of this role gets the real module. `name` has no `node:` prefix. */
 export function isOpenModule(name: string, role: IsolateRole): boolean {
   return pureModules.has(name) || (role === "runner" && runnerModules.has(name));
 }
 
-/** What using a stand-in says. */
+/** Error message when a stub is used. */
 export function refusedMessage(name: string, role: IsolateRole): string {
   return role !== "runner" && runnerModules.has(name)
     ? `node:${name} is not available in queries and mutations: use it in an action`
     : `node:${name} is not available to app code`;
 }
 
-/**
- * Parts of refused modules that packages use while they load and that reach nothing, as JavaScript. `null` is for a
- * constant, whose value is taken over.
- */
+/** Harmless exports of blocked modules that packages use while loading, as JavaScript. `null` copies a constant. */
 const harmlessParts: Readonly<Record<string, string | null>> = {
   "http.Agent": "class Agent{}",
   "http.METHODS": null,
@@ -82,8 +79,8 @@ const harmlessParts: Readonly<Record<string, string | null>> = {
 };
 
 /**
- * JavaScript of a module that stands in for a refused one. It can be imported, because modules with actions are loaded
- * into every isolate; using anything of it throws.
+ * JavaScript source of a stub for a blocked module. Importing it works, because modules with actions are loaded into every
+ * isolate. Using an export throws.
  */
 export function standInSource(
   name: string,
@@ -105,7 +102,7 @@ export function standInSource(
   ].join("");
 }
 
-/** A name that no reserved word is. */
+/** A name that is no reserved word. */
 function local(exported: string): string {
   return `$${exported}`;
 }

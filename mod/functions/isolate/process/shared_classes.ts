@@ -1,7 +1,6 @@
 /**
- * Our own classes and functions that app code gets hold of: by its ctx, by what it imports, or by an error it catches. The
- * functions of the service work with the same ones in the same process, so what app code changed in them would see what
- * those read and write. They are frozen before app code is loaded.
+ * Freezes our classes and functions that app code can obtain, through `ctx`, imports or errors. Functions of the service use
+ * the same ones in the same process, so changes by app code could expose their data.
  */
 import * as engine from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
@@ -45,7 +44,7 @@ export function freezeSharedClasses(): void {
   }
 }
 
-/** A function, what it makes objects with, and their methods. */
+/** Freezes a function, its prototype and their methods. */
 function freezeFunction(made: object): void {
   freezeMembers(made);
   freeze(made);
@@ -56,13 +55,13 @@ function freezeMembers(object: object): void {
     const { value, get, set } = getOwnPropertyDescriptor(object, key) ?? {};
     for (const member of [value, get, set]) {
       if (Object.isFrozen(member)) continue;
-      // `prototype` of a class, and of a generator: each has one of its own.
+      // `prototype` of a class or generator function.
       if (typeof member === "function") {
         freezeFunction(member);
       } else if (key === "prototype") {
         freeze(member);
         freezeMembers(member as object);
-        // It is laid out for reading again.
+        // Restores the engine's fast property layout.
         create(member as object);
       }
     }

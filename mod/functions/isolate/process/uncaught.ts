@@ -1,11 +1,11 @@
-/** Errors that no call awaits: a promise left behind, a timer's callback. They are logged and never end the isolate. */
+/** Logs errors that no call awaits, such as rejected promises and errors in timers. They never end the isolate. */
 import { currentCall } from "../runs/call.ts";
 import { cleanStack } from "../runs/call_errors.ts";
 import { noteLost, noteTaken } from "../runs/lost_failures.ts";
 import { runningAction } from "../runs/run_action.ts";
 import { inspected } from "../ctx/log_lines.ts";
 
-/** Told at most this often; more within the time is counted. */
+/** Reports per interval. Further ones are counted. */
 const REPORTS_MAX = 20;
 const REPORTS_MS = 10_000;
 
@@ -15,7 +15,7 @@ const realNow = Date.now;
 let reports = 0;
 let since = 0;
 
-/** Starts to listen, before app code is loaded. */
+/** Registers the listeners. Called before app code is loaded. */
 export function catchUncaught(): void {
   addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
@@ -30,7 +30,7 @@ export function catchUncaught(): void {
   });
 }
 
-/** Adds the error to the log lines of the call whose code is running; prints it when none is, or the call has its answer. */
+/** Logs the error with the running call. Prints it if there is none or its answer was already sent. */
 function report(what: string, thrown: unknown): void {
   const text = `${what}: ${textOf(thrown)}`;
   const call = currentCall();
@@ -45,12 +45,12 @@ function textOf(thrown: unknown): string {
     const stack = cleanStack(thrown.stack);
     return `${thrown.name}: ${thrown.message}${stack === "" ? "" : `\n${stack}`}`;
   } catch {
-    // Reading it ran code of the app, which threw again: as an uncaught error that would come back here.
+    // Reading it ran code of the app that threw again.
     return "an error that cannot be read";
   }
 }
 
-/** Prints to the isolate's standard error, but not without end. */
+/** Prints to the isolate's standard error, rate limited. */
 export function printBounded(text: string): void {
   const now = realNow();
   if (now - since > REPORTS_MS) {
@@ -59,6 +59,6 @@ export function printBounded(text: string): void {
   }
   if (++reports <= REPORTS_MAX) printError(text);
   else if (reports === REPORTS_MAX + 1) {
-    printError(`More was printed; it is left out for ${REPORTS_MS / 1000} s`);
+    printError(`Further output is dropped for ${REPORTS_MS / 1000} s`);
   }
 }

@@ -1,23 +1,23 @@
 /**
- * Modules of the runtime that a static import gets past the import map: it looks for them by the text in the source first.
- * Made at the first such import, while the modules of the app are being linked, they also take the map away from the imports
- * that follow, or end the runtime. So they are made before app code is loaded, with what their stand-ins export.
+ * Replaces built-in modules that static imports load without the import map, because the runtime looks for them in the source
+ * text first. Loading one while the app's modules are linked also disables the map for later imports, or ends the runtime. So
+ * they are loaded before app code, with the exports of their stubs.
  */
 import process from "node:process";
 import { appImporter } from "./import_as_app.ts";
 
-/** Those that app code is refused. A test finds out whether there are others. */
+/** Blocked modules of this kind. A test detects others. */
 const unmapped = ["node:worker_threads"];
 
 type Exports = Record<PropertyKey, unknown>;
 
-/** Makes these modules export what stands in for them. Called once, before any app code is loaded. */
+/** Replaces the exports of these modules. Called once, before app code is loaded. */
 export async function refuseUnmapped(): Promise<void> {
   const importAsApp = await appImporter();
   for (const specifier of unmapped) {
-    // A dynamic import goes by the map.
+    // A dynamic import uses the map.
     const standIn = await importAsApp(specifier);
-    // The module exports what stands in this object when it is first imported.
+    // On first import, the module exports the members of this object.
     const exports = process.getBuiltinModule(specifier) as unknown as Exports;
     for (const name of Reflect.ownKeys(exports)) exports[name] = standIn[String(name)];
     Object.freeze(exports);

@@ -1,4 +1,4 @@
-/** The work of a writer that follows the commits of another server: journal rows, committed as they come. */
+/** Applies journal rows of another server in a following writer. */
 import { type AppliedRows, isHistoryMismatch, type WriterDatabase } from "../../../engine/mod.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
@@ -26,7 +26,7 @@ export async function applyRows(
   database.maintain(reached.ts - tsBefore);
 }
 
-/** Where a database stands; `null` for one that follows no history. */
+/** The history position of a database. `null` if it follows none. */
 export function reachedBy({ history }: Pick<WriterDatabase, "history">): Reached | null {
   if (history === null || history.generation === null) return null;
   const { generation, seq, ts, sum } = history;

@@ -1,4 +1,4 @@
-/** The state of a running call: what it may see and do, and what it has used. */
+/** State of a running call: its permissions, inputs and usage. */
 import { withHelp } from "../../../explained.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
@@ -9,28 +9,28 @@ import { LogLines } from "../ctx/log_lines.ts";
 import type { Asker, Losing } from "./lost_failures.ts";
 import { Undos } from "./undos.ts";
 
-/** One call from outside, with everything nested in it. */
+/** A call from outside, including all nested calls. */
 export class Call implements Losing {
   readonly udfPath: string;
   readonly identity: Identity;
-  /** Its clock, milliseconds since the epoch: stands still in queries and mutations. */
+  /** The call's time, milliseconds since the epoch. Frozen in queries and mutations. */
   readonly at: number;
-  /** The transaction it runs in; actions have none. */
+  /** Its transaction. Actions have none. */
   readonly reads: ReadTransaction | undefined;
-  /** What the generator of a query is seeded from, so that a run repeated gives the same numbers; `null`: real chance. */
+  /** Seed of a query's random generator, so that repeated runs draw the same numbers. `null` for real randomness. */
   readonly seed: (() => string) | null;
   readonly logLines: LogLines = new LogLines();
-  /** How much was read of the identity; grows only. */
+  /** How much of the identity was read. Only widens. */
   scope: AuthScope = "nothing";
-  /** Set when the run reads the clock or the generator. */
+  /** Whether the run read the clock or the random generator. */
   nondeterministic = false;
-  /** Made when first asked for (determinism.ts). */
+  /** Created on first use (determinism.ts). */
   random: (() => number) | null = null;
-  /** The scheduled function it goes back to. */
+  /** The scheduled function that caused it. */
   lineage: Lineage | null;
-  /** Those of its group, for mutations. */
+  /** Undo log of its group, for mutations. */
   readonly undos: Undos;
-  /** Rejections that nobody has taken (lost_failures.ts). */
+  /** Rejections without a handler (lost_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
   constructor(
@@ -55,22 +55,22 @@ export class Call implements Losing {
 }
 
 /**
- * One function on its way: the call's own, or one nested in it. Its `ctx` works while the frame is open; what a handler
- * left behind without awaiting it finds the frame closed and cannot touch another call's transaction.
+ * A running function: the call's own or a nested one. Its `ctx` works while the frame is open. Code left running without
+ * being awaited finds the frame closed and cannot touch another call's transaction.
  */
 export class Frame implements Asker {
   readonly call: Call;
-  /** What `ctx` was asked to do and failed. */
+  /** Failed operations of `ctx`. */
   failures: Map<unknown, string> | null = null;
-  /** How many functions it is nested in. */
+  /** Nesting depth. */
   readonly depth: number;
-  /** Functions of the service itself may use the tables whose names begin with `_`. */
+  /** Functions of the service may use tables whose names begin with `_`. */
   readonly system: boolean;
   readonly #caller: Frame | null;
   readonly #reads: ReadTransaction;
   readonly #writes: WriteTransaction | null;
   #open = true;
-  /** Settles when the nested functions asked for so far have ended; `null` when there is none. */
+  /** Settles when the nested functions started so far have ended. `null` if there are none. */
   #nested: Promise<void> | null = null;
 
   constructor(
@@ -90,18 +90,18 @@ export class Frame implements Asker {
     this.system = options.system;
   }
 
-  /** Whether the function and those it is nested in are still running. */
+  /** Whether the function and all its callers are still running. */
   get open(): boolean {
     return this.#open && (this.#caller === null || this.#caller.open);
   }
 
-  /** For reading. Throws when the function has ended. */
+  /** Throws if the function has ended. */
   get reads(): ReadTransaction {
     if (!this.open) throw ended(this.call);
     return this.#reads;
   }
 
-  /** For writing. Throws in queries and when the function has ended. */
+  /** Throws in queries, and if the function has ended. */
   get writes(): WriteTransaction {
     if (!this.open) throw ended(this.call);
     if (this.#writes === null) {
@@ -114,17 +114,17 @@ export class Frame implements Asker {
     return this.#writes !== null;
   }
 
-  /** Whether a nested function is running in this frame's transaction. */
+  /** Whether a nested function is using this frame's transaction. */
   get busy(): boolean {
     return this.#nested !== null;
   }
 
-  /** Waits for nested functions: they and their caller take turns, because an error undoes a whole turn. */
+  /** Waits for nested functions. They never overlap with their caller, because an error undoes all writes since they began. */
   async turn(): Promise<void> {
     while (this.#nested !== null) await this.#nested;
   }
 
-  /** Runs a nested function after those before it. */
+  /** Runs a nested function after those started before. */
   nest<T>(run: () => Promise<T>): Promise<T> {
     if (!this.open) throw ended(this.call);
     if (this.depth + 1 >= functionLimits.nestingMax) {
@@ -144,7 +144,7 @@ export class Frame implements Asker {
     return result;
   }
 
-  /** Ends the function: from now on its `ctx` throws. */
+  /** Ends the function. Its `ctx` throws from now on. */
   close(): void {
     this.#open = false;
   }
@@ -162,13 +162,13 @@ function ended(call: Call): Error {
 }
 
 const calls = new AsyncLocalStorage<Call>();
-// Bound before app code is loaded: it knows the class, and a patched method would be handed the calls.
+// Bound before app code is loaded, which could patch the methods and obtain the calls.
 const getStore = calls.getStore.bind(calls);
 const runWith = calls.run.bind(calls);
 
 /**
- * The query or mutation whose code is running now: its clock, generator and console are what app code sees. Code that a
- * call left behind stays its own when it goes on beside the next one. `null` outside of calls, and always in runners.
+ * The running query or mutation. App code sees its clock, generator and console, also in code it left running. `null` outside
+ * calls, and always in runners.
  */
 export function currentCall(): Call | null {
   return getStore() ?? null;

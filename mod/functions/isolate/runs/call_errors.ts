@@ -1,4 +1,4 @@
-/** What was thrown, as the error of a call: kind, message, and a stack that names the author's files. */
+/** Converts thrown values to call errors: kind, message, and a stack with the author's files. */
 import { EngineError, InvalidFieldsError } from "../../../engine/errors.ts";
 import { userErrorKey } from "../../../errors.ts";
 import { helpCodeOf } from "../../../explained.ts";
@@ -11,7 +11,7 @@ import { inspected } from "../ctx/log_lines.ts";
 
 const { parse } = JSON;
 
-/** A call that a client may not make: of an unknown function, or with arguments that do not fit. */
+/** A rejected call: unknown function or invalid arguments. */
 export class RefusedCallError extends Error {
   readonly kind: Exclude<CallErrorKind, "user" | "internal">;
 
@@ -22,7 +22,7 @@ export class RefusedCallError extends Error {
   }
 }
 
-/** What a function called by another one ended with, for the caller to catch or to pass on. */
+/** The error of a function called by another one. */
 export class CalledFunctionError extends Error {
   /** Frames in the author's files: those of the called function, then those of its caller. */
   readonly #frames: string;
@@ -43,17 +43,17 @@ export class CalledFunctionError extends Error {
 
 let functionsUrl = "";
 
-/** Tells where the app's files are: stack traces name them relative to this folder, or in full when it is empty. */
+/** Sets the functions folder. Stack traces name files relative to it, or in full if it is empty. */
 export function setFunctionsUrl(url: string): void {
   functionsUrl = url === "" || url.endsWith("/") ? url : `${url}/`;
 }
 
-/** The error of a call that ended with something thrown. */
+/** Converts a thrown value to a call error. */
 export function callError(thrown: unknown): CallError {
   try {
     return convert(thrown);
   } catch {
-    // Reading the thrown object ran code of the app, which threw again.
+    // Reading the value ran code of the app that threw again.
     return { kind: "internal", message: "An error was thrown that cannot be read", data: null };
   }
 }
@@ -92,7 +92,7 @@ function userError(error: { code?: unknown; message?: unknown; data?: unknown; s
   const { code } = error;
   const stack = cleanStack(error.stack);
   if (typeof code !== "string" || code === "") {
-    return internal(`The code of a UserError must be a text, not ${inspected(code)}`, stack);
+    return internal(`The code of a UserError must be a string, not ${inspected(code)}`, stack);
   }
   let data: unknown;
   try {
@@ -141,12 +141,12 @@ function cut(text: string): string {
   return text.length > max ? `${text.slice(0, max - 3)}...` : text;
 }
 
-/** Whether a frame of a stack is in one of the app's own files. */
+/** Whether a stack frame is in one of the app's own files. */
 export function isAuthored(frame: string): boolean {
   return functionsUrl !== "" && frame.includes(functionsUrl) && !frame.includes("/node_modules/");
 }
 
-/** A text in which the author's files are named relative to the functions folder. */
+/** Replaces file URLs by paths relative to the functions folder. */
 export function relativeToFunctions(text: string): string {
   return functionsUrl === "" ? text : text.replaceAll(functionsUrl, "");
 }

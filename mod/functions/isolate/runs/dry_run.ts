@@ -1,6 +1,6 @@
 /**
- * Mutations of nobody's, on a database in memory: the first ones of a writer take several times as long as those behind them,
- * because nothing of what they need has run yet. One that waits for its database has the time to see to that.
+ * Warms up a writer that waits for its database by running mutations on an in-memory database. Without that, its first
+ * mutations take several times as long as later ones.
  */
 import { z } from "zod";
 import { openWriterDatabase } from "../../../engine/mod.ts";
@@ -12,7 +12,7 @@ import { runBatch } from "./writer_loop.ts";
 
 const ROUNDS = 3;
 const CALLS = 4;
-/** Bytes that nobody ships. */
+/** Journal size limit. The journal is never shipped. */
 const JOURNAL_BYTES = 2 ** 20;
 
 const modules = () => [
@@ -45,7 +45,7 @@ const modules = () => [
   },
 ];
 
-/** Nothing is left of it. Gives back what was answered. */
+/** Runs the warm-up and returns the responses. Leaves no state behind. */
 export async function dryRun(): Promise<readonly string[]> {
   const app = assembleApp(modules(), { systemModules: [], named: [] });
   using database = openWriterDatabase(":memory:", {

@@ -1,19 +1,19 @@
-/** How a run ended inside the isolate, before it goes on the wire. */
+/** The result of a run inside the isolate, before it is sent. */
 import type { CallError } from "../../outcome.ts";
 import type { WireOutcome } from "../../wire/messages.ts";
 import { callError } from "./call_errors.ts";
 
-/** A result as JSON text, or an error. */
+/** A result as JSON, or an error. */
 export type Ending =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly error: CallError };
 
-/** The ending of a call whose own function threw. */
+/** The ending of a call that threw. */
 export function endingOfError(thrown: unknown): Ending {
   return { ok: false, error: callError(thrown) };
 }
 
-/** The ending as it goes on the wire; a result becomes the next of the frame's segments. */
+/** Converts an ending to its wire form. A result is appended to the frame's segments. */
 export function wireOutcome(
   ending: Ending,
   { logLines, segments }: { readonly logLines: readonly string[]; readonly segments: string[] },

@@ -1,4 +1,4 @@
-/** Runs one handler: arguments checked before, result checked after. */
+/** Runs a handler, with its arguments and result validated. */
 import { withHelp } from "../../../explained.ts";
 import { functionLimits } from "../../../limits.ts";
 import { issueText } from "../../api/zod_issues.ts";
@@ -7,8 +7,8 @@ import { RefusedCallError } from "./call_errors.ts";
 import { jsonText } from "./json_text.ts";
 
 /**
- * The JSON text of what a handler gives back. `settle` waits for the handler's promise.
- * Throws a {@linkcode RefusedCallError} for arguments that do not fit, and whatever the handler throws.
+ * Returns the handler's result as JSON. `settle` awaits its promise.
+ * @throws RefusedCallError for invalid arguments, and everything the handler throws.
  */
 export async function invoke(
   { udfPath, spec }: LoadedFunction,

@@ -1,4 +1,4 @@
-/** Turns what app code gives back into JSON text, once, and says where it is not JSON. */
+/** Serializes values returned by app code, and reports where they are not JSON. */
 import { documentLimits, functionLimits } from "../../../limits.ts";
 import { pathText } from "../../api/zod_issues.ts";
 
@@ -10,10 +10,10 @@ const objectPrototype = Object.prototype;
 /** Results wrap documents, so they may be deeper than one. */
 const DEPTH_MAX = 2 * documentLimits.valueDepthMax;
 
-/** Objects and arrays in what is passed on: more could not fit, each takes two characters and a comma. */
+/** Maximum objects and arrays in a value: each takes at least two characters and a comma. */
 const OBJECTS_MAX = functionLimits.resultCharsMax / 3;
 
-/** A value that is not JSON. The message names the path. */
+/** Thrown for a value that is not JSON. The message contains its path. */
 export class NotJsonError extends TypeError {
   constructor(path: string, problem: string) {
     super(`${path} ${problem}`);
@@ -21,10 +21,10 @@ export class NotJsonError extends TypeError {
   }
 }
 
-/** Implemented by objects that know better than "an instance of X" why they cannot be a result. */
+/** Implemented by objects with a better hint than "an instance of X". */
 export const notJsonHint: unique symbol = Symbol("syncline.notJsonHint");
 
-/** Objects and arrays met so far in the value under way: references to the same one can be more than anyone can walk. */
+/** Objects and arrays visited so far. Shared references can multiply without bound. */
 let objects = 0;
 
 interface Fault {
@@ -33,8 +33,8 @@ interface Fault {
 }
 
 /**
- * The JSON text of a value; `undefined` counts as `null` at the top and is left out of objects.
- * Throws a {@linkcode NotJsonError} that begins with `name`, such as `The result`.
+ * Serializes a value. `undefined` becomes `null` at the top level and is omitted from objects.
+ * @throws NotJsonError with a message that begins with `name`, such as `The result`.
  */
 export function jsonText(value: unknown, name: string): string {
   if (value === undefined || value === null) return "null";
@@ -45,12 +45,12 @@ export function jsonText(value: unknown, name: string): string {
     throw new NotJsonError(path === "" ? name : `${name} at ${path}`, fault.problem);
   }
   const text: unknown = stringify(value);
-  // A hidden toJSON, or a getter that gives something else each time.
+  // A hidden toJSON, or a getter with changing results.
   if (typeof text !== "string") throw new NotJsonError(name, "turns itself into nothing: use a plain object");
   return text;
 }
 
-/** What is wrong with a value, or `null`. The path is collected on the way back, so that sound values cost nothing. */
+/** Returns what is wrong with a value, or `null`. The path is built while unwinding, so valid values cost nothing. */
 function faultOf(value: unknown, depth: number): Fault | null {
   switch (typeof value) {
     case "string":
@@ -101,7 +101,7 @@ function objectFault(value: object, depth: number): Fault | null {
   return null;
 }
 
-/** Cycles are as deep as the limit: the path is kept short. */
+/** Cycles reach the depth limit, so the path is truncated. */
 function within(key: PropertyKey, fault: Fault): Fault {
   if (fault.path.length < 8) fault.path.push(key);
   return fault;

@@ -1,12 +1,12 @@
 /**
- * The rows of a writer whose history is kept elsewhere: each is sent to main before its group is committed, and the group
- * waits for what became of it. What main sends meanwhile waits, too.
+ * Sends the journal rows of a writer with an external journal to main before their groups are committed, and waits for the
+ * outcome. Other messages of main are queued in the meantime.
  */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { KeepRow, RowRefusal, ToIsolate } from "../../wire/messages.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 
-/** The frames of main, in their order, but for answers that are waited for. */
+/** Messages of main in order. Answers to rows are returned separately. */
 export class Inbox {
   readonly #frames: AsyncGenerator<WireFrame<ToIsolate>, void>;
   #early: WireFrame<ToIsolate>[] = [];
@@ -15,12 +15,12 @@ export class Inbox {
     this.#frames = frames;
   }
 
-  /** `null`: main has closed the socket. */
+  /** Returns the next message, `null` if main closed the socket. */
   async next(): Promise<WireFrame<ToIsolate> | null> {
     return this.#early.shift() ?? (await this.#frames.next()).value ?? null;
   }
 
-  /** The answer to a row; `null`: main has closed the socket. */
+  /** Returns the answer to a row, `null` if main closed the socket. */
   async answerTo(seq: number | null): Promise<Extract<ToIsolate, { type: "RowKept" }> | null> {
     for (;;) {
       const frame = (await this.#frames.next()).value ?? null;
@@ -31,10 +31,10 @@ export class Inbox {
   }
 }
 
-/** A row was not kept, so its group is not to be committed. */
+/** Thrown if a row was not stored, so its group must not be committed. */
 export class RowRefusedError extends Error {
   override readonly name = "RowRefusedError";
-  /** Whether it is known that nobody has it. */
+  /** Whether the row is certain not to exist. */
   readonly known: boolean;
 
   constructor({ message, known }: RowRefusal) {
@@ -43,7 +43,7 @@ export class RowRefusedError extends Error {
   }
 }
 
-/** Has a row kept; `null`: asks whether this server still leads. Throws a `RowRefusedError`. */
+/** Stores a row. With `null`, checks whether this server is still the leader. @throws RowRefusedError */
 export type KeepRows = (row: JournalRow | null) => Promise<void>;
 
 export function keepRows(

@@ -1,36 +1,36 @@
 /**
- * What `ctx` was asked to do, failed, and nobody awaited: such a call must not end as if it had been done. Who takes a
- * failure, and when, the runtime knows best: it tells of rejections that are still nobody's when the event loop turns. So a
- * call in which nothing failed waits for nothing, and one in which something did waits for one turn.
+ * Detects failed operations of `ctx` that were not awaited: their call must not succeed. The runtime reports rejections
+ * without a handler at the end of an event loop tick. So calls with a failed operation wait for a tick, and others do not
+ * wait at all.
  */
 
-/** What can ask `ctx` for something: a function on its way. */
+/** A running function that uses `ctx`. */
 export interface Asker {
-  /** What failed, by what it threw, under its name; `null` while nothing has. */
+  /** Failed operations by the value thrown. `null` if there are none. */
   failures: Map<unknown, string> | null;
 }
 
-/** A call, with everything nested in it. */
+/** A call, including all nested ones. */
 export interface Losing {
-  /** Rejections that nobody has taken, by their promises; `null` while there are none. */
+  /** Unhandled rejections by promise. `null` if there are none. */
   lost: Map<object, unknown> | null;
 }
 
-/** Kept of each; a call that loses more fails all the same. */
+/** Entries kept. A call with more fails all the same. */
 const KEPT_MAX = 64;
 
-// Taken before app code is loaded, to which it is refused.
+// Captured before app code is loaded, which has no access to it.
 const afterTurn: (run: () => void) => unknown = setImmediate;
 
-/** What operations threw. */
+/** Values thrown by operations. */
 const thrownBefore = new WeakSet<object>();
 
-/** Whether this is what an operation of `ctx` threw. */
+/** Whether an operation of `ctx` threw this value. */
 export function isFailure(thrown: unknown): boolean {
   return typeof thrown === "object" && thrown !== null && thrownBefore.has(thrown);
 }
 
-/** Notes that an operation failed, and gives back what it threw. */
+/** Records a failed operation. Returns the thrown value. */
 export function failedAt(asker: Asker, operation: string, thrown: unknown): unknown {
   if (typeof thrown === "object" && thrown !== null) thrownBefore.add(thrown);
   const failures = asker.failures ??= new Map();
@@ -38,12 +38,12 @@ export function failedAt(asker: Asker, operation: string, thrown: unknown): unkn
   return thrown;
 }
 
-/** Whose a lost rejection is: the runtime tells outside of any call when it is taken after all. */
+/** The call of each unhandled rejection. The runtime reports late handlers outside of any call. */
 const calls = new WeakMap<object, Losing>();
 
-/** To be told of each rejected promise that was nobody's when the event loop turned. */
+/** Handles `unhandledrejection`. */
 export function noteLost(call: Losing, { promise, reason }: PromiseRejectionEvent): void {
-  // App code can dispatch events of any content.
+  // App code can dispatch events with any content.
   if (!(promise instanceof Promise)) return;
   const lost = call.lost ??= new Map();
   if (lost.size >= KEPT_MAX) return;
@@ -51,17 +51,17 @@ export function noteLost(call: Losing, { promise, reason }: PromiseRejectionEven
   calls.set(promise, call);
 }
 
-/** To be told when somebody takes one of them after all. */
+/** Handles `rejectionhandled`. */
 export function noteTaken({ promise }: PromiseRejectionEvent): void {
   calls.get(promise)?.lost?.delete(promise);
 }
 
-/** How far back it is looked for what an error was made of. */
+/** Maximum length of a chain of causes. */
 const CAUSES_MAX = 8;
 
 /**
- * Throws when an operation of the asker failed and nobody took its failure, or an error that has it as its cause. `undone`:
- * the asker is not an action, so nothing of it is stored then.
+ * Throws if a failed operation, or an error caused by it, was not handled. `undone`: the writes are rolled back, which is not
+ * the case for actions.
  */
 export async function checkTaken(
   asker: Asker,
@@ -69,7 +69,7 @@ export async function checkTaken(
 ): Promise<void> {
   const { failures } = asker;
   if (failures === null) return;
-  // One turn tells of what was rejected before it; the second is for what was taken up in the first.
+  // The first tick reports earlier rejections. The second covers handlers attached during the first.
   for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => afterTurn(resolve));
   asker.failures = null;
   let failure: Error | null = null;
@@ -77,13 +77,13 @@ export async function checkTaken(
     const operation = operationBehind(failures, reason);
     if (operation === undefined) continue;
     failure ??= lostFailure(operation, { reason, undone });
-    // Whoever called the asker is told of it, and may go on.
+    // The caller receives this error and may continue.
     call.lost?.delete(promise);
   }
   if (failure !== null) throw failure;
 }
 
-/** The operation whose failure this is, or goes back to; what else is rejected is not about `ctx`. */
+/** Returns the operation that a rejection stems from. Other rejections are unrelated to `ctx`. */
 function operationBehind(failures: ReadonlyMap<unknown, string>, reason: unknown): string | undefined {
   let thrown = reason;
   for (let depth = 0; depth < CAUSES_MAX; depth++) {
@@ -105,7 +105,7 @@ function lostFailure(
     }`,
     { cause: reason },
   );
-  // It says where the operation was asked for.
+  // Points to where the operation was called.
   if (isError && typeof reason.stack === "string") error.stack = reason.stack;
   return error;
 }

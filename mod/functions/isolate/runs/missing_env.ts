@@ -1,17 +1,18 @@
-/** A variable that app code asks `process.env` for and that is not there: what to ask instead is said once. */
+/** Explains once per name why a variable of `process.env` is missing. */
 import { printBounded } from "../process/uncaught.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { currentCall } from "./call.ts";
 import { isAuthored } from "./call_errors.ts";
 import { runningAction } from "./run_action.ts";
 
-/** Names that code asks for wherever it runs. */
+/** Names that libraries commonly read. */
 const USUAL = /^(?:NODE_ENV|NODE_DEBUG|DEBUG|CI|NO_COLOR|FORCE_COLOR|TZ|HOME|PATH)$/;
 const NAME = /^[A-Za-z_]\w{1,80}$/;
 
 /**
- * Takes note of a name that `process.env` does not have. `env` is what actions have: a name that is there is no mistake while
- * a file is loaded, which queries and mutations load too. `true`: there is nothing more to say of it.
+ * Reports a missing variable of `process.env`. `env` is the environment of actions: a variable in it is no mistake while a
+ * file is loaded, because queries and mutations load the file too.
+ * @returns Whether nothing more needs to be reported for this name.
  */
 export function noteMissingEnv(
   name: string,
@@ -30,10 +31,10 @@ export function noteMissingEnv(
   return true;
 }
 
-/** Frames of a stack from here to the code that asks: this file's, main's, and that of `process.env`. */
+/** Stack frames between this function and the reading code: this file, main and `process.env`. */
 const OWN_FRAMES = 3;
 
-/** Whether the code that asks is the app's own: what packages look for is their business. */
+/** Whether the app's own code reads the variable. Reads by packages are ignored. */
 function readByApp(stack: string | undefined): boolean {
   const frames = (stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
   return isAuthored(frames[OWN_FRAMES] ?? "");

@@ -1,4 +1,4 @@
-/** A reader's work: waves of queries, each in one snapshot. */
+/** Runs batches of queries in a reader, each at one snapshot. */
 import type { ReaderDatabase } from "../../../engine/mod.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
 import type { Pinned, RunWave, ToIsolate, WaveAnswers, WireCall } from "../../wire/messages.ts";
@@ -9,26 +9,22 @@ import { runQuery } from "./run_query.ts";
 
 const monotonic = performance.now.bind(performance);
 
-/** Answers leave together, but not later than this. */
+/** Answers are sent together, but at least this often. */
 const CHUNK_MS = 10;
 const CHUNK_CHARS = 256 * 1024;
 
-/** What a reader works with. */
 export interface ReaderParts {
   readonly app: App;
   readonly database: ReaderDatabase;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
-  /** The next message of main; `null` when there will be none. */
+  /** Returns the next message of main, `null` at the end. */
   readonly next: () => Promise<ToIsolate | null>;
 }
 
 type Answer = WaveAnswers["answers"][number];
 
-/**
- * How long the last run of each function took. A message leaves only between two runs, so what is ready must not wait
- * behind a run that may take long.
- */
+/** Duration of each function's last run. Messages are sent between runs only, so answers are sent before a slow query. */
 const lastMs = new Map<string, number>();
 const FUNCTIONS_MAX = 10_000;
 
@@ -36,7 +32,7 @@ function mayTakeLong(udfPath: string): boolean {
   return (lastMs.get(udfPath) ?? Infinity) >= CHUNK_MS;
 }
 
-/** Opens the snapshot of a wave; gives the queries to run in it, or `null` when the wave is not for this reader any more. */
+/** Opens the snapshot of a batch. Returns the queries to run, or `null` if another reader runs them. */
 async function pin(
   { database, sender, next }: ReaderParts,
   { wave, queries, together }: RunWave,
@@ -55,7 +51,7 @@ async function pin(
   }
 }
 
-/** Runs a wave and answers it. */
+/** Runs a batch and sends its answers. */
 export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void> {
   const { app, database, progress, sender } = parts;
   const { wave } = asked;
@@ -82,7 +78,7 @@ export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void>
     const next = queries[position + 1];
     if (next === undefined) break;
     if (chars >= CHUNK_CHARS || now - chunkSince >= CHUNK_MS || mayTakeLong(next.udfPath)) {
-      // Awaited, so that a wave of large results never piles up here.
+      // Awaited, so that large results do not accumulate.
       await sender.send(
         { type: "WaveAnswers", wave, from: answered, answers, last: false } satisfies WaveAnswers,
         segments,

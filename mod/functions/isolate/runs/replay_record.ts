@@ -1,20 +1,20 @@
-/** The text of a replay record: a mutation's recorded answer, without log lines and stack. */
+/** Encodes replay records: a mutation's recorded answer, without log lines and stack. */
 import type { CallError } from "../../outcome.ts";
 import type { Ending } from "./ending.ts";
 
 const { parse, stringify } = JSON;
 
-/** Between the ts and a value, whose text is kept as it is. */
+/** Separates the ts from the value, whose JSON is stored unchanged. */
 const VALUE = ',"value":';
 
-/** `{"ts":5,"value":...}` or `{"ts":5,"error":...}`. */
+/** Returns `{"ts":5,"value":...}` or `{"ts":5,"error":...}`. */
 export function encodeRecord(ending: Ending, ts: number): string {
   if (ending.ok) return `{"ts":${ts}${VALUE}${ending.text}}`;
   const { kind, message, data } = ending.error;
   return stringify({ ts, error: { kind, message, data } });
 }
 
-/** What {@linkcode encodeRecord} wrote. */
+/** Decodes the output of {@linkcode encodeRecord}. */
 export function decodeRecord(record: string): { readonly ending: Ending; readonly ts: number } {
   const comma = record.indexOf(",");
   if (record.startsWith(VALUE, comma)) {

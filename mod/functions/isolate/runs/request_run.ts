@@ -1,4 +1,4 @@
-/** One request of a route in a runner: its body comes in and the response's goes out while the handler runs. */
+/** Handles one HTTP request of a route in a runner. Request and response bodies are streamed while the handler runs. */
 import { withHelp } from "../../../explained.ts";
 import { BodyReceiver, BodySender } from "../../wire/body_stream.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
@@ -6,10 +6,10 @@ import { wireHeaders } from "../../wire/http_headers.ts";
 import type { HttpHandler } from "../../api/http_router.ts";
 import type { RequestMessage, RunRequest } from "../../wire/messages.ts";
 
-// Taken before app code is loaded, which may put its own in their place.
+// Captured before app code is loaded, which may replace them.
 const { Request, Response, AbortController, DOMException } = globalThis;
 
-/** Requests with these methods have no body, whatever came with them. */
+/** Methods without a request body. */
 const withoutBody: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 export class RequestRun {
@@ -32,7 +32,7 @@ export class RequestRun {
     this.#responseBody = new BodySender((bytes) => this.#leave(sender.sendBytes(call, bytes)));
   }
 
-  /** Runs the handler and sends its response. Throws what the handler throws, and when the client has gone meanwhile. */
+  /** Runs the handler and sends its response. Throws what the handler throws, or if the client disconnects. */
   async answer(handler: HttpHandler, ctx: Parameters<HttpHandler>[0]): Promise<void> {
     const { call, method, url, headers } = this.#message;
     const body = this.#requestBody?.stream ?? null;
@@ -58,7 +58,7 @@ export class RequestRun {
     if (response.body !== null) await this.#responseBody.pump(response.body);
   }
 
-  /** Takes what main says about the request. */
+  /** Handles a message of main about the request. */
   receive(message: RequestMessage, bytes: Uint8Array<ArrayBuffer> | undefined): void {
     switch (message.type) {
       case "Bytes":
@@ -77,7 +77,7 @@ export class RequestRun {
     }
   }
 
-  /** The client has gone: `request.signal` tells the handler, and both bodies end. */
+  /** Aborts `request.signal` and both bodies after the client disconnected. */
   #cancel(): void {
     const reason = new DOMException("The client went away", "AbortError");
     this.#abort.abort(reason);
@@ -89,7 +89,7 @@ export class RequestRun {
     this.#leave(this.#sender.send(message));
   }
 
-  /** When a frame cannot leave, main is gone, and the isolate ends. */
+  /** If sending fails, main is gone and the isolate ends. */
   #leave(sent: Promise<void>): void {
     sent.catch(() => {});
   }

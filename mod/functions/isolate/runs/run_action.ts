@@ -1,4 +1,4 @@
-/** Runs actions, many at once; what they call goes through main. */
+/** Runs actions concurrently. Their calls of other functions go through main. */
 import { withHelp } from "../../../explained.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { UserError } from "../../../errors.ts";
@@ -25,7 +25,7 @@ const realNow = Date.now;
 
 type Args = Record<string, unknown>;
 
-/** Asks main to run a function for a running action. Never rejects. */
+/** Asks main to run a function for an action. Never rejects. */
 export type SubCaller = (
   sub: { readonly call: number; readonly kind: FunctionKind; readonly udfPath: string; readonly args: Args },
 ) => Promise<Outcome>;
@@ -35,12 +35,12 @@ const running = new AsyncLocalStorage<Call>();
 const getRunning = running.getStore.bind(running);
 const runAs = running.run.bind(running);
 
-/** The action whose code is running now, also behind its timers and awaits. */
+/** The running action, also in its timers and continuations. */
 export function runningAction(): Call | null {
   return getRunning() ?? null;
 }
 
-/** `ctx` of an action. It stops working when the action has ended. */
+/** `ctx` of an action. Disabled when the action has ended. */
 export class ActionContext {
   readonly auth: AuthApi;
   readonly log: LogApi;
@@ -85,7 +85,7 @@ type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
 
 export interface ActionSurroundings {
   readonly env: Readonly<Record<string, string>>;
-  /** The machine's clock unless given, milliseconds since the epoch. */
+  /** Defaults to the system clock, milliseconds since the epoch. */
   readonly now?: () => number;
   readonly subCall: SubCaller;
 }
@@ -95,7 +95,7 @@ export interface ActionRun {
   readonly logLines: readonly string[];
 }
 
-/** Runs an action. Never throws: a failure is an ending too. */
+/** Runs an action. Never throws: errors are part of the result. */
 export function runAction(
   app: App,
   { call, udfPath, args, identity, origin }: Omit<RunAction, "order">,
@@ -107,7 +107,7 @@ export function runAction(
   });
 }
 
-/** Runs code with the `ctx` of an action, which ends with it. `run` gives JSON text. Never throws. */
+/** Runs code with the `ctx` of an action. `run` returns JSON. Never throws. */
 export async function withActionCtx(
   app: App,
   { call: number, udfPath, identity, env, subCall, now = realNow }:
@@ -166,7 +166,7 @@ export async function withActionCtx(
   }
 }
 
-/** The value a called function gave, or its error, which passes on as what it was. */
+/** Returns the value of a called function, or throws its error. */
 function resultOf(outcome: Outcome): unknown {
   if (outcome.ok) return parse(outcome.value);
   const { kind, message, data } = outcome.error;

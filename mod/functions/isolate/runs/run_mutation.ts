@@ -19,7 +19,7 @@ export interface MutationRun {
   /** Commit ts, or the current ts when nothing was written. */
   readonly ts: number;
   readonly replayed: boolean;
-  /** What it changed; `null` if nothing. */
+  /** Its changes. `null` if it wrote nothing. */
   readonly entry: CommitEntry | null;
   readonly use: WireUse;
 }
@@ -27,8 +27,8 @@ export interface MutationRun {
 const unused: WireUse = [0, 0, 0, 0];
 
 /**
- * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a
- * mutation is an ending; what this throws is a failure of the database, after which the group can only be rolled back.
+ * Runs a mutation at time `at`, or returns its recorded answer, or records the failure it comes with. Errors of the mutation
+ * are part of the result. If this throws, the database failed and the group must be rolled back.
  */
 export async function runMutation(
   app: App,
@@ -36,7 +36,7 @@ export async function runMutation(
   { mutation, at, undos = new Undos() }: {
     readonly mutation: WireMutation;
     readonly at: number;
-    /** Those of the group. */
+    /** Undo log of the group. */
     readonly undos?: Undos;
   },
 ): Promise<MutationRun> {
@@ -64,7 +64,7 @@ export async function runMutation(
   return { ending, logLines: call.logLines.take(), ts, replayed: false, entry, use: useOf(writes.usage) };
 }
 
-/** The recorded answer of a mutation, if it has one. */
+/** Returns the recorded answer of a mutation, if any. */
 export function recordedRun(
   database: Pick<WriterDatabase, "findRecord">,
   mutation: WireMutation,

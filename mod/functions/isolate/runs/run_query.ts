@@ -21,18 +21,18 @@ export interface QueryRun {
   readonly use: WireUse;
 }
 
-/** Runs a query at the time `at`. Never throws: a failure is an ending too. */
+/** Runs a query at time `at`. Never throws: errors are part of the result. */
 export async function runQuery(
   app: App,
   { udfPath, args, identity, origin }: WireCall,
   { reads, at }: { readonly reads: ReadTransaction; readonly at: number },
 ): Promise<QueryRun> {
-  // The same query repeated draws the same numbers, so that chance alone does not change its result.
+  // Seeded, so that randomness alone does not change the result.
   const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
   const call = new Call({ udfPath, identity, at, seed, reads });
   let ending: Ending;
   const door = needsDoor(app.functions.get(udfPath), origin);
-  // What administrators are told is for one session; so is that others are told that there is no such function.
+  // Results of admin functions, including "no such function", are not shared between sessions.
   if (door) call.scope = "session";
   try {
     const callee = findFunction(app, udfPath, { kind: "query", origin });

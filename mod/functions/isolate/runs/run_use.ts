@@ -1,4 +1,4 @@
-/** What a run used, as it goes on the wire. */
+/** The resource usage of a run in wire form. */
 import type { Usage } from "../../../engine/mod.ts";
 import type { WireUse } from "../../wire/messages.ts";
 

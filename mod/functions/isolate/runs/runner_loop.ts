@@ -1,4 +1,4 @@
-/** A runner's work: actions side by side, and the calls they make through main. */
+/** Runs actions concurrently in a runner, and forwards their calls to main. */
 import { requestPath } from "../../../kit/request_path.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 import type { ActionCtx } from "../../api/context.ts";
@@ -20,20 +20,20 @@ import type { RouteHandlers } from "../app/app_routes.ts";
 import { RequestRun } from "./request_run.ts";
 import { type ActionRun, runAction, type SubCaller, withActionCtx } from "./run_action.ts";
 
-/** What main sends a runner. */
+/** Messages that main sends to a runner. */
 export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | Beat;
 
 export class RunnerLoop {
   readonly #app: App & { readonly handlers: RouteHandlers };
   readonly #env: Readonly<Record<string, string>>;
   readonly #sender: FrameSender;
-  /** Holds the place of the newest action begun: main runs later ones elsewhere when the runner is lost. */
+  /** Records the newest action started: if the runner is lost, main runs later ones elsewhere. */
   readonly #progress: ProgressFile;
   readonly #leftovers: Pick<Leftovers, "begin" | "end">;
-  /** Calls of running actions that main has not answered, by their number. */
+  /** Unanswered calls of running actions, by number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
   #subCount = 0;
-  /** Requests being answered, by their call. */
+  /** Requests in progress, by call. */
   readonly #requests = new Map<number, RequestRun>();
 
   constructor(
@@ -52,7 +52,7 @@ export class RunnerLoop {
     this.#leftovers = options.leftovers;
   }
 
-  /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
+  /** Handles a frame from main. Actions run in the background. `lost` is called if a send fails. */
   take({ message, segments, bytes }: WireFrame<ToRunner>, lost: (error: unknown) => void): void {
     switch (message.type) {
       case "RunRequest":
@@ -62,7 +62,7 @@ export class RunnerLoop {
       case "BodyEnd":
       case "BodyTaken":
       case "CancelRequest":
-        // One that has ended already needs nothing more.
+        // Ignored if the request has ended.
         this.#requests.get(message.call)?.receive(message, bytes);
         return;
       case "RunAction":
@@ -100,7 +100,7 @@ export class RunnerLoop {
       subCall: this.#subCall,
     }, async (ctx) => {
       const handler = this.#app.handlers.get(route);
-      // Main may know of routes that are newer, or older, than this code.
+      // The routes known to main may be of another version.
       if (handler === undefined) throw new Error(`There is no route ${route} any more`);
       await request.answer(handler, ctx as unknown as ActionCtx);
       return "null";

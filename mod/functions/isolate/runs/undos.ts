@@ -1,8 +1,8 @@
-/** What has to be undone outside of the database when a transaction, or a part of it, is: the last first. */
+/** Undo log for effects outside the database, applied in reverse order on rollback. */
 export class Undos {
   readonly #undos: (() => void)[] = [];
 
-  /** A point to go back to. */
+  /** The current position. */
   get mark(): number {
     return this.#undos.length;
   }
@@ -11,7 +11,7 @@ export class Undos {
     this.#undos.push(undo);
   }
 
-  /** Undoes what was noted since the mark. */
+  /** Undoes everything since the mark. */
   backTo(mark: number): void {
     while (this.#undos.length > mark) this.#undos.pop()?.();
   }

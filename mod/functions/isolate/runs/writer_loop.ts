@@ -1,4 +1,4 @@
-/** The writer's work: batches of mutations, committed in groups. */
+/** Runs batches of mutations in the writer, and commits them in groups. */
 import { isDiskFullError, type WriterDatabase } from "../../../engine/mod.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
@@ -14,22 +14,21 @@ import { Undos } from "./undos.ts";
 
 const monotonic = performance.now.bind(performance);
 
-/** What the writer works with. */
 export interface WriterParts {
   readonly app: App;
   readonly database: WriterDatabase;
   readonly progress: Pick<ProgressFile, "storing" | "begin" | "idle">;
   readonly sender: Pick<FrameSender, "send" | "sendText">;
-  /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
+  /** Busy-waits for the next batch after a single call, because such callers return quickly. */
   readonly untilNext?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
-  /** Has rows kept elsewhere before their groups are committed; `null`: they need not be. */
+  /** Stores rows in the external journal before their groups are committed. `null` without one. */
   readonly keep?: KeepRows | null;
 }
 
-/** A batch that has run this long gives the rest of its calls back: it is larger than it should be. */
+/** A batch that has run this long is too large: the writer returns the remaining calls to main. */
 const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
 
-/** Runs a batch: one group, or several when it takes long. */
+/** Runs a batch in one group, or several if it takes long. */
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
   parts.untilNext?.waitEnded();
   const endsAt = monotonic() + BATCH_MS_MAX;
@@ -37,8 +36,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     const group = await runGroup(parts, { batch, from, endsAt, told, roomMade: 0 });
     from += group.answers;
     ({ ends, told } = group);
-    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
-    // text of the newest group alone.
+    // The database stores the text of the newest group only, so this group's answers must be sent before the next commit.
     await parts.sender.sendText(group.text);
     parts.database.maintain(group.answers);
   }
@@ -46,16 +44,16 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
   if (batch.calls.length === 1) parts.untilNext?.waitStarted();
 }
 
-/** Characters of one changed document in an entry, more or less. */
+/** Approximate characters of one changed document in an entry. */
 const CHANGE_CHARS = 256;
 
 interface GroupRun {
   readonly batch: Batch;
   readonly from: number;
   readonly endsAt: number;
-  /** Whether main has been told that the batch is about to end: then nothing of it is given back. */
+  /** Whether main was notified that the batch is about to end. Its calls are then no longer returned to main. */
   readonly told: boolean;
-  /** How often room was made for what the calls write, after which they ran once more. */
+  /** How often disk space was freed, after which the calls ran again. */
   readonly roomMade: number;
 }
 
@@ -98,10 +96,10 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
       if (now >= until || chars >= isolateLimits.groupCharsMax) break;
     }
     progress.storing();
-    // For a lone call telling would take longer than what it saves.
+    // For a single call, the notification would take longer than it saves.
     if (!told && begun > 1 && from + begun === batch.calls.length) {
       told = true;
-      // When it cannot leave, neither can the group, whose sending is awaited.
+      // If it cannot be sent, neither can the group, whose sending is awaited.
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
@@ -111,7 +109,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
     if (keep !== null) {
       const row = database.prepareCommit(text);
-      // Recorded answers are true whoever leads; what ran read the state of a server that may lead no more.
+      // Recorded answers are valid on any server. Other results need a server that is still the leader.
       if (row !== null || answers.some(([, , , replayed]) => replayed !== true)) await keep(row);
       kept = row !== null;
     }
@@ -119,17 +117,17 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     return { text, answers: answers.length, ends, told };
   } catch (error) {
     progress.storing();
-    // The group is in the history and not here: nobody may be told that nothing has happened, and nothing may be committed
-    // in its place. The error ends the isolate; where its successor stands tells main.
+    // The group is in the external journal but not in this database. It must not be answered as failed, and no other group may
+    // be committed in its place. The error ends the isolate, and the new writer's position shows main the outcome.
     if (kept) throw error;
-    // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+    // If even the rollback fails, the connection is unusable: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     undos.backTo(0);
     const { roomMade } = given;
     if (roomMade < 2 && opened && database.freeDiskSpace(error, { again: roomMade > 0 })) {
       return await runGroup(parts, { ...given, told, roomMade: roomMade + 1 });
     }
-    // A transaction that cannot be begun cannot be begun for the calls behind it either.
+    // If this transaction cannot begin, neither can one for the remaining calls.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return {
       text: failedGroupText(database, { batch, from, calls, failure: failureOf(error) }),
@@ -140,14 +138,14 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
   }
 }
 
-/** The answer as it goes on the wire; a result becomes the next of the frame's segments. */
+/** Converts an answer to its wire form. A result is appended to the frame's segments. */
 function packAnswer({ ending, logLines, ts, replayed }: MutationRun, segments: string[]): WireAnswer {
   const result = ending.ok ? segments.push(ending.text) - 1 : ending.error;
   if (replayed) return [ts, result, logLines, replayed];
   return logLines.length === 0 ? [ts, result] : [ts, result, logLines];
 }
 
-/** About how much an answer adds to the text of its group. */
+/** Approximate size of an answer in the text of its group. */
 function answerChars({ ending, logLines, entry }: MutationRun): number {
   const changes = entry?.changes.length ?? 0;
   const outcome = ending.ok ? ending.text.length : JSON.stringify(ending.error).length;
@@ -161,7 +159,7 @@ function groupText(
   return frameText({ type: "Group", batch, ...group } satisfies Group, segments);
 }
 
-/** Nothing of the group was committed: its calls fail, except those that were committed when they were sent before. */
+/** The text of a group that was rolled back: its calls fail, except those with a recorded answer. */
 function failedGroupText(
   database: Pick<WriterDatabase, "ts" | "findRecord">,
   { batch, from, calls, failure }: {
@@ -180,14 +178,14 @@ function failedGroupText(
   return groupText(batch, { from, answers, tables: [], entries: [], segments, ts });
 }
 
-/** What the calls of a group that was not committed are told. */
+/** Returns the error for calls of a group that was not committed. */
 function failureOf(error: unknown): CallError {
   if (error instanceof RowRefusedError) {
     const { message, known } = error;
     return known ? unavailable(message).error : outcomeUnknown(message).error;
   }
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
-  // The log tells all of it, and whoever waits for room that there is none.
+  // The log has the details. Callers learn only that the disk is full.
   const data = isDiskFullError(error) ? { code: "disk_full", data: null } : null;
   return { kind: "internal", message, data, retryable: true };
 }
