@@ -57,7 +57,7 @@ export class Leftovers {
     }
     this.#left += since;
     if (this.#left > LEFT_MS_MAX) {
-      printError("error: a call left work running after its answer");
+      printError("error: a call left work behind that still runs after its answer");
       exit(1);
     }
     if (since > QUIET_MS) this.#lookLater();
