@@ -103,7 +103,12 @@ async function withKeys(...paths: string[]) {
   return { world, results, dies };
 }
 
-const CRASHED = { kind: "internal", message: "The mutation ended its isolate (out of memory)", data: null };
+const CRASHED = {
+  kind: "internal",
+  message: "The mutation ended its isolate (out of memory)",
+  data: null,
+  code: "limit",
+};
 
 Deno.test("SG7 a call with a key that crashes is sent again to be recorded as failed, and answered then", async () => {
   const { world, results, dies } = await withKeys("a", "b", "c");
