@@ -22,7 +22,7 @@ Deno.test("the table of error codes has every code of the service, with status, 
 });
 
 Deno.test("the limits that are documented are those of the code", async () => {
-  const rows = tableRows(await readPage("docs/limits.md"), "What|Limit");
+  const rows = tableRows(await readPage("docs/limits.md"), "Subject|Limit");
   assert.ok(rows.length > 20);
   const limits = await allLimits();
   for (const [what = "", limit, constant = ""] of rows) {

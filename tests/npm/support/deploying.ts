@@ -142,7 +142,7 @@ async function twoAtOnce(production: Production): Promise<void> {
   const served = both.filter(({ text }) => /^Serving /m.test(text));
   assert.equal(served.length, 1, JSON.stringify(both));
   for (const { text, code } of both) {
-    if (code !== 0) assert.match(text.trim(), /^[^\n]*Another deploy is under way[^\n]*$/);
+    if (code !== 0) assert.match(text.trim(), /^[^\n]*Another deploy is in progress[^\n]*$/);
     else assert.match(text, /^(?:Serving|Nothing has changed)/m);
   }
 }
