@@ -26,7 +26,7 @@ Deno.test("[AD2] impersonation gives tokens of a session of the user that ends a
   }]);
 });
 
-Deno.test("[AD2] without a lifetime it is a quarter of an hour, and never more than the bound", async () => {
+Deno.test("[AD2] the default lifetime is a quarter of an hour, with an upper bound", async () => {
   await using app = await startAdminApp();
   const { userId } = await app.accounts.signUp("user@example.com");
   assert.equal((await impersonate(app, { userId })).status, 200);
@@ -41,7 +41,7 @@ Deno.test("[AD2] without a lifetime it is a quarter of an hour, and never more t
   }
 });
 
-Deno.test("[AD2] who is no user cannot be impersonated", async () => {
+Deno.test("[AD2] an unknown user cannot be impersonated", async () => {
   await using app = await startAdminApp();
   const { adminId } = await app.accounts.identityOf(app.adminToken);
   const { userId = "" } = await app.accounts.signUp("user@example.com");
@@ -53,7 +53,7 @@ Deno.test("[AD2] who is no user cannot be impersonated", async () => {
   assert.deepEqual(app.logged, []);
 });
 
-Deno.test("[AD2] a request that is none is refused", async () => {
+Deno.test("[AD2] an invalid request is rejected", async () => {
   await using app = await startAdminApp();
   for (const body of ["", "{", "[]", "{}", '{"userId":1}']) {
     const { status, code } = await errorOf(await app.request("/impersonate", { method: "POST", body }));

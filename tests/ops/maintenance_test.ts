@@ -1,4 +1,4 @@
-/** The maintenance process: what it does, what it may not, and what is left when it ends. */
+/** The maintenance process: jobs, permissions and leftovers. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ async function filledFolder(): Promise<DataFolder> {
   return folder;
 }
 
-/** Ids of this process's children that do maintenance. */
+/** IDs of this process's maintenance processes. */
 async function maintenanceProcesses(): Promise<number[]> {
   const { stdout } = await new Deno.Command("ps", { args: ["-o", "pid=,args=", "--ppid", String(Deno.pid)] })
     .output();
@@ -40,7 +40,7 @@ async function processEnds(pid: number): Promise<void> {
   await until(async () => !(await maintenanceProcesses()).includes(pid));
 }
 
-Deno.test("[BK16] backups are made and archives staged in a process of their own", async () => {
+Deno.test("[BK16] backups and staging run in a separate process", async () => {
   await using folder = await filledFolder();
   await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
   const out = folder.at("a.tar.zst");
@@ -53,7 +53,7 @@ Deno.test("[BK16] backups are made and archives staged in a process of their own
   assert.ok(await cancelRestore(folder.path));
 });
 
-Deno.test("[BK16] a folder that is reached through a link serves as well", async () => {
+Deno.test("[BK16] a folder reached through a link works as well", async () => {
   await using folder = await DataFolder.make();
   await Deno.mkdir(folder.at("real"));
   await Deno.symlink(folder.at("real"), folder.at("linked"));
@@ -69,7 +69,7 @@ Deno.test("[BK16] a folder that is reached through a link serves as well", async
   await maintenance.stage({ archive: folder.at("linked/x.tar.zst"), source: "x" });
 });
 
-Deno.test("[BK16] what cannot be done is told as when it is done at home", async () => {
+Deno.test("[BK16] failures are reported as without the process", async () => {
   await using folder = await filledFolder();
   await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
   await Deno.writeTextFile(folder.at("a.tar.zst"), "my own file, which is no archive");
@@ -86,7 +86,7 @@ Deno.test("[BK16] what cannot be done is told as when it is done at home", async
   });
 });
 
-Deno.test("[BK17] the process may use nothing outside of the data folder", async () => {
+Deno.test("[BK17] the process has no access outside of the data folder", async () => {
   await using folder = await filledFolder();
   await using elsewhere = await DataFolder.make();
   await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
@@ -102,7 +102,7 @@ Deno.test("[BK17] the process may use nothing outside of the data folder", async
   );
 });
 
-/** A data folder whose backup, with files, takes a while. */
+/** A data folder whose backup with files takes a while. */
 async function slowFolder(): Promise<DataFolder> {
   const folder = await DataFolder.make();
   using writer = folder.openWriter();
@@ -113,7 +113,7 @@ async function slowFolder(): Promise<DataFolder> {
   return folder;
 }
 
-/** Resolves when there is a file in one of the folders of a folder, at any depth. */
+/** Resolves when a file exists in a subfolder at any depth. */
 async function fileIn(folder: string): Promise<void> {
   const hasFile = async (path: string): Promise<boolean> => {
     try {
@@ -172,7 +172,7 @@ Deno.test({
   },
 });
 
-Deno.test("[BK18] without its owner the process gives the job up and tidies up before it ends", async () => {
+Deno.test("[BK18] without its owner the process aborts the job and cleans up before it exits", async () => {
   await using folder = await slowFolder();
   const archive = folder.at("a.tar.zst");
   {
@@ -219,7 +219,7 @@ Deno.test({
   },
 });
 
-Deno.test("[BK18] so many jobs wait and no more", async () => {
+Deno.test("[BK18] the queue of jobs is limited", async () => {
   await using folder = await filledFolder();
   await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
   const jobs = Array.from(

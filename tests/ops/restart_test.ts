@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { errorOf, startAdminApp } from "./support/admin_app.ts";
 
-Deno.test("[AD7] a restart is there only when somebody would start the server again", async () => {
+Deno.test("[AD7] a restart is available only under a supervisor", async () => {
   await using without = await startAdminApp();
   assert.deepEqual(await (await without.request("/restore/restart")).json(), { offered: false });
   const refused = await errorOf(await without.request("/restore/restart", { method: "POST" }));

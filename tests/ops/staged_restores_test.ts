@@ -48,7 +48,7 @@ Deno.test("[AD8] a backup of this server is staged by its name", async () => {
   ]);
 });
 
-Deno.test("[AD8] a backup that is deleted while it waits to be staged is one that is not there", async () => {
+Deno.test("[AD8] a backup deleted while its staging is queued is not found", async () => {
   await using app = await startAdminApp({
     restores: {
       async stage({ archive }) {
@@ -65,7 +65,7 @@ Deno.test("[AD8] a backup that is deleted while it waits to be staged is one tha
   assert.ok(!message.includes(app.backupsDir), message);
 });
 
-Deno.test("[AD9] an archive in the body is received whole, staged under its name and not kept", async () => {
+Deno.test("[AD9] an archive in the body is received, staged under its name and not kept", async () => {
   const sent = crypto.getRandomValues(new Uint8Array(50_000));
   const asked: unknown[] = [];
   await using app = await startAdminApp({
@@ -82,7 +82,7 @@ Deno.test("[AD9] an archive in the body is received whole, staged under its name
   assert.ok(await isEmpty(app.incomingDir));
 });
 
-Deno.test("[AD9] the name of an archive has to be given and bounded", async () => {
+Deno.test("[AD9] the archive name is required and bounded", async () => {
   await using app = await startAdminApp();
   for (
     const query of ["", "?name=", "?name=a%0Ab", `?name=${"a".repeat(opsLimits.archiveSourceCharsMax + 1)}`]
@@ -94,7 +94,7 @@ Deno.test("[AD9] the name of an archive has to be given and bounded", async () =
   }
 });
 
-Deno.test("[AD9] two archives are not received at once", async () => {
+Deno.test("[AD9] two archives are not received concurrently", async () => {
   const first = Promise.withResolvers<StagedRestore>();
   const called = Promise.withResolvers<void>();
   await using app = await startAdminApp({
@@ -115,7 +115,7 @@ Deno.test("[AD9] two archives are not received at once", async () => {
   assert.equal((await upload()).status, 200);
 });
 
-Deno.test("[AD10] a bad archive is refused with the reason; other failures are not blamed on it", async () => {
+Deno.test("[AD10] a bad archive is rejected with the reason; other failures are not blamed on it", async () => {
   for (
     const [error, expected] of [
       [new RestoreError("The table x is damaged", { fault: "archive" }), [
@@ -142,7 +142,7 @@ Deno.test("[AD10] a bad archive is refused with the reason; other failures are n
   }
 });
 
-Deno.test("[AD10] whose trouble it is comes through the process that stages", async () => {
+Deno.test("[AD10] the cause of a failure is passed on by the maintenance process", async () => {
   await using folder = await DataFolder.make();
   await using maintenance = new Maintenance({ dataDir: folder.path, log: () => {} });
   await using app = await startAdminApp({
@@ -166,7 +166,7 @@ Deno.test("[AD10] whose trouble it is comes through the process that stages", as
   assert.match(await refusal(new Uint8Array(10)), /^500 restore_failed .*Another restore is being staged/);
 });
 
-Deno.test("[AD11] what is staged is shown and can be cancelled", async () => {
+Deno.test("[AD11] a staged restore is shown and can be canceled", async () => {
   let now: StagedRestore | null = staged;
   await using app = await startAdminApp({
     restores: {
@@ -188,7 +188,7 @@ Deno.test("[AD11] what is staged is shown and can be cancelled", async () => {
   assert.equal(app.logged.length, 1);
 });
 
-Deno.test("[AD11] a marker that nobody understands is told to the administrator", async () => {
+Deno.test("[AD11] an unreadable marker is reported to the administrator", async () => {
   const unreadable = () => Promise.reject(new RestoreError("Cannot understand the marker"));
   await using app = await startAdminApp({ restores: { staged: unreadable, cancel: unreadable } });
   for (const method of ["GET", "DELETE"]) {
@@ -203,7 +203,7 @@ Deno.test("[AD11] a marker that nobody understands is told to the administrator"
   }]);
 });
 
-/** A request whose body is this stream. */
+/** A request with this stream as body. */
 const requestOf = (body: ReadableStream<Uint8Array<ArrayBuffer>>) =>
   new Request("http://localhost/", { method: "POST", body });
 
@@ -220,7 +220,7 @@ async function spoolFails(
   return code;
 }
 
-Deno.test("[AD9] a body that is too large, breaks off, stands still or fills the disk leaves nothing", async () => {
+Deno.test("[AD9] a body that is too large, incomplete, stalled or fills the disk leaves nothing", async () => {
   const chunk = () => new Uint8Array(1_000_000);
   const endless = (cancelled?: () => void) =>
     new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -248,7 +248,7 @@ Deno.test("[AD9] a body that is too large, breaks off, stands still or fills the
   assert.equal(await spoolFails(still, { stallMs: 1 }), "bad_request");
 });
 
-Deno.test("[AD9] a body that drips is given up, however long it would go on", async () => {
+Deno.test("[AD9] a slow body is aborted, however long it would take", async () => {
   let cancelled = 0;
   const drip = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull: (controller) => controller.enqueue(new Uint8Array(1)),
@@ -258,7 +258,7 @@ Deno.test("[AD9] a body that drips is given up, however long it would go on", as
   assert.equal(cancelled, 1, "the body was read on");
 });
 
-Deno.test("[AD9] a body that announces more than is allowed is not read", async () => {
+Deno.test("[AD9] a body with an excessive announced length is not read", async () => {
   const request = new Request("http://localhost/", {
     method: "POST",
     headers: { "Content-Length": "11" },

@@ -1,4 +1,4 @@
-/** A server that is killed, or whose disk fails, at each step of a deploy: afterwards the old version is served or the new one. */
+/** A server that is killed or whose disk fails at each step of a deploy then serves either the old or the new version. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../../mod/kit/processes/runtime_environment.ts";
@@ -12,7 +12,7 @@ const START_MS = 120_000;
 const VERSION = "/versions/[0-9a-f]{32}$";
 const RECORD = "/deployed\\.json$";
 
-/** Every other app has another schema; each has a number, so that its version is a new one. */
+/** Every other app has another schema; a number makes each version unique. */
 function app(round: number): Record<string, string> {
   return {
     ...(round % 2 === 0 ? firstApp : secondApp),
@@ -95,7 +95,7 @@ class SteppedServer implements AsyncDisposable {
   }
 }
 
-/** Which round is served, once everything was found to be of that one. */
+/** Returns the served round, after checking that everything belongs to it. */
 async function servedWhole(server: SteppedServer, dataDir: string): Promise<number> {
   const round = Number(await server.call("query", "round:round"));
   assert.equal(await server.call("query", "notes:version"), round % 2 === 0 ? "one" : "two");
@@ -120,7 +120,7 @@ async function servedWhole(server: SteppedServer, dataDir: string): Promise<numb
 Deno.test("a deploy that is interrupted at any step leaves the old version or the new one, whole", async (t) => {
   await using folder = new TempFolder();
   const dataDir = folder.at("data");
-  // Where the server may read.
+  // Readable by the server.
   const stepFile = folder.at("data", "step.json");
   await Deno.mkdir(dataDir);
   let admin: string;
@@ -168,7 +168,7 @@ Deno.test("a deploy that is interrupted at any step leaves the old version or th
       server = await start();
       assert.equal(await servedWhole(server, dataDir), served === "old" ? round : next);
       if (served === "new") round = next;
-      // One that was served before is not written again.
+      // A version served before is not written again.
       next++;
     });
   }
@@ -179,18 +179,21 @@ Deno.test("a deploy that is interrupted at any step leaves the old version or th
     ["the record cannot be put", { call: "rename", path: RECORD, then: "EACCES" }, 500],
   ];
   for (const [what, step, status] of failures) {
-    await t.step(`[DP14] when ${what} the old version goes on, and the next deploy is served`, async () => {
-      await arm(step);
-      const answer = await server.deploy(next);
-      assert.equal(answer.status, status, answer.errorMessage);
-      assert.equal(await servedWhole(server, dataDir), round);
-      await disarm();
-      assert.equal((await server.deploy(next)).status, 200);
-      round = next++;
-    });
+    await t.step(
+      `[DP14] after a failure ${what} the old version continues, and the next deploy is served`,
+      async () => {
+        await arm(step);
+        const answer = await server.deploy(next);
+        assert.equal(answer.status, status, answer.errorMessage);
+        assert.equal(await servedWhole(server, dataDir), round);
+        await disarm();
+        assert.equal((await server.deploy(next)).status, 200);
+        round = next++;
+      },
+    );
   }
 
-  await t.step("[DP14] what is served then is served after a start", async () => {
+  await t.step("[DP14] the version served then is served after a restart", async () => {
     await server[Symbol.asyncDispose]();
     server = await start();
     assert.equal(await servedWhole(server, dataDir), round);

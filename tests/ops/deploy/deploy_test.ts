@@ -1,9 +1,9 @@
-/** Deploying functions to a running server: what is served, what is refused, what is left. */
+/** Deploys to a running server: what is served, rejected and left behind. */
 import assert from "node:assert/strict";
 import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
 import { appWith, bundleOf, firstApp, secondApp, startDeployWorld } from "./support.ts";
 
-Deno.test("a server is deployed to while it runs", async (t) => {
+Deno.test("deploys to a running server", async (t) => {
   await using world = await startDeployWorld();
   const { server, admin_, deploy, call } = world;
   await using socket = await server.socket();
@@ -23,7 +23,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
   let first = "";
   let second = "";
 
-  await t.step("DP2 DP3 a dry run tells what would change, and changes and leaves nothing", async () => {
+  await t.step("DP2 DP3 a dry run reports changes and leaves nothing behind", async () => {
     const before = await world.leftovers();
     const { status, body } = await deploy(secondApp, { query: "?dryRun=true" });
     assert.equal(status, 200, body.errorMessage);
@@ -60,7 +60,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     },
   );
 
-  await t.step("DP1 an app that is served already is not loaded again", async () => {
+  await t.step("DP1 an app that is already served is not loaded again", async () => {
     const { body } = await deploy(secondApp);
     assert.deepEqual([body.swapped, body.hash], [false, second]);
   });
@@ -85,7 +85,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     },
   );
 
-  await t.step("DP4 documents that do not fit are counted and named, and nothing changes", async () => {
+  await t.step("DP4 invalid documents are counted and listed, and nothing changes", async () => {
     const before = await world.leftovers();
     for (let count = 0; count < 12; count++) await call("mutation", "notes:add", { body: `note ${count}` });
     const strict = appWith({
@@ -144,7 +144,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     },
   );
 
-  await t.step("DP11 a version is served again by its hash, and without one the version before", async () => {
+  await t.step("DP11 a rollback serves a version by its hash, or the previous one", async () => {
     const named = await admin_("POST", "/functions/rollback", { hash: second, dryRun: true });
     assert.deepEqual([named.status, named.body.swapped], [200, false], named.body.errorMessage);
     assert.deepEqual(named.body.changes.functions.added, ["notes:fresh", "notes:tidy"]);
@@ -160,7 +160,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     }
   });
 
-  await t.step("DP9 a start serves what was deployed last", async () => {
+  await t.step("DP9 a start serves the last deploy", async () => {
     await admin_("POST", "/functions/rollback", { hash: second });
     await server.restart();
     assert.equal(await call("query", "notes:version"), "two");
@@ -194,7 +194,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
     assert.equal(await call("query", "notes:version"), "one");
   });
 
-  await t.step("DP6 an upload that breaks off leaves nothing", async () => {
+  await t.step("DP6 an incomplete upload leaves nothing behind", async () => {
     const before = await world.leftovers();
     const { bytes } = await bundleOf(secondApp);
     const abort = new AbortController();
@@ -219,7 +219,7 @@ Deno.test("a server is deployed to while it runs", async (t) => {
   });
 });
 
-Deno.test("DP13 a front end comes with the functions, is served from then on, and goes with them", async () => {
+Deno.test("DP13 a front end is deployed, served and removed with the functions", async () => {
   await using world = await startDeployWorld();
   const page = async () => {
     const response = await fetch(world.server.url, { redirect: "manual" });
@@ -244,7 +244,7 @@ Deno.test("DP13 a front end comes with the functions, is served from then on, an
   assert.equal((await world.deploy(secondApp)).body.changes.frontendGoes, false, "there was none");
 });
 
-Deno.test("DP8 a server that was started with a functions folder says so and refuses", async () => {
+Deno.test("DP8 a server started with a functions folder rejects deploys with the reason", async () => {
   await using world = await startDeployWorld({ config: { pinned: true } });
   for (const query of ["", "?dryRun=true"]) {
     const { status, code, body } = await world.deploy(secondApp, { query });

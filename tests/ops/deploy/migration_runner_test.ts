@@ -1,4 +1,4 @@
-/** The runner of migrations by itself: what is marked to run is run, whenever it was marked. */
+/** The migration runner on its own: every marked migration runs. */
 import assert from "node:assert/strict";
 import { SystemCallError, type SystemCalls } from "../../../mod/functions/system_calls.ts";
 import { MigrationRunner } from "../../../mod/ops/deploy/migration_runner.ts";
@@ -7,12 +7,12 @@ import { until } from "../../support/waiting.ts";
 
 const ID = "migration";
 
-/** A migration of some steps, and the runner beside it. */
+/** A migration with some steps, and its runner. */
 class World implements AsyncDisposable {
   marked = true;
   left = 3;
   taken = 0;
-  /** Failures of the query of what is under way that are to come. */
+  /** Number of upcoming failures of the query for running migrations. */
   unreadable = 0;
   /** Called with each step before it is answered. */
   onStep = () => {};
@@ -30,7 +30,7 @@ class World implements AsyncDisposable {
     this.runner = new MigrationRunner({ calls, steps, log: (level) => void this.logged.push(level) });
   }
 
-  /** As the step in the isolate does: nothing where it is not marked, and no longer marked with the last one. */
+  /** Like the step in the isolate: does nothing unless marked, and the last step removes the mark. */
   #take(): Promise<TakenStep> {
     const halted = !this.marked;
     if (!halted) {
@@ -48,17 +48,17 @@ class World implements AsyncDisposable {
   }
 }
 
-Deno.test("MG5 a start goes on with what is marked", async () => {
+Deno.test("MG5 a start resumes marked migrations", async () => {
   await using world = new World();
   await world.runner.start();
   await until(() => world.left === 0);
   assert.deepEqual([world.taken, world.marked, world.logged], [3, false, []]);
 });
 
-Deno.test("MG5 one that is marked again behind its last step is run, not left marked", async () => {
+Deno.test("MG5 a migration marked again after its last step is run", async () => {
   await using world = new World();
   world.marked = false;
-  // The answer to the step that found it stopped is not yet seen when somebody has it run again.
+  // It is started again before the response that stopped it was seen.
   world.onStep = () => {
     world.onStep = () => {};
     world.marked = true;
@@ -69,7 +69,7 @@ Deno.test("MG5 one that is marked again behind its last step is run, not left ma
   assert.deepEqual([world.taken, world.marked], [3, false]);
 });
 
-Deno.test("MG5 where a start cannot read what is under way it looks again later", async () => {
+Deno.test("MG5 a start that cannot read running migrations retries later", async () => {
   await using world = new World();
   world.unreadable = 1;
   await world.runner.start();
@@ -78,7 +78,7 @@ Deno.test("MG5 where a start cannot read what is under way it looks again later"
   assert.equal(world.taken, 3);
 });
 
-Deno.test("MG5 a server that ends does not wait for what it would look for again", async () => {
+Deno.test("MG5 a stop does not wait for these retries", async () => {
   const world = new World();
   world.unreadable = 1_000;
   await world.runner.start();

@@ -1,4 +1,4 @@
-/** Migrations: an internal mutation for each document of a table, once, however often it is stopped. */
+/** Migrations: an internal mutation runs once for each document of a table, across interruptions. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -50,7 +50,7 @@ interface Note {
   readonly runs: number;
 }
 
-/** Whether a server that has stopped left a migration to the next start. */
+/** Whether a stopped server left a migration to the next start. */
 function isLeft(dataDir: string, migrationId: string): boolean {
   using database = new DatabaseSync(join(dataDir, "data.db"), { readOnly: true });
   const table = database.prepare("SELECT number FROM syncline_tables WHERE name = '_migrations'").get();
@@ -72,7 +72,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
   const place = { path: "notes:addKind", table: "notes" };
   await call("mutation", "notes:add", { count: 100 });
 
-  await t.step("MG2 a dry run tries some documents and takes back what it wrote", async () => {
+  await t.step("MG2 a dry run tries some documents and rolls back", async () => {
     assert.deepEqual(await act("tryOut", place), { documents: 20, changed: 20 });
     assert.ok((await notes()).every(({ kind, runs }) => kind === undefined && runs === 0));
     assert.deepEqual((await refused("tryOut", { ...place, path: "notes:none" }))[0], "unknown_function");
@@ -85,7 +85,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
       assert.deepEqual([begun.documents, begun.resumed], [0, false]);
       const first = await act("step", { migrationId: begun.migrationId, rows: 30 });
       assert.deepEqual([first.documents, first.done], [30, false]);
-      // They come later and are written by whatever code is there then.
+      // They are created later, by whatever code is live then.
       await call("mutation", "notes:add", { count: 5 });
       await server.restart();
       const again = await act("begin", place);
@@ -105,7 +105,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     },
   );
 
-  await t.step("MG1 what the mutation makes and deletes in its own table is not met again", async () => {
+  await t.step("MG1 documents inserted and deleted by the mutation are not visited", async () => {
     const { migrationId } = await act("begin", { path: "notes:split", table: "notes" });
     let documents = 0;
     for (let done = false; !done;) ({ documents, done } = await act("step", { migrationId, rows: 50 }));
@@ -118,7 +118,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     async () => {
       const { migrationId } = await act("begin", { path: "notes:picky", table: "notes" });
       assert.equal((await act("step", { migrationId, rows: 20 })).documents, 20);
-      // A step that fails is tried with half of its documents.
+      // A failing step is retried with half of its documents.
       assert.equal((await act("step", { migrationId, rows: 20 })).documents, 30);
       const unfit = (await notes()).find(({ body }) => body === "note 30");
       const [code, message] = await refused("step", { migrationId, rows: 20 });
@@ -132,7 +132,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     },
   );
 
-  await t.step("MG1 documents whose creation time runs ahead of the clock are done too", async () => {
+  await t.step("MG1 documents with creation times in the future are migrated too", async () => {
     const ahead = { body: "ahead", runs: 0, _creationTime: Date.now() + 3_600_000 };
     const rows = new TextEncoder().encode(`${JSON.stringify(ahead)}\n`);
     const imported = await world.admin_("POST", "/import/notes", rows);
@@ -158,11 +158,11 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     );
   const runsOf = async () => (await notes()).map(({ runs }) => runs);
 
-  await t.step("MG5 the server runs one by itself, and goes on with it after a restart", async () => {
+  await t.step("MG5 the server runs a migration on its own and resumes it after a restart", async () => {
     await call("mutation", "notes:add", { count: 300 });
     const slow = { path: "notes:slowly", table: "notes", anew: true };
     let [before, migrationId, left]: [number[], string, boolean] = [[], "", false];
-    // Where it came to its end before the server did, it is run once more.
+    // If it finished before the server stopped, it is run again.
     for (let tries = 0; !left; tries++) {
       assert.ok(tries < 10, "the migration was never under way when the server stopped");
       before = await runsOf();
@@ -177,19 +177,19 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     assert.deepEqual(await runsOf(), before.map((runs) => runs + 1));
   });
 
-  await t.step("MG5 it stops behind a step when it is told to, and goes on from there", async () => {
+  await t.step("MG5 it stops after a step on request and can be resumed", async () => {
     const before = await runsOf();
     const { migrationId } = await act("run", { ...place, anew: true });
     await call("mutation", "_admin/migrations:halt", { migrationId }, admin);
     const left = await ended(migrationId);
-    // However far it came: what is done is done, and nothing twice.
+    // However far it came, no document is migrated twice.
     assert.equal((await runsOf()).filter((runs, at) => runs !== before[at]).length, left.documents);
     if (left.state === "running") assert.equal((await act("run", place)).migrationId, migrationId);
     assert.equal((await ended(migrationId)).state, "done");
     assert.deepEqual(await runsOf(), before.map((runs) => runs + 1));
   });
 
-  await t.step("MG5 MG4 where it fails it says why, and goes on from there when it is told to", async () => {
+  await t.step("MG5 MG4 a failure is reported, and the migration can be resumed", async () => {
     const { migrationId } = await act("run", { path: "notes:picky", table: "notes", anew: true });
     const first = await ended(migrationId);
     assert.match(first.error ?? "", /notes:picky failed for document .*: not this one/);
@@ -198,7 +198,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     assert.deepEqual(await ended(migrationId), first);
   });
 
-  await t.step("MG4 what is no internal mutation of the app, or no table of it, is refused", async () => {
+  await t.step("MG4 anything but an internal mutation and an app table is rejected", async () => {
     for (const path of ["notes:open", "notes:list", "notes:none", "_system/deploy:addKey"]) {
       const [code, message] = await refused("begin", { path, table: "notes" });
       assert.equal(code, "unknown_function", path);

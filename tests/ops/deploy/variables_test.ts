@@ -1,14 +1,14 @@
-/** Variables of `ctx.env` that the server keeps: who sees them, when they count, what lies on the disk. */
+/** Environment variables stored by the server: access, precedence, encryption. */
 import assert from "node:assert/strict";
 import { startDeployWorld } from "./support.ts";
 
-Deno.test("variables of ctx.env are kept in the server", async (t) => {
+Deno.test("environment variables are stored by the server", async (t) => {
   await using world = await startDeployWorld({ config: { actionEnv: { GIVEN: "by the operator" } } });
   const { server, admin, admin_, call } = world;
   const env = () => call("action", "notes:env");
   assert.deepEqual(await env(), { GIVEN: "by the operator" });
 
-  await t.step("EV1 they count for actions that begin later, without a restart, and after one", async () => {
+  await t.step("EV1 they apply to actions started later, without and after a restart", async () => {
     const { status, body } = await admin_("PATCH", "/functions/env", {
       API_KEY: "a secret text",
       OTHER: "1",
@@ -21,7 +21,7 @@ Deno.test("variables of ctx.env are kept in the server", async (t) => {
     assert.deepEqual(await env(), { GIVEN: "by the operator", API_KEY: "a secret text" });
   });
 
-  await t.step("EV2 what --env-file says counts more, and the answer says so", async () => {
+  await t.step("EV2 --env-file takes precedence, and the answer says so", async () => {
     const { body } = await admin_("PATCH", "/functions/env", { GIVEN: "by an administrator" });
     assert.deepEqual(body, { overridden: ["GIVEN"] });
     assert.equal((await env()).GIVEN, "by the operator");

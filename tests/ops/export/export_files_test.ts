@@ -9,7 +9,7 @@ import {
 } from "../../../mod/ops/tables/export/mod.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
-/** A folder for exports beside a database with tables of the app and of the service; removed at the end of the block. */
+/** A folder for exports beside a database with app and system tables; removed at the end of the block. */
 class Place implements Disposable {
   readonly folder = Deno.makeTempDirSync({ prefix: "syncline-export-" });
   readonly database = new TestDatabase({
@@ -48,7 +48,7 @@ class Place implements Disposable {
     });
   }
 
-  /** Names of what lies in the folder for exports, at any depth. */
+  /** Names in the export folder at any depth. */
   left(folder = this.folder): string[] {
     return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
       isDirectory ? [name, ...this.left(`${folder}/${name}`)] : [name]
@@ -61,7 +61,7 @@ class Place implements Disposable {
   }
 }
 
-Deno.test("[EX6] [EX7] all tables of the app, and no others, go to a new folder that only its owner reads", async () => {
+Deno.test("[EX6] [EX7] exactly the app's tables are exported to a new folder that only its owner can read", async () => {
   using place = new Place();
   const summary = await place.export();
   assert.deepEqual(summary, {
@@ -77,7 +77,7 @@ Deno.test("[EX6] [EX7] all tables of the app, and no others, go to a new folder 
   assert.equal((await Deno.stat(place.out)).mode! & 0o777, 0o700);
 });
 
-Deno.test("[EX6] what app code may read of the service is exported when it is named", async () => {
+Deno.test("[EX6] system tables readable by app code are exported if named", async () => {
   using place = new Place();
   const { tables } = await place.export({ tables: ["_users", "notes", "_users"], format: "csv" });
   assert.deepEqual(tables.map(({ file, documents }) => [file, documents]), [["_users.csv", 1], [
@@ -99,7 +99,7 @@ for (
     "",
   ]
 ) {
-  Deno.test(`[EX6] table "${table}" is unknown, and the error lists those there are`, async () => {
+  Deno.test(`[EX6] table "${table}" is unknown, and the error lists the available ones`, async () => {
     using place = new Place();
     await assert.rejects(place.export({ tables: ["notes", table] }), (error) => {
       assert.ok(error instanceof ExportError);
@@ -114,7 +114,7 @@ for (
   });
 }
 
-Deno.test("[EX7] a folder with something in it is refused and stays as it is; an empty one is taken", async () => {
+Deno.test("[EX7] a non-empty folder is rejected and unchanged; an empty one is accepted", async () => {
   using place = new Place();
   await Deno.mkdir(place.out);
   await place.export();
@@ -139,7 +139,7 @@ Deno.test("[EX7] an export that fails in its second table leaves nothing, and an
   assert.deepEqual(place.left(), ["out"]);
 });
 
-Deno.test("[EX7] an export that is stopped leaves nothing", async () => {
+Deno.test("[EX7] an aborted export leaves nothing", async () => {
   using place = new Place();
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
@@ -154,7 +154,7 @@ Deno.test("an app without tables has nothing to export", async () => {
   assert.deepEqual(place.left(), []);
 });
 
-Deno.test("[EX7] a damaged database is told from a failed export, and leaves nothing", async () => {
+Deno.test("[EX7] a damaged database is distinguished from a failed export, and leaves nothing", async () => {
   using place = new Place();
   place.database.commit((tx) => {
     for (let n = 0; n < 1_000; n++) tx.insert("tags", { body: "x".repeat(1000) });
@@ -169,7 +169,7 @@ Deno.test("[EX7] a damaged database is told from a failed export, and leaves not
   assert.deepEqual(place.left().filter((name) => !name.startsWith("copy.db")), []);
 });
 
-Deno.test("[EX7] an export leaves the disk the room that a server needs, and nothing of itself when there is none", async () => {
+Deno.test("[EX7] an export keeps the disk reserve for a server, and leaves nothing if the disk is full", async () => {
   using place = new Place();
   for (let n = 0; n < 50; n++) {
     place.database.commit((tx) => tx.insert("notes", { body: "x".repeat(500_000) }));

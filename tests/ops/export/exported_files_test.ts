@@ -1,4 +1,4 @@
-/** Uploaded files in an export: held by links while the snapshot is open, copied when it has ended. */
+/** Stored files in an export: held by links while the snapshot is open, copied afterwards. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const nobodyElse = {
   onWait: () => assert.fail("there is no other export"),
 };
 
-/** A data folder with files, and documents about them in a database elsewhere. */
+/** A data folder with files, and a database elsewhere with their documents. */
 class Place implements AsyncDisposable {
   readonly folder = new TempFolder();
   readonly database = new TestDatabase({ notes: anyTable(), _storage: anyTable() });
@@ -24,7 +24,7 @@ class Place implements AsyncDisposable {
     this.database.commit((tx) => tx.insert("notes", { body: "one" }));
   }
 
-  /** Gives the file's id. */
+  /** Returns the file's ID. */
   async add(contents: string): Promise<{ readonly id: string; readonly path: string }> {
     const blob = `${this.#files++}`.padStart(32, "a");
     const path = this.folder.at("data/storage", blob.slice(0, 2), blob);
@@ -35,7 +35,7 @@ class Place implements AsyncDisposable {
     return { id: this.database.commit((tx) => tx.insert("_storage", fields)).result, path };
   }
 
-  /** Whether a checkpoint can take all of the log, as long as nobody has an older snapshot. */
+  /** Whether a checkpoint can process the whole log, which no older snapshot prevents. */
   emptiesItsLog(): boolean {
     using database = new DatabaseSync(this.database.path);
     const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number };
@@ -48,7 +48,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[EX16] files that are deleted while they are exported are there, and no snapshot waits for them", async () => {
+Deno.test("[EX16] files deleted during the export are exported, without a snapshot waiting for them", async () => {
   await using place = new Place();
   const files = [await place.add("before it began"), await place.add("and another")];
   const hold = await holdContents(place.folder.at("data"), nobodyElse);
@@ -80,7 +80,7 @@ Deno.test("[EX16] files that are deleted while they are exported are there, and 
   assert.deepEqual(names, ["_storage", "_storage.jsonl", "_tables.jsonl", "notes.jsonl"]);
 });
 
-Deno.test("[EX16] what came since the first links is held before any of it is noted", async () => {
+Deno.test("[EX16] files created since the first links are held before they are listed", async () => {
   await using place = new Place();
   await place.add("before");
   const held = await holdContents(place.folder.at("data"), nobodyElse);
@@ -100,14 +100,14 @@ Deno.test("[EX16] what came since the first links is held before any of it is no
   assert.equal(summary.files, 3);
 });
 
-Deno.test("[EX16] a file that went before it could be held has the export begin again, a lost one does not", async () => {
+Deno.test("[EX16] the export restarts for a file deleted before it could be held, but not for a lost one", async () => {
   await using place = new Place();
   const kept = await place.add("kept");
   const held = await holdContents(place.folder.at("data"), nobodyElse);
   assert.ok(held !== null);
   await using files = held;
   let opened = 0;
-  /** Each of the first snapshots names a file that is gone when it is open. */
+  /** Each of the first snapshots references a file that is gone when it is open. */
   const goes = (times: number) => async (): Promise<ExportSnapshot> => {
     if (++opened > times) return openExport(place.database.path);
     const { id, path } = await place.add("gone");
@@ -140,7 +140,7 @@ Deno.test("[EX16] a file that went before it could be held has the export begin 
   await assert.rejects(Deno.stat(other), Deno.errors.NotFound);
 });
 
-Deno.test("[EX16] the linking can be stopped, and a fault of the data folder is told as its own", async () => {
+Deno.test("[EX16] linking can be aborted, and errors of the data folder are attributed to it", async () => {
   await using place = new Place();
   await place.add("one");
   const data = place.folder.at("data");
@@ -175,7 +175,7 @@ Deno.test("[EX16] without links files are copied while the snapshot is open, bef
   assert.equal(await Deno.readTextFile(join(out, "_storage", id)), "in its place");
 });
 
-Deno.test("[EX16] contents that are not there end the export, and nothing is left of it nor of what was held", async () => {
+Deno.test("[EX16] missing contents abort the export without leftovers", async () => {
   await using place = new Place();
   const { path, id } = await place.add("lost");
   await Deno.remove(path);
@@ -194,7 +194,7 @@ Deno.test("[EX16] contents that are not there end the export, and nothing is lef
   assert.deepEqual([...Deno.readDirSync(place.folder.at("data/storage"))].map(({ name }) => name), ["aa"]);
 });
 
-Deno.test("[EX16] one export at a time holds files; what a killed one left goes with the next, or with a server's start", async () => {
+Deno.test("[EX16] one export at a time holds files; leftovers of a killed one are removed by the next or at startup", async () => {
   await using place = new Place();
   await place.add("kept");
   const data = place.folder.at("data");

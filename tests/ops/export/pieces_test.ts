@@ -31,13 +31,13 @@ async function rowsOf(text: string): Promise<(readonly string[])[]> {
   return rows;
 }
 
-/** The documents of a table as the engine gives them. */
+/** Documents of a table as the engine returns them. */
 function stored(database: TestDatabase): Record<string, unknown>[] {
   using snapshot = openExport(database.path);
   return [...snapshot.documents("items")].map((text) => JSON.parse(text));
 }
 
-Deno.test("[EX2] each line of JSONL is one document, its id and creation time first, the rest as it is stored", () => {
+Deno.test("[EX2] each line of JSONL is one document, its id and creation time first, other fields as stored", () => {
   using database = databaseOf([
     { b: 1, a: [1, { c: null }], text: HOSTILE.join("") },
     { "7": true, z: "\ud800 half" },
@@ -55,7 +55,7 @@ Deno.test("[EX2] each line of JSONL is one document, its id and creation time fi
   assert.match(lines[1] ?? "", /,"7":true,"z":"\\ud800 half"\}$/);
 });
 
-Deno.test("[EX3] the header of CSV is id, creation time and every field that a document has, in the order they come", async () => {
+Deno.test("[EX3] the CSV header has id, creation time and every field of any document, in order of occurrence", async () => {
   using database = databaseOf([{ b: 1 }, { a: 2, b: 3 }, { constructor: "p", toString: "t" }, {
     c: null,
   }]);
@@ -69,7 +69,7 @@ Deno.test("[EX3] the header of CSV is id, creation time and every field that a d
   ]);
 });
 
-Deno.test("[EX4] cells: texts as they are, numbers, booleans, lists and objects as JSON, null and missing empty", async () => {
+Deno.test("[EX4] cells: strings as they are, numbers, booleans, lists and objects as JSON, null and missing empty", async () => {
   using database = databaseOf([
     ...HOSTILE.map((value) => ({ value })),
     { value: 42 },
@@ -107,7 +107,7 @@ Deno.test("[EX4] cells: texts as they are, numbers, booleans, lists and objects 
   );
 });
 
-Deno.test("[EX4] any documents can be told from their CSV when the kind of each field is known", async () => {
+Deno.test("[EX4] documents can be restored from their CSV if the type of each field is known", async () => {
   const text = fc.string({ unit: "binary", minLength: 1 }).filter((value) => value.isWellFormed());
   const document = fc.record({
     text,
@@ -134,7 +134,7 @@ Deno.test("[EX4] any documents can be told from their CSV when the kind of each 
   );
 });
 
-Deno.test("[EX5] what CSV cannot hold is refused before the first text, with the way out", () => {
+Deno.test("[EX5] documents that CSV cannot represent are rejected before the first output, with advice", () => {
   const { columnsMax } = csvLimits;
   const wide = (from: number, count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${from + at}`, 1]));
@@ -170,7 +170,7 @@ Deno.test("[EX2] [EX3] a table without documents is an empty file, or a header",
   assert.equal(textOf(database.path, "csv"), "_id,_creationTime\r\n");
 });
 
-Deno.test("[EX8] a table of 100,000 documents, and one of large ones, comes in small pieces", () => {
+Deno.test("[EX8] tables of 100,000 documents and of large documents are exported in small pieces", () => {
   using database = new TestDatabase({ small: anyTable(), large: anyTable(), wide: anyTable() });
   database.writer.openGroup();
   for (let from = 0; from < 100_000; from += 10_000) {
@@ -208,7 +208,7 @@ Deno.test("[EX8] a table of 100,000 documents, and one of large ones, comes in s
   }
 });
 
-Deno.test("[EX1] a snapshot shows what was there when it was opened, to the end, and holds up no writer", () => {
+Deno.test("[EX1] a snapshot shows one state until it is closed, and blocks no writer", () => {
   using database = new TestDatabase({ left: anyTable(), right: anyTable() });
   const both = () => {
     database.commit((tx) => {
@@ -233,7 +233,7 @@ Deno.test("[EX1] a snapshot shows what was there when it was opened, to the end,
   assert.ok(later.ts > 305, String(later.ts));
 });
 
-Deno.test("a walk meets each document once, whatever their lengths, and can be left", () => {
+Deno.test("a scan visits each document once, regardless of lengths, and can be aborted", () => {
   const lengths = [0, 1, 70_000, 3, 65_000, 600, 64_000, 2_000, ...Array.from({ length: 600 }, (_, n) => n)];
   using database = databaseOf(lengths.map((length) => ({ body: "x".repeat(length) })));
   using snapshot = openExport(database.path);

@@ -56,7 +56,7 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
   };
 }
 
-/** Whether a connection has an old snapshot: then the log cannot be copied whole. */
+/** Whether a connection has an old snapshot, which prevents a full checkpoint. */
 function hasReaders(database: TestDatabase): boolean {
   database.commit((tx) => tx.insert("items", { n: -1 }));
   using file = openSqlite(database.path);
@@ -91,7 +91,7 @@ Deno.test("[EX10] a table is downloaded as JSONL or CSV, under its name and neve
   assert.equal(hasReaders(served.database), false);
 });
 
-Deno.test("[EX11] unknown and secret tables are not found, other formats and what is no CSV are bad requests", async () => {
+Deno.test("[EX11] unknown and secret tables are not found, other formats and unsuitable documents are bad requests", async () => {
   using served = serve(1);
   for (
     const [path, status, code, message] of [
@@ -119,7 +119,7 @@ Deno.test("[EX11] unknown and secret tables are not found, other formats and wha
   assert.equal(hasReaders(served.database), false);
 });
 
-Deno.test("[EX12] one export more than a few is refused until one has ended, by its end or because its client is gone", async () => {
+Deno.test("[EX12] concurrent exports are limited until one ends or its client disconnects", async () => {
   using served = serve(2_000, FEW);
   const first = await served.get("items");
   const second = await served.get("items?format=csv");
@@ -142,7 +142,7 @@ Deno.test("[EX12] one export more than a few is refused until one has ended, by 
   assert.deepEqual(served.logged, []);
 });
 
-Deno.test("[EX12] a client that breaks its connection off ends the snapshot of its export", async () => {
+Deno.test("[EX12] a disconnecting client closes the snapshot of its export", async () => {
   using served = serve(20_000, { ...FEW, exportsAtOnceMax: 1 });
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, served.handle);
   const url = `http://127.0.0.1:${server.addr.port}/api/admin/export/items`;
@@ -157,7 +157,7 @@ Deno.test("[EX12] a client that breaks its connection off ends the snapshot of i
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   });
-  // There is room for one only: the next comes in when the server has noticed.
+  // Only one fits: the next is accepted once the server has noticed.
   let next = await fetch(url);
   while (next.status === 503) {
     await next.body?.cancel();
@@ -167,7 +167,7 @@ Deno.test("[EX12] a client that breaks its connection off ends the snapshot of i
   assert.equal(hasReaders(served.database), false);
 });
 
-Deno.test("[EX12] a client that is gone before the first byte leaves no snapshot", async () => {
+Deno.test("[EX12] a client that disconnects before the first byte leaves no snapshot", async () => {
   using served = serve(2_000, FEW);
   const gone = new AbortController();
   const response = served.get("items?format=csv", { signal: gone.signal });
@@ -177,7 +177,7 @@ Deno.test("[EX12] a client that is gone before the first byte leaves no snapshot
   assert.deepEqual(served.logged, []);
 });
 
-Deno.test("[EX12] a client that takes nothing for too long loses its snapshot", async () => {
+Deno.test("[EX12] a stalled client loses its snapshot", async () => {
   using served = serve(2_000, { ...FEW, exportStallMs: 1 });
   const stalled = await served.get("items");
   await served.told;
@@ -188,7 +188,7 @@ Deno.test("[EX12] a client that takes nothing for too long loses its snapshot", 
   ]);
 });
 
-Deno.test("[EX12] an export ends when the write-ahead log grows too large behind its snapshot", async () => {
+Deno.test("[EX12] an export is aborted if the write-ahead log grows too large", async () => {
   using served = serve(2_000, { ...FEW, exportLogBytesMax: 0, exportLogCheckMs: 1 });
   const slow = await served.get("items");
   const reader = slow.body!.getReader();
@@ -204,7 +204,7 @@ Deno.test("[EX12] an export ends when the write-ahead log grows too large behind
   assert.match(served.logged.join(), /^Export aborted Error: The write-ahead log/);
 });
 
-Deno.test("[EX12] the log is looked at, and the time, before there is any text of a CSV", async () => {
+Deno.test("[EX12] log size and time are checked before a CSV has any output", async () => {
   using served = serve(2_000, { ...FEW, exportLogBytesMax: 0 });
   let answered = false;
   const response = served.get("items?format=csv").finally(() => answered = true);
@@ -223,7 +223,7 @@ Deno.test("[EX12] the log is looked at, and the time, before there is any text o
   assert.match((await tooLate.json()).errorMessage, /timed out/);
 });
 
-Deno.test("[EX12] JSONL begins to be answered before the first document that a filter shows", async () => {
+Deno.test("[EX12] a JSONL response starts before the first matching document", async () => {
   using served = serve(2_000, { ...FEW, exportMsMax: 0 });
   const where = JSON.stringify({ conditions: [{ field: "n", op: "eq", value: -5 }] });
   const response = await served.get("items", { method: "POST", body: where });
@@ -231,13 +231,13 @@ Deno.test("[EX12] JSONL begins to be answered before the first document that a f
   await assert.rejects(response.text(), /timed out/);
 });
 
-Deno.test("[EX12] an export that takes too long in all loses its snapshot", async () => {
+Deno.test("[EX12] an export over the maximum duration loses its snapshot", async () => {
   using served = serve(2_000, { ...FEW, exportMsMax: 0 });
   await assert.rejects((await served.get("items")).text(), /timed out/);
   assert.equal(hasReaders(served.database), false);
 });
 
-Deno.test("[EX13] nothing is read ahead of the client, and other work goes on between any two pieces", async () => {
+Deno.test("[EX13] nothing is read ahead of the client, and other work runs between pieces", async () => {
   using served = serve(2_000);
   const response = await served.get("items?format=csv");
   let turns = 0;
@@ -258,7 +258,7 @@ Deno.test("[EX13] nothing is read ahead of the client, and other work goes on be
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-Deno.test("[EX1] over HTTP too an export shows one moment, however slowly it is read", async () => {
+Deno.test("[EX1] over HTTP an export shows one state too, however slowly it is read", async () => {
   using served = serve(2_000);
   const response = await served.get("items");
   let text = "";

@@ -1,4 +1,4 @@
-/** Exports of what a filter shows. */
+/** Exports with a filter. */
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
@@ -42,7 +42,7 @@ function numbers(database: TestDatabase, where: object): number[] {
     .map((line) => JSON.parse(line).n);
 }
 
-Deno.test("[EX17] a filter exports what it shows, in its order", () => {
+Deno.test("[EX17] a filter exports matching documents in its order", () => {
   using database = orders();
   for (
     const [where, expected] of [
@@ -66,7 +66,7 @@ Deno.test("[EX17] a filter exports what it shows, in its order", () => {
   assert.deepEqual(numbers(database, search({ state: "paid" })).toSorted(), [1, 7]);
 });
 
-Deno.test("[EX17] it is of one commit, whatever is written meanwhile", () => {
+Deno.test("[EX17] the export is of one commit", () => {
   using database = orders();
   using snapshot = openExport(database.path);
   const where = { index: "by_state", range: { eq: ["open"] } };
@@ -81,7 +81,7 @@ Deno.test("[EX17] it is of one commit, whatever is written meanwhile", () => {
   assert.deepEqual(rows.map((row) => row.split(",")[2]), ["6", "3", "0"]);
 });
 
-Deno.test("[EX17] documents that are passed over are not gone through at once", () => {
+Deno.test("[EX17] skipped documents are not scanned at once", () => {
   using database = new TestDatabase({ orders: anyTable() });
   database.commit((tx) => {
     for (let n = 0; n < 40; n++) tx.insert("orders", { n, body: "x".repeat(10_000) });
@@ -96,7 +96,7 @@ Deno.test("[EX17] documents that are passed over are not gone through at once", 
   }
 });
 
-/** A snapshot that tells how many characters of rows were read. */
+/** A snapshot that counts the characters read. */
 function counted(snapshot: ExportSnapshot, onRead: (chars: number) => void): ExportSnapshot {
   const { ts, tables, numbers } = snapshot;
   return {
@@ -113,7 +113,7 @@ function counted(snapshot: ExportSnapshot, onRead: (chars: number) => void): Exp
   };
 }
 
-Deno.test("[EX13] [EX17] what is read between two pieces is bounded, also when some of it is meant", () => {
+Deno.test("[EX13] [EX17] reads between two pieces are bounded, also with some matches", () => {
   using database = new TestDatabase({ orders: anyTable() });
   const body = "x".repeat(1_000);
   database.commit((tx) => {
@@ -154,7 +154,7 @@ Deno.test("[EX17] a CSV, which is read twice, ranks its search once", () => {
   assert.deepEqual([walks, asked.size], [2, 1], "what is ranked is kept for what was asked for");
 });
 
-Deno.test("[EX17] a search exports all it finds, or is refused before the first document", () => {
+Deno.test("[EX17] a search exports all results or is rejected before the first document", () => {
   using database = new TestDatabase({
     orders: anyTable({
       searchIndexes: [{ name: "search_title", searchField: "title", filterFields: [] }],
@@ -174,7 +174,7 @@ Deno.test("[EX17] a search exports all it finds, or is refused before the first 
   assert.throws(() => numbers(database, search), /finds more than 32000 documents/);
 });
 
-Deno.test("[EX17] a filter that is not understood, or does not fit, is refused; one that finds nothing is not", async () => {
+Deno.test("[EX17] an invalid filter is rejected; one without matches is not", async () => {
   using database = orders();
   const app = new Hono();
   app.onError((error) => failureResponse(error, () => {}));

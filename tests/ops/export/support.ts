@@ -1,17 +1,17 @@
-/** What the tests of exports share. */
+/** Shared helpers of the export tests. */
 import { openExport } from "../../../mod/engine/mod.ts";
 import type { TableFormat } from "../../../mod/ops/tables/formats.ts";
 import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
-/** A database with one table `items` of any fields, and documents in it, one commit each. */
+/** A database with one table `items` of any fields, and one commit per document. */
 export function databaseOf(documents: readonly Record<string, unknown>[]): TestDatabase {
   const database = new TestDatabase({ items: anyTable() });
   for (const fields of documents) database.commit((tx) => tx.insert("items", fields));
   return database;
 }
 
-/** The whole text of a table. */
+/** The whole output of a table. */
 export function textOf(path: string, format: TableFormat, table = "items"): string {
   using snapshot = openExport(path);
   let text = "";

@@ -1,4 +1,4 @@
-/** Readiness: what is looked at, how often, and what is told when something fails. */
+/** Readiness: checks, their frequency, and reports of failures. */
 import assert from "node:assert/strict";
 import { opsLimits, statsLimits } from "../../../mod/ops/limits.ts";
 import { Readiness, type ReadinessOptions } from "../../../mod/ops/health/mod.ts";
@@ -9,7 +9,7 @@ function setUp(options: Partial<ReadinessOptions> = {}) {
     now: 1_000_000,
     beats: 0,
     stored: null as number | null,
-    /** What a mutation or a query does instead of working. */
+    /** Overrides a mutation or a query. */
     mutation: null as (() => Promise<never>) | null,
     stale: false,
     free: 10 * opsLimits.diskReserveBytes as number | null,
@@ -44,7 +44,7 @@ const good = {
   replication: null,
 };
 
-Deno.test("[HE2] what was seen within seconds is believed, and those who ask at once share a look", async () => {
+Deno.test("[HE2] recent results are reused, and concurrent requests share a check", async () => {
   const { world, readiness } = setUp();
   const reports = await Promise.all([readiness.report(), readiness.report(), readiness.report()]);
   for (const report of reports) assert.deepEqual(report, good);
@@ -56,7 +56,7 @@ Deno.test("[HE2] what was seen within seconds is believed, and those who ask at 
   assert.equal(world.beats, 2);
 });
 
-Deno.test("[PG6] [PG12] a follower of a cluster stays ready while the cluster's database is away, and tells that it is", async () => {
+Deno.test("[PG6] [PG12] a cluster's follower stays ready while the cluster's database is unreachable, and reports it", async () => {
   const part = { role: "follower" as "follower" | "leader", database: "ok" as "ok" | "away" };
   const follower = { ts: 5, lagCommits: 0, lagMs: statsLimits.followerLateMs };
   const { world, readiness } = setUp({ follower: () => follower, cluster: () => part });
@@ -64,7 +64,7 @@ Deno.test("[PG6] [PG12] a follower of a cluster stays ready while the cluster's 
   assert.deepEqual(await readiness.report(), { ...late, status: "unready", cluster: part });
   part.database = "away";
   assert.deepEqual(await readiness.report(), { ...late, cluster: part });
-  // The leader is where commits would go, and a full disk is another matter.
+  // Commits go to the leader; a full disk is another matter.
   part.role = "leader";
   assert.equal((await readiness.report()).status, "unready");
   part.role = "follower";
@@ -72,7 +72,7 @@ Deno.test("[PG6] [PG12] a follower of a cluster stays ready while the cluster's 
   assert.equal((await readiness.report()).status, "unready");
 });
 
-Deno.test("[PG12] a follower that has no link to the leader is not ready, unless the cluster's database is away", async () => {
+Deno.test("[PG12] a follower without a link to the leader is not ready, unless the cluster's database is unreachable", async () => {
   const part = { role: "follower", database: "ok" as "ok" | "away", link: "ok" as "ok" | "lost" } as const;
   const state: { -readonly [Name in keyof typeof part]: (typeof part)[Name] } = { ...part };
   const follower = { ts: 5, lagCommits: 0, lagMs: 0 };
@@ -85,7 +85,7 @@ Deno.test("[PG12] a follower that has no link to the leader is not ready, unless
   assert.equal((await readiness.report()).status, "ready", "no other server could do more");
 });
 
-Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk; and how far a replica is behind", async () => {
+Deno.test("[HE3] it reports failures of commits, pushes and the disk, and the replication lag", async () => {
   const { world, readiness } = setUp();
   world.mutation = () => Promise.reject(new Error("disk full"));
   assert.deepEqual(await readiness.report(), {
@@ -112,7 +112,7 @@ Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk
   assert.deepEqual(await readiness.report(), { ...good, status: "unready", listener: "closed" });
 });
 
-Deno.test("[HE1] anybody may ask a running server; it works, and a look is one commit", async () => {
+Deno.test("[HE1] a running server answers anyone, and a check is one commit", async () => {
   await using server = await startTestServer();
   const before = (await (await fetch(`${server.url}/api/health`)).json()).ts;
   const response = await fetch(`${server.url}/api/health/ready`);

@@ -1,10 +1,10 @@
-/** What the cells of a CSV file become, by the schema of the table. */
+/** Conversion of CSV cells according to the table's schema. */
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { defineTable, id } from "../../../mod/functions/api/mod.ts";
 import { ImportWorld, source } from "./support/import_world.ts";
 
-/** What a cell of a field becomes in a document: `{}` where it is left out. */
+/** Value of a cell in a document: `{}` if it is omitted. */
 async function stored(field: z.ZodType, cells: readonly string[]): Promise<unknown[]> {
   await using world = new ImportWorld({ rows: defineTable({ n: z.number(), field }) });
   const values: unknown[] = [];
@@ -119,7 +119,7 @@ for (const [name, field, cells] of scenarios) {
   });
 }
 
-Deno.test("[IM9] ids stay texts, and an empty optional one is left out", async () => {
+Deno.test("[IM9] ids stay strings, and an empty optional one is omitted", async () => {
   await using world = new ImportWorld({
     users: defineTable({ name: z.string() }),
     notes: defineTable({ author: id("users"), editor: id("users").optional(), seen: id("users").nullable() }),
@@ -139,7 +139,7 @@ Deno.test("[IM9] ids stay texts, and an empty optional one is left out", async (
   );
 });
 
-Deno.test("[IM9] in a table that is a union, the row decides which of its objects it is", async () => {
+Deno.test("[IM9] in a table of a union, the row determines the object type", async () => {
   await using world = new ImportWorld({
     shapes: defineTable(z.discriminatedUnion("kind", [
       z.object({ kind: z.literal("text"), value: z.string() }),
@@ -176,7 +176,7 @@ Deno.test("[IM10] CSV: quotes, line ends inside of cells, CRLF, a byte order mar
   );
 });
 
-Deno.test("[IM10] columns the table does not have are refused by name, so are broken files", async () => {
+Deno.test("[IM10] unknown columns are rejected by name, and so are malformed files", async () => {
   await using world = new ImportWorld({ notes: defineTable({ text: z.string(), n: z.number().optional() }) });
   const cases: [string, RegExp][] = [
     [

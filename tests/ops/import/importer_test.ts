@@ -1,4 +1,4 @@
-/** Imports: what is written in each mode, what is refused and how it is told. */
+/** Imports: writes in each mode, rejections and their messages. */
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { z } from "zod";
@@ -18,7 +18,7 @@ const tables = () => ({
   }).index("by_text", ["text"]),
 });
 
-Deno.test("[IM1] rows keep their ids and creation times, also those that other tables refer to", async () => {
+Deno.test("[IM1] rows keep their ids and creation times, also referenced ones", async () => {
   await using from = new ImportWorld(tables());
   const author = await from.insert("users", { name: "Ann" });
   from.clock.now += 1_000;
@@ -27,7 +27,7 @@ Deno.test("[IM1] rows keep their ids and creation times, also those that other t
   const before = { users: await from.rows("users"), notes: await from.rows("notes") };
 
   await using to = new ImportWorld(tables());
-  // The note first: whether what it refers to is there is not looked up.
+  // The note first: references are not checked.
   const notes = await to.import(source("notes", jsonl(before.notes)));
   const users = await to.import(source("users", jsonl(before.users)));
   assert.deepEqual({ users: await to.rows("users"), notes: await to.rows("notes") }, before);
@@ -53,7 +53,7 @@ Deno.test("[IM2] rows without an id get one, and those without a creation time t
   assert.ok(Number(rows[3]?.["_creationTime"]) >= world.clock.now);
 });
 
-Deno.test("[IM3] insert refuses documents that are there, upsert replaces them, replace empties the table first", async () => {
+Deno.test("[IM3] insert rejects existing documents, upsert replaces them, replace empties the table first", async () => {
   await using world = new ImportWorld(tables());
   const kept = await world.insert("notes", { text: "kept", stars: 1 });
   await world.insert("notes", { text: "other" });
@@ -77,7 +77,7 @@ Deno.test("[IM3] insert refuses documents that are there, upsert replaces them, 
   assert.deepEqual(await world.rows("notes"), []);
 });
 
-Deno.test("[IM3] replace deletes what was there when it began, not what clients insert meanwhile", async () => {
+Deno.test("[IM3] replace deletes documents that existed at the start, but not later ones", async () => {
   await using world = new ImportWorld(tables());
   const documents = opsLimits.importDeletedRowsMax + 100;
   await world.import(source("notes", jsonl(Array.from({ length: documents }, () => ({ text: "old" })))));
@@ -98,7 +98,7 @@ Deno.test("[IM3] replace deletes what was there when it began, not what clients 
   ]);
 });
 
-Deno.test("[IM4] bad rows are told with file, line and field, and nothing is written", async () => {
+Deno.test("[IM4] bad rows are reported with file, line and field, and nothing is written", async () => {
   await using world = new ImportWorld(tables());
   const user = await world.insert("users", { name: "Ann" });
   const good = JSON.stringify({ text: "good" });
@@ -132,7 +132,7 @@ Deno.test("[IM4] bad rows are told with file, line and field, and nothing is wri
   assert.equal(world.host.ts, 1);
 });
 
-Deno.test("[IM4] all bad rows are told up to a number, and the rest of the file is not looked at", async () => {
+Deno.test("[IM4] bad rows are reported up to a limit, and the rest of the file is not read", async () => {
   await using world = new ImportWorld(tables());
   const rows = Array.from({ length: 100 }, (_, n) => n % 3 === 0 ? { text: n } : { text: String(n) });
   const lines = (await world.refusal(source("notes", jsonl(rows)))).split("\n");
@@ -144,7 +144,7 @@ Deno.test("[IM4] all bad rows are told up to a number, and the rest of the file 
   assert.equal(lines.at(-1), "There may be more. The check stopped here.");
 });
 
-Deno.test("[IM4] a document that stands twice in the file is told with both lines, however far apart", async () => {
+Deno.test("[IM4] a duplicate document is reported with both lines, however far apart", async () => {
   await using world = new ImportWorld(tables());
   await world.insert("notes", { text: "first" });
   const [doc] = await world.rows("notes");
@@ -160,7 +160,7 @@ Deno.test("[IM4] a document that stands twice in the file is told with both line
   assert.deepEqual(await world.rows("notes"), [doc]);
 });
 
-Deno.test("[IM4] a file that is not UTF-8, or has a line without end, is refused with the line", async () => {
+Deno.test("[IM4] a file that is not UTF-8 or has an endless line is rejected with the line", async () => {
   await using world = new ImportWorld(tables());
   const latin1 = new Uint8Array([...new TextEncoder().encode('{"text":"a"}\n{"text":"'), 0xe9, 0x22, 0x7d]);
   assert.match(await world.refusal(source("notes", latin1)), /line 2: not UTF-8/);
@@ -171,7 +171,7 @@ Deno.test("[IM4] a file that is not UTF-8, or has a line without end, is refused
   assert.deepEqual(await world.rows("notes"), []);
 });
 
-Deno.test("[IM5] other work goes on while blank lines are passed over", async () => {
+Deno.test("[IM5] other work runs while blank lines are skipped", async () => {
   await using world = new ImportWorld(tables());
   let turns = 0;
   let counting = true;
@@ -187,7 +187,7 @@ Deno.test("[IM5] other work goes on while blank lines are passed over", async ()
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-Deno.test("[IM5] JSONL may have a byte order mark, CRLF, blank lines and pieces cut anywhere", async () => {
+Deno.test("[IM5] JSONL may have a byte order mark, CRLF, blank lines and any chunk boundaries", async () => {
   for (const pieceBytes of [1, 7, 1 << 16]) {
     await using world = new ImportWorld(tables());
     await world.import(source("notes", '\ufeff{"text":"ä"}\r\n\r\n  \n{"text":"€𝄞"}', { pieceBytes }));
@@ -195,7 +195,7 @@ Deno.test("[IM5] JSONL may have a byte order mark, CRLF, blank lines and pieces 
   }
 });
 
-Deno.test("[IM6] tables that are not there and those of the service are refused", async () => {
+Deno.test("[IM6] unknown and system tables are rejected", async () => {
   await using world = new ImportWorld(tables());
   for (const text of ["", jsonl([{ text: "x" }])]) {
     assert.match(await world.refusal(source("nothing", text)), /There is no table "nothing".*users, notes/);
@@ -207,7 +207,7 @@ Deno.test("[IM6] tables that are not there and those of the service are refused"
   );
 });
 
-Deno.test("[IM7] rows are written in commits of a bounded size, and the writer's progress is told", async () => {
+Deno.test("[IM7] rows are written in bounded commits, and progress is reported", async () => {
   await using world = new ImportWorld({ ...tables(), people: defineTable({ name: z.string() }) });
   const sizes: number[] = [];
   world.host.onCommits((entries) => sizes.push(...entries.map(({ changes }) => changes.length)));
@@ -234,7 +234,7 @@ Deno.test("[IM7] rows are written in commits of a bounded size, and the writer's
   assert.deepEqual(sizes, [1, 1, 1, 1]);
 });
 
-Deno.test("[IM7] of 20,000 rows no more is read ahead than one batch, in both passes", async () => {
+Deno.test("[IM7] with 20,000 rows at most one batch is read ahead, in both passes", async () => {
   await using world = new ImportWorld(tables());
   const rowBytes = 200;
   const row = new TextEncoder().encode(`${JSON.stringify({ text: "x".repeat(rowBytes - 12) })}\n`);
@@ -256,7 +256,7 @@ Deno.test("[IM7] of 20,000 rows no more is read ahead than one batch, in both pa
   assert.ok(ahead <= 1, `${ahead} rows were read ahead of those that the writer had`);
 });
 
-Deno.test("[IM8] an import that is stopped while it writes says how far it came", async () => {
+Deno.test("[IM8] an import stopped while writing reports its progress", async () => {
   await using world = new ImportWorld(tables());
   const victim = await world.insert("notes", { text: "was here" });
   const rows = [...Array.from({ length: 300 }, (_, n) => ({ text: String(n) })), {
@@ -266,7 +266,7 @@ Deno.test("[IM8] an import that is stopped while it writes says how far it came"
   let raced = false;
   const file = source("notes", jsonl(rows));
   const importing = world.import(file, "replace", ({ step, rows }) => {
-    // Somebody puts the document back behind the first batch.
+    // The document is inserted again after the first batch.
     if (step !== "written" || rows !== 256 || raced) return;
     raced = true;
     const batch = { format: "jsonl", lines: [JSON.stringify({ _id: victim, text: "raced" })] };
@@ -287,7 +287,7 @@ Deno.test("[IM8] an import that is stopped while it writes says how far it came"
   assert.equal((await world.rows("notes")).length, 257);
 });
 
-Deno.test("[IM11] neither clients nor code of the app reach what imports do", async () => {
+Deno.test("[IM11] neither clients nor app code can call the import functions", async () => {
   const args = {
     table: "notes",
     mode: "insert" as const,

@@ -1,4 +1,4 @@
-/** What is exported is imported again as it was. */
+/** Exports are imported unchanged. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { z } from "zod";
@@ -23,7 +23,7 @@ const tables = () => ({
 });
 
 for (const format of ["jsonl", "csv"] as const) {
-  Deno.test(`[IM10] ${format} that was exported is imported as the same documents`, async () => {
+  Deno.test(`[IM10] exported ${format} is imported as the same documents`, async () => {
     await using from = new ImportWorld(tables());
     const owner = await from.insert("users", { name: "Ann" });
     const plain = {
@@ -34,7 +34,7 @@ for (const format of ["jsonl", "csv"] as const) {
       object: { deep: { a: null } },
       nothing: null,
       either: "4.20",
-      // CSV has no other word for what is missing where null may stand.
+      // CSV does not distinguish missing values from null.
       ...(format === "csv" && { any: null, owner: null }),
     };
     await from.insert("things", plain);

@@ -1,4 +1,4 @@
-/** Imports over HTTP: what is answered, and what is left behind. */
+/** Imports over HTTP: responses and leftovers. */
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { z } from "zod";
@@ -61,12 +61,12 @@ class RoutesWorld extends ImportWorld {
     return await (await this.#app.request("/api/admin/import")).json();
   }
 
-  /** The works of a server on this database. */
+  /** Background tasks of a server on this database. */
   nextServer(): AdminWork {
     return new AdminWork({ calls: this.calls, now: () => this.clock.now, log: () => {} });
   }
 
-  /** What administrators are told of works. */
+  /** Background tasks as administrators see them. */
   async works(): Promise<Record<string, unknown>[]> {
     const call = { udfPath: "_admin/work:list", args: {}, identity: anonymous, origin: "system" } as const;
     const outcome = await this.query(call);
@@ -83,7 +83,7 @@ class RoutesWorld extends ImportWorld {
     await this.asAdmin("_admin/work:forget", { workId });
   }
 
-  /** Names of files that were left in the folder of bodies. */
+  /** Files left in the folder of bodies. */
   leftOver(): string[] {
     return [...Deno.readDirSync(this.tempDir)].map(({ name }) => name);
   }
@@ -96,7 +96,7 @@ class RoutesWorld extends ImportWorld {
 
 const row = jsonl([{ text: "a" }]);
 
-Deno.test("[IM12] a body is imported, and the answer says how many rows, into which table and at which ts", async () => {
+Deno.test("[IM12] a body is imported, and the response has the number of rows, the table and the ts", async () => {
   await using world = new RoutesWorld();
   assert.deepEqual(await world.post("notes", jsonl([{ text: "a" }, { text: "b" }])), {
     status: 200,
@@ -110,7 +110,7 @@ Deno.test("[IM12] a body is imported, and the answer says how many rows, into wh
   assert.deepEqual(world.leftOver(), []);
 });
 
-Deno.test("[IM18] a dry run tells what would be, line by line, and writes nothing", async () => {
+Deno.test("[IM18] a dry run reports errors by line and writes nothing", async () => {
   await using world = new RoutesWorld();
   assert.deepEqual((await world.post("notes?dryRun=true", jsonl([{ text: "a" }, { text: "b" }]))).body, {
     table: "notes",
@@ -143,7 +143,7 @@ for (
     ["a body that is too large", "notes", row.repeat(10_000), 413, "body_too_large", /too large/],
   ] as const
 ) {
-  Deno.test(`[IM12] refused: ${name}`, async () => {
+  Deno.test(`[IM12] rejected: ${name}`, async () => {
     await using world = new RoutesWorld();
     const answer = await world.post(path, body);
     assert.equal(answer.status, status);
@@ -154,7 +154,7 @@ for (
   });
 }
 
-Deno.test("[IM13] one import runs at a time; the next one is answered when it is over", async () => {
+Deno.test("[IM13] one import runs at a time; the next is accepted when it is over", async () => {
   await using world = new RoutesWorld();
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -168,7 +168,7 @@ Deno.test("[IM13] one import runs at a time; the next one is answered when it is
   assert.equal((await world.rows("notes")).length, 2);
 });
 
-Deno.test("[IM13] of a body that breaks off or stands still nothing is written", async () => {
+Deno.test("[IM13] an incomplete or stalled body writes nothing", async () => {
   await using world = new RoutesWorld();
   const halves = (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void) =>
     new ReadableStream<Uint8Array>({
@@ -186,7 +186,7 @@ Deno.test("[IM13] of a body that breaks off or stands still nothing is written",
   assert.deepEqual(world.leftOver(), []);
 });
 
-Deno.test("[IM13] nothing is written for a client that left while its rows were checked", async () => {
+Deno.test("[IM13] nothing is written for a client that disconnected during the check", async () => {
   const gone = new AbortController();
   const world: RoutesWorld = new RoutesWorld((call) => {
     gone.abort();
@@ -198,7 +198,7 @@ Deno.test("[IM13] nothing is written for a client that left while its rows were 
   assert.deepEqual(await world.rows("notes"), []);
 });
 
-Deno.test("[IM13] a table is not emptied on, nor written, for a client that left; the log says how far it came", async () => {
+Deno.test("[IM13] for a disconnected client deleting and writing stop, and the log has the progress", async () => {
   const gone = new AbortController();
   const world: RoutesWorld = new RoutesWorld((call) => {
     if (call.udfPath === "_system/import:empty") gone.abort();
@@ -216,7 +216,7 @@ Deno.test("[IM13] a table is not emptied on, nor written, for a client that left
   assert.equal(world.logged.at(-1), "Import interrupted");
 });
 
-Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could not begin says that", async () => {
+Deno.test("[IM8] over HTTP an interrupted import and one that could not start are reported", async () => {
   let calls = 0;
   let failsAt = 0;
   const world: RoutesWorld = new RoutesWorld(async (call) => {
@@ -226,7 +226,7 @@ Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could 
   await using _ = world;
   const early = await world.post("notes", row);
   assert.deepEqual([early.status, early.body.errorData?.code], [503, "unavailable"]);
-  // Two batches are checked, the first one is written, the second one fails.
+  // Two batches are checked, the first is written, the second fails.
   [calls, failsAt] = [0, 4];
   const late = await world.post("notes", row.repeat(300));
   assert.deepEqual([late.status, late.body.errorData?.code], [500, "import_stopped"]);
@@ -234,7 +234,7 @@ Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could 
   assert.equal((await world.rows("notes")).length, 256);
 });
 
-Deno.test("[IM21] how far an import is, and how the last one ended, is told", async () => {
+Deno.test("[IM21] the progress of an import and the end of the last one are reported", async () => {
   const told: { running: Record<string, unknown> | null; last: Record<string, unknown> | null }[] = [];
   const look = async (world: RoutesWorld) => told.push(await world.status());
   let inWriter: () => Promise<unknown> = () => Promise.resolve();
@@ -257,7 +257,7 @@ Deno.test("[IM21] how far an import is, and how the last one ended, is told", as
     assert.equal(running?.["of"], text.length);
     assert.equal(running?.["dryRun"], false);
   }
-  // The second batch of each pass tells of the first.
+  // The second batch of each pass reports the first.
   assert.deepEqual(steps.map((running) => running?.["rows"]), [0, 256, 0, 0, 256]);
   assert.equal(steps.at(-1)?.["done"], text.length);
   const { running, last } = await world.status();
@@ -271,7 +271,7 @@ Deno.test("[IM21] how far an import is, and how the last one ended, is told", as
   assert.equal((await world.post("notes?detached=perhaps", row)).status, 400);
 });
 
-Deno.test("[IM21] an import that is asked to goes on without its client, others do not", async () => {
+Deno.test("[IM21] a detached import continues without its client, others do not", async () => {
   for (const detached of ["false", "true"]) {
     const client = new AbortController();
     await using world: RoutesWorld = new RoutesWorld(async (call) => {
@@ -284,7 +284,7 @@ Deno.test("[IM21] an import that is asked to goes on without its client, others 
   }
 });
 
-/** A world in which the third batch that is written waits to be let go. */
+/** A world in which the third written batch blocks until released. */
 function heldWorld(): { world: RoutesWorld; held: Promise<void>; letGo: () => void } {
   const [held, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let writes = 0;
@@ -299,7 +299,7 @@ function heldWorld(): { world: RoutesWorld; held: Promise<void>; letGo: () => vo
 }
 
 for (const mode of ["insert", "replace"] as const) {
-  Deno.test(`[IM22] an import that its server does not live to end is told by the next one: ${mode}`, async () => {
+  Deno.test(`[IM22] an import interrupted by a server stop is reported after the restart: ${mode}`, async () => {
     const { world, held, letGo } = heldWorld();
     await using _ = world;
     for (let n = 0; n < 3; n++) await world.insert("notes", { text: "before" });
@@ -320,7 +320,7 @@ for (const mode of ["insert", "replace"] as const) {
       ],
       ["importRows", "notes", mode, "interrupted", 512, mode === "replace" ? 3 : undefined],
     );
-    // Should it be there still, it goes no further: what was told stays true.
+    // If it is still there, it does not continue, so the report stays true.
     letGo();
     const { status, body } = await answer;
     assert.deepEqual([status, body.errorData?.code], [500, "import_stopped"]);
@@ -332,7 +332,7 @@ for (const mode of ["insert", "replace"] as const) {
   });
 }
 
-Deno.test("[IM22] an import is canceled between two batches; one that runs is not forgotten", async () => {
+Deno.test("[IM22] an import is canceled between batches; a running one cannot be deleted", async () => {
   const { world, held, letGo } = heldWorld();
   await using _ = world;
   const answer = world.post("notes", row.repeat(700));
@@ -347,7 +347,7 @@ Deno.test("[IM22] an import is canceled between two batches; one that runs is no
   assert.equal((await world.rows("notes")).length, 512);
 });
 
-Deno.test("[IM22] what stopped while it wrote stays told, what has written nothing does not", async () => {
+Deno.test("[IM22] an import stopped while writing stays listed, one without writes does not", async () => {
   let writes = 0;
   const world: RoutesWorld = new RoutesWorld(async (call) => {
     if (call.udfPath !== "_system/import:write" || ++writes < 2) return await world.host.mutate(call);

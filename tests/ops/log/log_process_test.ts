@@ -1,4 +1,4 @@
-/** Questions to a log process that cannot be started: a bounded number, and each is answered. */
+/** Queries to a log process that cannot be started. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ServiceError } from "../../../mod/errors.ts";
@@ -6,7 +6,7 @@ import { logLimits } from "../../../mod/ops/limits.ts";
 import { LogProcess } from "../../../mod/ops/log/process/log_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("EL13 questions are answered where the process cannot be started, and no more than a bound wait", async () => {
+Deno.test("EL13 queries are answered if the process cannot be started, and their number is limited", async () => {
   await using temp = new TempFolder();
   const dataDir = join(temp.path, "gone");
   await using process = new LogProcess({

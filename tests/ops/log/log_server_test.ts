@@ -1,4 +1,4 @@
-/** The execution log of a whole server: what is kept of runs, who reads it, how it is searched and streamed. */
+/** The execution log of a server: contents, access, search and stream. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -87,7 +87,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   const { admin, user } = await setUp(server);
   const bearer: string = admin.accessToken;
 
-  await t.step("[EL2] [LS2] nobody but administrators reads it or its stream", async () => {
+  await t.step("[EL2] [LS2] only administrators can read it and its stream", async () => {
     const { body: second } = await server.post("/api/auth/admin/signin", {
       email: "root@example.com",
       password: "correct horse",
@@ -114,7 +114,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     }
   });
 
-  await t.step("[EL1] [EL4] what is kept of a run of each kind", async () => {
+  await t.step("[EL1] [EL4] contents of a run of each kind", async () => {
     await call(server, "add", { text: "one two" }, user.accessToken);
     await call(server, "add", { text: "three" });
     await call(server, "list");
@@ -157,7 +157,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     },
   );
 
-  await t.step("[EL6] errors stand there with their stack in the author's files", async () => {
+  await t.step("[EL6] errors contain a stack trace in the author's files", async () => {
     await call(server, "fail");
     await call(server, "refuse");
     await server.post("/api/mutation", { path: "notes:add", args: { text: 3 } });
@@ -171,7 +171,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     assert.deepEqual([args.error.kind, unknown?.error.kind], ["args", "unknown_function"]);
   });
 
-  await t.step("[EL7] a rerun of a subscription is a run, also when nothing changes", async () => {
+  await t.step("[EL7] a rerun of a subscription is a run, also without changes", async () => {
     await using socket = await server.socket();
     socket.send({
       type: "ModifyQuerySet",
@@ -206,7 +206,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     },
   );
 
-  await t.step("[EL8] filters, alone and together", async () => {
+  await t.step("[EL8] filters, alone and combined", async () => {
     const names = async (query: Record<string, string>) =>
       (await logs(server, bearer, { system: "false", ...query })).runs
         .map((run: { function: string }) => run.function);
@@ -249,7 +249,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     },
   );
 
-  await t.step("[EL10] what is not understood is refused, by its name", async () => {
+  await t.step("[EL10] invalid parameters are rejected by name", async () => {
     const bad: readonly Record<string, string>[] = [
       { cursor: "x" },
       { cursor: "99999999999999999999" },
@@ -299,7 +299,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     assert.equal(histogram.countedFrom, null);
   });
 
-  await t.step("[EL12] 100 MB of log lines from one call are cut, with a mark", async () => {
+  await t.step("[EL12] 100 MB of log lines of one call are truncated and marked", async () => {
     await call(server, "flood");
     const { runs: [flood] } = await logs(server, bearer, { function: "notes:flood" });
     const chars = flood.logLines.join("").length;
@@ -387,7 +387,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
         "GET /broken",
         "a bug of a route",
       ]]);
-      // Another client than ours gets the fields of the contract and no others.
+      // A foreign client gets exactly the fields of the contract.
       await using socket = await server.socket();
       socket.send({ type: "Mutation", requestId: 1, udfPath: "notes:fail", args: {} });
       const { arrivedAt: _, ...answer } = await socket.message(({ type }) => type === "MutationResponse");
@@ -416,7 +416,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   });
 });
 
-Deno.test("[EL3] [EL13] the log is kept through restarts, and a damaged one is put aside", async () => {
+Deno.test("[EL3] [EL13] the log survives restarts, and a damaged one is quarantined", async () => {
   await using server = await startTestServer({ functions, config: { executionLog: retention } });
   const { admin } = await setUp(server);
   const bearer: string = admin.accessToken;
@@ -441,7 +441,7 @@ Deno.test("[EL3] [EL13] the log is kept through restarts, and a damaged one is p
   assert.match(await Deno.readTextFile(join(server.dataDir, "logs.db.unusable")), /^no database/);
 });
 
-Deno.test("[EL14] a server without a log says so", async () => {
+Deno.test("[EL14] a server without a log reports it", async () => {
   await using server = await startTestServer({ functions, config: { executionLog: null } });
   const { admin } = await setUp(server);
   for (const path of ["logs", "logs/stream"]) {

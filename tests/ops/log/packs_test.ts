@@ -1,4 +1,4 @@
-/** Runs as columns of numbers: what goes in comes out, whatever the numbers. */
+/** Runs as columns of numbers: lossless for all numbers. */
 import assert from "node:assert/strict";
 import { encodeColumns, NumberColumns } from "../../../mod/ops/log/packs/number_columns.ts";
 import { packMessage, packOf, RunPacker } from "../../../mod/ops/log/packs/run_pack.ts";
@@ -20,7 +20,7 @@ const columnsOfNumbers: Readonly<Record<string, readonly number[]>> = {
   "none of them numbers to count with": [Infinity, -Infinity, 1e300],
 };
 
-Deno.test("columns of numbers come out as they went in, whatever their range", () => {
+Deno.test("columns of numbers are decoded unchanged, whatever their range", () => {
   const given = Object.values(columnsOfNumbers);
   const shape = { columns: given.length, rows: 3 };
   const table = Float64Array.from([0, 1, 2].flatMap((row) => given.map((values) => values[row] ?? NaN)));
@@ -35,7 +35,7 @@ Deno.test("columns of numbers come out as they went in, whatever their range", (
   }
 });
 
-Deno.test("bytes that are no columns are refused", () => {
+Deno.test("invalid columns are rejected", () => {
   const shape = { columns: 3, rows: 100 };
   const whole = encodeColumns(Float64Array.from({ length: 300 }, (_, i) => i * i), shape);
   for (const size of [0, 5, 27, 40, whole.length - 8]) {
@@ -57,7 +57,7 @@ const records: readonly RunRecord[] = [
   [1_893_456_000_004, "c:d", 3, "user:u1", 0, 2, 9, null, 1, 1, 0, 0, 0, 0, null, ["[INFO] x"]],
 ];
 
-Deno.test("[EL4] a pack gives back the runs that were put in, also as a message, and is empty then", () => {
+Deno.test("[EL4] a batch returns its runs, also as a message, and is empty afterwards", () => {
   const packer = new RunPacker();
   for (let turn = 0; turn < 3; turn++) {
     for (const record of records) packer.add(record);
@@ -70,7 +70,7 @@ Deno.test("[EL4] a pack gives back the runs that were put in, also as a message,
   }
 });
 
-Deno.test("[EL18] what waits of a thousand uneventful runs has thirty bytes for each", () => {
+Deno.test("[EL18] a thousand uneventful queued runs take thirty bytes each", () => {
   const runs = Array.from({ length: 1_000 }, (_, i): RunRecord => {
     const [at, path, kind, , ...rest] = quiet;
     return [at + i % 200, path, kind, `user:u${i % 50}`, ...rest];
@@ -80,7 +80,7 @@ Deno.test("[EL18] what waits of a thousand uneventful runs has thirty bytes for 
   assert.ok(columns.length < 30_000, `${columns.length} bytes`);
 });
 
-Deno.test("[EL8] marks of callers hold all that were marked, and few others", () => {
+Deno.test("[EL8] caller marks contain all marked callers, and few others", () => {
   for (const count of [0, 1, 3, 1_000]) {
     const callers = Array.from({ length: count }, (_, i) => `user:${i * 7_919}`);
     const marks = markCallers(callers);

@@ -1,4 +1,4 @@
-/** Runs on their way to the log process. */
+/** The queue of runs for the log process. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
@@ -7,7 +7,7 @@ import { unpackRuns } from "./support/packed.ts";
 
 const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];
 
-Deno.test("[EL18] runs leave in order and in batches; a queue that is full drops the newest and counts them", async () => {
+Deno.test("[EL18] runs are sent in order and in batches; a full queue drops the newest and counts them", async () => {
   const batches: RunRecord[][] = [];
   let open = false;
   const queue = new RunQueue({
@@ -36,7 +36,7 @@ Deno.test("[EL18] runs leave in order and in batches; a queue that is full drops
   assert.equal(queue.dropped, 9);
 });
 
-Deno.test("[EL18] runs that were lost on their way are counted; a flush waits for what is there and no longer", async () => {
+Deno.test("[EL18] lost runs are counted; a flush waits only for runs queued before it", async () => {
   const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
   let sent = 0;
   const queue = new RunQueue({

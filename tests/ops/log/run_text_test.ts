@@ -1,10 +1,10 @@
-/** What of a run's words goes into the log: all of it within bounds, with a mark where something was cut. */
+/** Truncation of log lines and errors. */
 import assert from "node:assert/strict";
 import { functionLimits } from "../../../mod/limits.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { keptLines, keptPath, levelOf, runError } from "../../../mod/ops/log/run_text.ts";
 
-Deno.test("[EL12] of many lines as many are kept as fit, and a line says how many were cut", () => {
+Deno.test("[EL12] lines are kept up to the limit, and a line says how many were truncated", () => {
   const line = `[INFO] ${"x".repeat(993)}`;
   const fitting = Math.floor(logLimits.linesCharsMax / line.length);
   const all = Array.from({ length: fitting }, () => line);
@@ -17,7 +17,7 @@ Deno.test("[EL12] of many lines as many are kept as fit, and a line says how man
   assert.equal(levelOf(lines), 3, "the mark is a warning that a filter finds");
 });
 
-Deno.test("[EL12] large errors and made-up names are cut, with a mark", () => {
+Deno.test("[EL12] large errors and made-up names are truncated and marked", () => {
   const max = functionLimits.errorCharsMax;
   const long = "y".repeat(max + 1);
   const { message, code, stack, kind } = runError({

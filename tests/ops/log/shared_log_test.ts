@@ -1,4 +1,4 @@
-/** The log's file while others use it, and after what was to be written was not: nothing is lost, and nothing told twice. */
+/** The log file with concurrent processes and failed writes: nothing is lost or reported twice. */
 import assert from "node:assert/strict";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ function packSizes({ database }: LogStore): number[] {
   return database.all("SELECT runs FROM packs_1 ORDER BY first").map(([size]) => size as number);
 }
 
-/** Does something once, right after so many statements by which somebody reads packs. */
+/** Does something once, after a number of statements that read batches. */
 function afterLooks(looks: number, inBetween: () => void): Disposable & { readonly done: boolean } {
   const { all } = LogDatabase.prototype;
   let done = false;
@@ -97,9 +97,9 @@ function keeperOf(path: string, now: () => number = () => START): { keeper: LogK
 
 const page = { type: "Ask", ask: 1, kind: "page", asked: { filter: {}, limit: 100 } } as const;
 
-// While the second pack is being looked for, and after the last one was read.
+// While the second batch is searched for, and after the last one was read.
 for (const looks of [3, 31]) {
-  Deno.test(`[EL3] a log that another process merges after ${looks} looks is opened whole, and no id is given twice`, () =>
+  Deno.test(`[EL3] a log merged by another process after ${looks} reads is opened completely, without duplicate ids`, () =>
     inFolder((path) => {
       using old = open(path);
       add(old, ...singles(15));
@@ -112,7 +112,7 @@ for (const looks of [3, 31]) {
     }));
 }
 
-Deno.test("[EL3] [EL8] a page of a log whose packs another process puts together meanwhile is whole", () =>
+Deno.test("[EL3] [EL8] a page is complete while another process merges batches", () =>
   inFolder((path) => {
     using old = open(path);
     add(old, ...singles(15));
@@ -127,7 +127,7 @@ Deno.test("[EL3] [EL8] a page of a log whose packs another process puts together
     assert.deepEqual(told.says, []);
   }));
 
-Deno.test("[EL3] who follows the log's file beside a server sees each run once, whatever is put together meanwhile", () =>
+Deno.test("[EL3] a follower of the log file sees each run once despite merges", () =>
   inFolder((path) => {
     using old = open(path);
     add(old, ...singles(15));
@@ -142,7 +142,7 @@ Deno.test("[EL3] who follows the log's file beside a server sees each run once, 
     assert.equal(file.more().runs.length, 1);
   }));
 
-Deno.test("[EL8] a pack that has become part of a larger one is no damage", () =>
+Deno.test("[EL8] a batch merged into a larger one is not damage", () =>
   inFolder((path) => {
     using store = open(path);
     add(store, ...singles(16));
@@ -151,7 +151,7 @@ Deno.test("[EL8] a pack that has become part of a larger one is no damage", () =
     assert.equal(packs?.read(store.database, 2), null);
   }));
 
-Deno.test("[EL8] small packs become one of sixteen, and those one of 256: no run is written more than three times", () =>
+Deno.test("[EL8] sixteen small batches become one, and those one of 256: no run is written more than three times", () =>
   inFolder((path) => {
     using store = open(path);
     add(store, ...singles(31));
@@ -171,7 +171,7 @@ Deno.test("[EL8] small packs become one of sixteen, and those one of 256: no run
     assert.deepEqual(packSizes(store), [256, 256, ...Array.from({ length: 7 }, () => 16), ...singles(7)]);
   }));
 
-Deno.test("[EL8] packs of all sizes in turn stay few, also for who opens the log in between", () =>
+Deno.test("[EL8] batches of mixed sizes stay few, also for readers that open the log in between", () =>
   inFolder((path) => {
     const counts = Array.from({ length: 300 }, (_, i) => i % 2 === 0 ? 20 : 1);
     for (let from = 0; from < counts.length; from += 50) {
@@ -184,13 +184,13 @@ Deno.test("[EL8] packs of all sizes in turn stay few, also for who opens the log
     assert.deepEqual(found(store), newestFirst(3_150));
   }));
 
-Deno.test("[EL17] what could not be written is not remembered either, and the runs before are found", () =>
+Deno.test("[EL17] failed writes leave no trace in memory, and earlier runs are found", () =>
   inFolder((path) => {
     using store = open(path);
     add(store, 100);
     const pages = Number(store.database.value("PRAGMA page_count"));
     store.database.value(`PRAGMA max_page_count = ${pages + 2}`);
-    // After two days the runs would go into a part of their own, whose tables are not made then.
+    // After two days the runs need a new partition, whose tables cannot be created.
     const long = packed(runs(500, ["[INFO] a line of text that takes some room"]));
     assert.throws(() => store.add(long, START + 2 * DAY), isDiskTrouble);
     assert.deepEqual(store.segments.map(({ no }) => no), [1]);
@@ -198,7 +198,7 @@ Deno.test("[EL17] what could not be written is not remembered either, and the ru
     assert.equal(store.rows, 100);
   }));
 
-Deno.test("[EL17] a part that could not be dropped is still searched", () =>
+Deno.test("[EL17] a partition that could not be dropped is still searched", () =>
   inFolder((path) => {
     using store = open(path);
     add(store, 5);
@@ -215,7 +215,7 @@ Deno.test("[EL17] a part that could not be dropped is still searched", () =>
     assert.deepEqual(found(store), [10, 9, 8, 7, 6]);
   }));
 
-/** A log of another version, as a server that was killed leaves it: the newest runs are beside the file. */
+/** A log of another version as left by a killed server: the newest runs are in the write-ahead log. */
 function killedLog(path: string): void {
   using store = open(`${path}.killed`);
   add(store, 40);
@@ -228,7 +228,7 @@ function keptAside(path: string): unknown {
   return Object.values(aside.prepare("SELECT sum(runs) FROM packs_1").get() ?? {})[0];
 }
 
-Deno.test("[EL13] the log of another version is put aside with its newest runs, and goes when runs of its age do", () =>
+Deno.test("[EL13] the log of another version is quarantined with its newest runs, and removed after the retention time", () =>
   inFolder((path) => {
     killedLog(path);
     let now = START;
@@ -245,7 +245,7 @@ Deno.test("[EL13] the log of another version is put aside with its newest runs, 
     assert.equal(told.state?.trouble, null);
   }));
 
-Deno.test("[EL13] the log of another version is put aside once the server that writes it has let go", () =>
+Deno.test("[EL13] the log of another version is quarantined once its server has released it", () =>
   inFolder((path) => {
     let now = START;
     const message = { type: "Runs", pack: packMessage(packed(runs(1))) } as const;
@@ -265,7 +265,7 @@ Deno.test("[EL13] the log of another version is put aside once the server that w
     assert.equal(keptAside(path), 3);
   }));
 
-Deno.test("[EL13] a server that never lets go of the log of another version is not waited for for ever", () =>
+Deno.test("[EL13] waiting for a server to release the log of another version is bounded", () =>
   inFolder((path) => {
     let now = START;
     const old = open(path);

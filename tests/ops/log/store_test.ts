@@ -1,4 +1,4 @@
-/** The log's store: what is found is what a walk over all runs would find, old runs go, and faults leave it whole. */
+/** The log store: searches equal a full scan, old runs are removed, and it survives faults. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { logLimits } from "../../../mod/ops/limits.ts";
@@ -31,7 +31,7 @@ async function withStore(
   }
 }
 
-Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pass, newest first", () =>
+Deno.test("[EL8] [EL9] for every filter pages contain exactly the matching runs, newest first", () =>
   withStore((store) => {
     const random = seeded(7);
     const kept: { id: number; record: RunRecord }[] = [];
@@ -61,7 +61,7 @@ Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pas
     }
   }));
 
-Deno.test("[EL8] [EL9] runs that came one by one are found like those that came together, also by who opens the log later", () =>
+Deno.test("[EL8] [EL9] runs added one by one are found like those added together, also by later readers", () =>
   withStore((store, path) => {
     const random = seeded(11);
     const kept: { id: number; record: RunRecord }[] = [];
@@ -83,7 +83,7 @@ Deno.test("[EL8] [EL9] runs that came one by one are found like those that came 
     assert.ok(packs < 60, `${packs} packs of ${kept.length} runs`);
   }));
 
-Deno.test("[EL8] runs of functions beyond those that have numbers are found by their names", () =>
+Deno.test("[EL8] runs of functions without numbers are found by name", () =>
   withStore((store) => {
     const random = seeded(5);
     const made = Array.from({ length: logLimits.functionsMax + 40 }, (_, i): RunRecord => {
@@ -108,7 +108,7 @@ Deno.test("[EL8] runs of functions beyond those that have numbers are found by t
     }
   }));
 
-Deno.test("[EL15] a search that runs out of time says so, and its cursor goes on where it stopped", () =>
+Deno.test("[EL15] a search that times out reports it, and its cursor continues there", () =>
   withStore((store) => {
     const random = seeded(3);
     const rows = 2 * logLimits.searchStepRows;
@@ -127,7 +127,7 @@ Deno.test("[EL15] a search that runs out of time says so, and its cursor goes on
     assert.ok(pages >= 2, `${pages} pages`);
   }));
 
-Deno.test("[EL16] runs that are too old go, part by part, and the newer ones stay", () =>
+Deno.test("[EL16] old runs are removed by partition, and newer ones stay", () =>
   withStore((store) => {
     const random = seeded(1);
     const hour = 3_600_000;
@@ -140,7 +140,7 @@ Deno.test("[EL16] runs that are too old go, part by part, and the newer ones sta
     assert.deepEqual(ids, Array.from({ length: ids.length }, (_, i) => 48 - i), "the newest, without a gap");
   }, { keepMs: 24 * 3_600_000, bytesMax: 10 ** 12 }));
 
-Deno.test("[SE8] what is kept follows the retention of the moment", () =>
+Deno.test("[SE8] the current retention applies", () =>
   withStore((store) => {
     const random = seeded(1);
     const hour = 3_600_000;
@@ -174,7 +174,7 @@ Deno.test("[EL16] a log that grows too large loses its oldest runs", () => {
   }, { keepMs: forever.keepMs, bytesMax });
 });
 
-Deno.test("[EL17] a full disk costs the runs that came meanwhile, not those before and after", () =>
+Deno.test("[EL17] a full disk loses only the runs added in the meantime", () =>
   withStore((store) => {
     const random = seeded(2);
     const batch = () => Array.from({ length: 500 }, () => someRun(random, START));
@@ -188,7 +188,7 @@ Deno.test("[EL17] a full disk costs the runs that came meanwhile, not those befo
     assert.equal(store.rows, 1_000);
   }));
 
-Deno.test("[EL3] two processes that have the log open for a moment keep all runs, each under an id of its own", () =>
+Deno.test("[EL3] two processes with the log open keep all runs with unique ids", () =>
   withStore((store, path) => {
     const random = seeded(4);
     using other = LogStore.open(path, { retention: forever, now: START });
@@ -232,7 +232,7 @@ async function withKeeper(
 
 const page = { type: "Ask", ask: 1, kind: "page", asked: { filter: {}, limit: 10 } } as const;
 
-Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, and a new one begun", async () => {
+Deno.test("[EL13] any other file is quarantined and a new log started", async () => {
   const files: Readonly<Record<string, (path: string) => Promise<void>>> = {
     "text": (path) => Deno.writeTextFile(path, "not a database ".repeat(500)),
     "zeros": (path) => Deno.writeFile(path, new Uint8Array(8_192).fill(7)),
@@ -259,13 +259,13 @@ Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, an
   }
 });
 
-Deno.test("[EL13] damage that shows later is put aside too", async () => {
+Deno.test("[EL13] damage found later is quarantined too", async () => {
   await withKeeper(() => Promise.resolve(), (keeper, told, path) => {
     const runs = Array.from({ length: 2_000 }, (_, i) => someRun(seeded(i), START));
     keeper.take({ type: "Runs", pack: packMessage(packed(runs)) });
     keeper[Symbol.dispose]();
     const bytes = Deno.readFileSync(path);
-    // Everything but the first page, on which the schema begins.
+    // Everything except the first page, with the schema.
     bytes.fill(0xff, 4_096);
     Deno.writeFileSync(path, bytes);
     const says = told.says.length;
@@ -276,7 +276,7 @@ Deno.test("[EL13] damage that shows later is put aside too", async () => {
   });
 });
 
-Deno.test("[EL13] where somebody removes the file of a running server's log a new one begins", async () => {
+Deno.test("[EL13] if the file of a running server's log is removed, a new one is started", async () => {
   await withKeeper(() => Promise.resolve(), async (keeper, told, path) => {
     const runs = packMessage(packed(Array.from({ length: 3 }, (_, i) => someRun(seeded(i), START))));
     keeper.take({ type: "Runs", pack: runs });
@@ -296,9 +296,9 @@ Deno.test("[EL13] where somebody removes the file of a running server's log a ne
   });
 });
 
-Deno.test("[EL13] where no log can be made runs are counted, and the reason is told once", async () => {
+Deno.test("[EL13] if no log can be created, runs are counted and the reason is logged once", async () => {
   await withKeeper(async (path) => {
-    // A folder in its place, and another where it would be put aside: neither gives way to a file.
+    // Folders block both paths, so no file can be placed there.
     await Deno.mkdir(path);
     await Deno.mkdir(`${path}.unusable`);
     await Deno.writeTextFile(join(`${path}.unusable`, "kept"), "");

@@ -1,4 +1,4 @@
-/** The log's stream without a server: who is told what, slow readers, bounds, and how a stream ends. */
+/** Log streams without a server: recipients, slow readers, limits and ends. */
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import type { Clock } from "../../../mod/kit/clock.ts";
@@ -12,11 +12,11 @@ import { LogStreams } from "../../../mod/ops/log/stream/log_streams.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { EventReader } from "./support/event_reader.ts";
 
-/** A log in the test's hands. */
+/** A log controlled by the test. */
 class FakeLog {
   readonly tails = new Map<string, (tailed: TailedRuns) => void>();
   started = 0;
-  /** What the next readers are answered. */
+  /** Backlog of the next readers. */
   backlogs: () => Promise<{ events: string; missed: number; lastId: number }> = () =>
     Promise.resolve({ events: "", missed: 0, lastId: 0 });
 
@@ -64,7 +64,7 @@ Deno.test("[LS7] readers with the same filter share one tail, which ends with th
   assert.equal(streams.size, 0);
 });
 
-Deno.test("[LS6] what comes while the backlog is looked up stands behind it, once", async () => {
+Deno.test("[LS6] runs that arrive during the backlog query follow it, once", async () => {
   const { log, streams, open } = setUp();
   using _ = streams;
   const answer = Promise.withResolvers<{ events: string; missed: number; lastId: number }>();
@@ -81,7 +81,7 @@ Deno.test("[LS6] what comes while the backlog is looked up stands behind it, onc
   assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [6, 7]);
 });
 
-Deno.test("[LS8] nobody waits for a slow reader: it misses what does not fit, and is told how many runs", async () => {
+Deno.test("[LS8] a slow reader blocks no one: it skips runs that do not fit and gets their number", async () => {
   const { log, streams, open } = setUp();
   using _ = streams;
   await using quick = await open();
@@ -113,7 +113,7 @@ Deno.test("[LS8] nobody waits for a slow reader: it misses what does not fit, an
   );
 });
 
-Deno.test("[LS11] a few readers are written to at a time, each in its turn with all that came meanwhile", async () => {
+Deno.test("[LS11] a few readers are written to at a time, each with all events since its last slot", async () => {
   const clock = new FakeClock();
   const { log, streams } = setUp(clock);
   using _ = streams;
@@ -138,7 +138,7 @@ Deno.test("[LS11] a few readers are written to at a time, each in its turn with 
   await clock.advance(2 * streamTurnMs);
   assert.equal(having("id: 2\n"), texts.length);
   for (const text of texts) assert.deepEqual(ids(text), [1, 2]);
-  // More than a turn has room for.
+  // More than the buffer can hold.
   await clock.advance(10 * streamTurnMs);
   for (let id = 3; id < 3 + streamRunsMax + 5; id++) log.tell(id);
   log.tell(100, { missed: 7 });
@@ -152,7 +152,7 @@ Deno.test("[LS11] a few readers are written to at a time, each in its turn with 
   for (const text of texts) assert.equal(ids(text).at(-1), 101);
 });
 
-Deno.test("[LS5] heartbeats take turns as runs do", async () => {
+Deno.test("[LS5] heartbeats are sent in slots like runs", async () => {
   const clock = new FakeClock();
   const { streams } = setUp(clock);
   using _ = streams;
@@ -171,7 +171,7 @@ Deno.test("[LS5] heartbeats take turns as runs do", async () => {
   assert.deepEqual(beats, beats.map(() => 2));
 });
 
-Deno.test("[LS9] there are no more streams than the bound, and a reader that leaves makes room", async () => {
+Deno.test("[LS9] the number of streams is limited, and a closed one frees a slot", async () => {
   const { streams, open } = setUp();
   using _ = streams;
   const readers = [];
@@ -196,7 +196,7 @@ Deno.test("[LS4] the streams of a session end with it, those of others do not", 
   assert.equal((await theirs.next())?.event, "revoked");
 });
 
-Deno.test("[LS3] a stream ends with `expired` when the time of its token is over", async () => {
+Deno.test("[LS3] a stream ends with `expired` when its token expires", async () => {
   const { streams } = setUp();
   using _ = streams;
   const identity = { principal: "admin:a", userId: null, adminId: "a", sessionId: "s1" };
@@ -226,7 +226,7 @@ Deno.test("[LS3] a stream ends with `expired` when the time of its token is over
   assert.equal(streams.size, 0);
 });
 
-Deno.test("[LS10] a server that stops ends all streams, and lets nobody in", async () => {
+Deno.test("[LS10] a stopping server ends all streams and accepts no more", async () => {
   const { streams, open } = setUp();
   const reader = await open();
   streams[Symbol.dispose]();

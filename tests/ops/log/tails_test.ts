@@ -1,4 +1,4 @@
-/** What those who follow the log are told of a pack: exactly the runs that pass, each written once, within bounds. */
+/** Live tails of a batch: exactly the matching runs, each encoded once, within limits. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import type { TailedMessage } from "../../../mod/ops/log/process/messages.ts";
@@ -9,7 +9,7 @@ import { filters, seeded, someRun, START } from "./support/some_runs.ts";
 
 const FIRST_ID = 1_000;
 
-/** Ids that a tail is told of, and how many more passed. */
+/** IDs reported to a tail, and the number of further matches. */
 function toldTo(tail: number, message: TailedMessage | null) {
   const share = message?.told.find(({ tails }) => tails.includes(tail));
   const ids = (share?.events ?? []).map((position) =>
@@ -18,7 +18,7 @@ function toldTo(tail: number, message: TailedMessage | null) {
   return { ids, missed: share?.missed ?? 0 };
 }
 
-Deno.test("[LS1] [LS7] whatever the filter, a tail is told of exactly the runs that pass, up to a bound", () => {
+Deno.test("[LS1] [LS7] for every filter a tail gets exactly the matching runs, up to a limit", () => {
   const random = seeded(11);
   const tails = new Tails();
   filters.forEach((filter, tail) => tails.set(tail, filter));
@@ -39,7 +39,7 @@ Deno.test("[LS1] [LS7] whatever the filter, a tail is told of exactly the runs t
   }
 });
 
-Deno.test("[LS7] tails that get the same of a pack are told together, also with filters of their own", () => {
+Deno.test("[LS7] tails with the same matches in a batch share them, even with different filters", () => {
   const run: RunRecord = [START, "notes:add", 1, null, 0, 0, 1, 7, 1, 0, 0, 0, 0, 0, null, []];
   const tails = new Tails();
   for (let tail = 0; tail < 200; tail++) tails.set(tail, { from: tail });
@@ -51,7 +51,7 @@ Deno.test("[LS7] tails that get the same of a pack are told together, also with 
   assert.equal(tails.pick(packed([run]), FIRST_ID), null, "nobody who is left wants any of it");
 });
 
-Deno.test("[LS8] events of the largest runs are told up to a bound, for all tails alike, and the others counted", () => {
+Deno.test("[LS8] events of the largest runs are limited for all tails together, and the others counted", () => {
   const line = `[INFO] ${"x".repeat(logLimits.linesCharsMax - 10)}`;
   const fitting = Math.ceil(logLimits.tailedCharsMax / logLimits.linesCharsMax);
   const runs = Array.from({ length: 2 * fitting }, (_, i): RunRecord => {

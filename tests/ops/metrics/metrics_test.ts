@@ -1,4 +1,4 @@
-/** The metrics apart from a server: who may read them, and that what is counted is what is told. */
+/** Metrics without a server: access, and exposed values. */
 import assert from "node:assert/strict";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts";
@@ -76,7 +76,7 @@ for (const { name, header, status } of tokens) {
   });
 }
 
-Deno.test("[ME2] without a token everybody reads, as text of the type Prometheus asks for", async () => {
+Deno.test("[ME2] without a token anyone can read them, in Prometheus text format", async () => {
   using made = metrics();
   for (const headers of [{}, { Authorization: "Bearer anything" }]) {
     const answer = await made.respond(request(headers));
@@ -85,7 +85,7 @@ Deno.test("[ME2] without a token everybody reads, as text of the type Prometheus
   }
 });
 
-Deno.test("[ME5] every metric has a help text and a unit where it has one, and every histogram adds up", async () => {
+Deno.test("[ME5] every metric has a help text and, if applicable, a unit, and every histogram adds up", async () => {
   using made = metrics();
   made.runs.runEnded("query", { outcome: ok, ms: 700 });
   for (const [name, { type, help, samples }] of await read(made)) {
@@ -107,7 +107,7 @@ Deno.test("[ME5] every metric has a help text and a unit where it has one, and e
   }
 });
 
-Deno.test("[ME5] figures are read anew each time, and what there is none of is left out", async () => {
+Deno.test("[ME5] values are read on each scrape, and missing ones omitted", async () => {
   let sockets = 2;
   using made = metrics({
     changes: {
@@ -165,7 +165,7 @@ for (const { name, outcome, counted } of endings) {
   });
 }
 
-Deno.test("[ME7] the series are the same whatever is asked, and however often", async () => {
+Deno.test("[ME7] the set of series does not depend on requests", async () => {
   using made = metrics();
   const series = async () =>
     [...(await read(made)).values()].flatMap(({ samples }) =>
@@ -184,7 +184,7 @@ Deno.test("[ME7] the series are the same whatever is asked, and however often", 
   assert.ok(before.length < 400, `${before.length} series`);
 });
 
-Deno.test("[ME7] a request counts for the part of the server that its path belongs to", () => {
+Deno.test("[ME7] a request counts for the route class of its path", () => {
   const expected = {
     "/api/query": "call",
     "/api/mutation?x=/metrics": "call",
@@ -209,7 +209,7 @@ Deno.test("[ME7] a request counts for the part of the server that its path belon
   }
 });
 
-Deno.test("[ME7] requests count once they have an answer, failed ones as 5xx", async () => {
+Deno.test("[ME7] requests count once answered, failed ones as 5xx", async () => {
   using made = metrics();
   const call = "/api/query";
   const answer = Promise.withResolvers<Response>();
@@ -228,14 +228,14 @@ Deno.test("[ME7] requests count once they have an answer, failed ones as 5xx", a
   assert.equal(await counted("5xx"), 1);
 });
 
-Deno.test("[ME5] a distribution puts a value into the first bound it does not pass", () => {
+Deno.test("[ME5] a distribution counts a value in the first bound it does not exceed", () => {
   const sizes = new Distribution([1, 2, 4]);
   for (const value of [0, 1, 1.5, 2, 3, 4, 5, 100]) sizes.add(value);
   assert.deepEqual(sizes.cumulative, [2, 4, 6]);
   assert.deepEqual([sizes.count, sizes.sum], [8, 116.5]);
 });
 
-Deno.test("[ME5] texts of labels and helps are escaped", async () => {
+Deno.test("[ME5] label values and help texts are escaped", async () => {
   const exposition = new Exposition();
   exposition.gauge({
     name: "x",

@@ -1,4 +1,4 @@
-/** Applying: what takes whose place, and that a process that ends at any step is continued as if it had not. */
+/** Applying restores: replaced files, and resuming after an interruption at any step. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
@@ -33,7 +33,7 @@ const everything: ArchiveContents = {
   },
 };
 
-/** A data folder, filled as a killed server leaves it, with a restore staged. */
+/** A data folder as left by a killed server, with a staged restore. */
 async function staged(
   contents: ArchiveContents,
   { fill = true, withSecret = true }: { readonly fill?: boolean; readonly withSecret?: boolean } = {},
@@ -48,7 +48,7 @@ async function staged(
   return { dataDir, before, restore, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
-/** The files that are left when those of the restore are taken away. */
+/** Files other than those of the restore. */
 function below(files: Record<string, string>, folder: string): Record<string, string> {
   return Object.fromEntries(
     Object.entries(files).filter(([name]) => name.startsWith(`${folder}/`))
@@ -62,7 +62,7 @@ function only(files: Record<string, string>, names: readonly string[]): Record<s
 
 const databaseFiles = ["data.db", "data.db-wal", "data.db-shm"];
 
-Deno.test("[RS6] the next start applies what is staged and keeps what it replaced", async () => {
+Deno.test("[RS6] the next start applies a staged restore and keeps the replaced files", async () => {
   await using s = await staged({});
   const applied = await applyStagedRestore(s.dataDir, NOW);
   assert.deepEqual(applied, { ...s.restore, keptIn: join(s.dataDir, KEPT) });
@@ -72,7 +72,7 @@ Deno.test("[RS6] the next start applies what is staged and keeps what it replace
   assert.equal(await applyStagedRestore(s.dataDir, LATER), null);
 });
 
-Deno.test("[RS6] the log of the old database goes with it, and a journal too", async () => {
+Deno.test("[RS6] the log of the old database is moved with it, and a journal too", async () => {
   await using s = await staged({});
   await Deno.writeTextFile(join(s.dataDir, "data.db-journal"), "of an unfinished transaction");
   assert.ok("data.db-wal" in s.before && "data.db-shm" in s.before);
@@ -84,7 +84,7 @@ Deno.test("[RS6] the log of the old database goes with it, and a journal too", a
   for (const name of ["wal", "shm", "journal"]) assert.ok(!(`data.db-${name}` in after), name);
 });
 
-Deno.test("[RS8] what the backup does not hold stays: files, execution log, secret key, backups", async () => {
+Deno.test("[RS8] parts missing in the backup are kept: files, execution log, secret key, backups", async () => {
   await using s = await staged({});
   await applyStagedRestore(s.dataDir, NOW);
   const after = await filesOf(s.dataDir);
@@ -92,7 +92,7 @@ Deno.test("[RS8] what the backup does not hold stays: files, execution log, secr
   assert.deepEqual(only(after, others), only(s.before, others));
 });
 
-Deno.test("[RS8] what the backup holds takes the place of what is there, as a whole", async () => {
+Deno.test("[RS8] parts of the backup replace the existing ones as a whole", async () => {
   await using s = await staged(everything);
   await applyStagedRestore(s.dataDir, NOW);
   const after = await filesOf(s.dataDir);
@@ -108,7 +108,7 @@ Deno.test("[RS8] what the backup holds takes the place of what is there, as a wh
   }
 });
 
-Deno.test("[RS8] a backup of no files takes the place of those there are", async () => {
+Deno.test("[RS8] a backup without any files replaces existing ones", async () => {
   await using s = await staged({ parts: ["database", "files"] });
   await applyStagedRestore(s.dataDir, NOW);
   const after = await filesOf(s.dataDir);
@@ -116,13 +116,13 @@ Deno.test("[RS8] a backup of no files takes the place of those there are", async
   assert.ok(`${KEPT}/storage/ab/abcd` in after);
 });
 
-Deno.test("[RS9] a staged restore leaves the secret key that is there", async () => {
+Deno.test("[RS9] a staged restore keeps the existing secret key", async () => {
   await using s = await staged(everything, { withSecret: false });
   await applyStagedRestore(s.dataDir, NOW);
   assert.equal(await Deno.readTextFile(join(s.dataDir, "auth_secret.key")), "old key");
 });
 
-Deno.test("[RS6] in a new data folder there is nothing to keep", async () => {
+Deno.test("[RS6] a new data folder has nothing to keep", async () => {
   await using s = await staged(everything, { fill: false });
   const applied = await applyStagedRestore(s.dataDir, NOW);
   assert.equal(applied?.keptIn, null);
@@ -132,7 +132,7 @@ Deno.test("[RS6] in a new data folder there is nothing to keep", async () => {
   );
 });
 
-Deno.test("[RS6] two restores in one second keep what they replaced in folders of their own", async () => {
+Deno.test("[RS6] two restores in one second keep replaced files in separate folders", async () => {
   await using s = await staged({ notes: ["a"] });
   await applyStagedRestore(s.dataDir, NOW);
   const archive = await makeArchive(join(s.dataDir, ".."), { notes: ["b"] });
@@ -145,7 +145,7 @@ Deno.test("[RS6] two restores in one second keep what they replaced in folders o
 
 class Killed extends Error {}
 
-/** Ends a run before its nth step; `steps` holds what was to be done. */
+/** Stops a run before its nth step; `steps` contains the planned ones. */
 function killBefore(nth: number) {
   const steps: string[] = [];
   const beforeStep = (step: string) => {
@@ -154,7 +154,7 @@ function killBefore(nth: number) {
   return { steps, beforeStep };
 }
 
-/** Whether a run ended before its nth step; rejects with whatever else went wrong. */
+/** Whether a run stopped before its nth step; rejects with other errors. */
 async function killed(
   nth: number,
   run: (options: { readonly beforeStep: (step: string) => void }) => Promise<unknown>,
@@ -176,19 +176,19 @@ async function copyFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** Hashes of files, however they are called, for "nothing was lost". */
+/** Hashes of files regardless of their names, to check that nothing was lost. */
 function contents(files: Record<string, string>): Set<string> {
   return new Set(Object.values(files));
 }
 
-// `stride`: steps of the cancellation that are passed over, because each takes its time.
+// `stride`: steps of the cancellation to skip, because each takes time.
 for (
   const { name, archive, stride } of [
     { name: "the database", archive: {}, stride: 1 },
     { name: "everything", archive: everything, stride: 5 },
   ]
 ) {
-  Deno.test(`[RS7] a restore of ${name} that ends before any of its steps is continued by the next start`, async () => {
+  Deno.test(`[RS7] a restore of ${name} interrupted before any step is continued by the next start`, async () => {
     await using s = await staged(archive);
     const whole = `${s.dataDir}-whole`;
     await copyFolder(s.dataDir, whole);
@@ -203,7 +203,7 @@ for (
       for (const [file, hash] of Object.entries(s.before)) {
         assert.ok(found.has(hash), `${file} was lost at ${nth}`);
       }
-      // Killed once more, one step later, before it gets through.
+      // Killed again one step later, before it finishes.
       if (!ended) {
         await killed(2, (options) => applyStagedRestore(dataDir, NOW, options));
         await applyStagedRestore(dataDir, nth > 1 ? LATER : NOW);
@@ -212,11 +212,11 @@ for (
       assert.deepEqual(after, expected, `killed before step ${nth}`);
       if (ended) break;
     }
-    // Three old files and a new one, each moved and synced, and the steps around them.
+    // Three old files and a new one, each moved and synced, and the surrounding steps.
     assert.ok(nth > 2 * 4 + 4, `${nth} steps`);
   });
 
-  Deno.test(`[RS7] a restore of ${name} that ends before any of its steps can be undone, also in several goes`, async () => {
+  Deno.test(`[RS7] a restore of ${name} interrupted before any step can be undone, also with further interruptions`, async () => {
     await using s = await staged(archive);
     const applied = `${s.dataDir}-whole`;
     await copyFolder(s.dataDir, applied);
@@ -232,7 +232,7 @@ for (
         interrupted = await killed(nth, (options) => applyStagedRestore(dataDir, NOW, options));
         const wasStaged = await stagedRestore(dataDir) !== null;
         finished = !await killed(goBack, (options) => cancelRestore(dataDir, options));
-        // A cancellation that has begun is what the next start goes on with; one that has not is no cancellation.
+        // The next start continues a started cancellation, and nothing else.
         const cancelled = finished || goBack > 1 || !wasStaged;
         if (!cancelled) {
           await Deno.remove(dataDir, { recursive: true });
@@ -256,7 +256,7 @@ for (
   });
 }
 
-Deno.test("[RS7] only an interrupted restore is finished by others than a start of the server", async () => {
+Deno.test("[RS7] other commands finish an interrupted restore only", async () => {
   await using s = await staged({});
   assert.equal(await finishInterruptedRestore(s.dataDir), null);
   assert.deepEqual(await stagedRestore(s.dataDir), s.restore);
@@ -268,9 +268,9 @@ Deno.test("[RS7] only an interrupted restore is finished by others than a start 
   assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
 });
 
-Deno.test("[RS7] a file made in between is neither overwritten nor taken for the restored one", async () => {
+Deno.test("[RS7] a file created in between is neither overwritten nor taken for the restored one", async () => {
   await using s = await staged({});
-  // The old database has been moved away, the new one has not come.
+  // The old database has been moved away, and the new one not moved in yet.
   await assert.rejects(
     applyStagedRestore(s.dataDir, NOW, {
       beforeStep: (step) => {
@@ -291,7 +291,7 @@ Deno.test("[RS7] a file made in between is neither overwritten nor taken for the
   assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
 });
 
-Deno.test("[RS12] staged files that are gone are told before anything is moved, and the restore can be cancelled", async () => {
+Deno.test("[RS12] missing staged files are reported before anything is moved, and the restore can be canceled", async () => {
   await using s = await staged({});
   const { folder } = JSON.parse(
     await Deno.readTextFile(join(s.dataDir, "restore-staged/pending-restore.json")),
@@ -304,7 +304,7 @@ Deno.test("[RS12] staged files that are gone are told before anything is moved, 
   assert.deepEqual(await filesOf(s.dataDir), s.before);
 });
 
-Deno.test("[RS12] staged files that were damaged meanwhile are told before anything is moved", async () => {
+Deno.test("[RS12] damaged staged files are reported before anything is moved", async () => {
   await using s = await staged(everything);
   const { folder } = JSON.parse(
     await Deno.readTextFile(join(s.dataDir, "restore-staged/pending-restore.json")),
@@ -338,7 +338,7 @@ Deno.test("[RS12] staged files that were damaged meanwhile are told before anyth
   assert.deepEqual(await filesOf(s.dataDir), s.before);
 });
 
-Deno.test("[RS12] a restore whose marker is broken can be cancelled while nothing has moved, and only then", async () => {
+Deno.test("[RS12] a restore with a broken marker can be canceled only while nothing has moved", async () => {
   const marker = "restore-staged/pending-restore.json";
   for (const text of ["{", "", '{"format":1}']) {
     await using s = await staged(everything);

@@ -1,4 +1,4 @@
-/** Restores as an operator meets them: real servers, the real command, its output and its exit codes. */
+/** Restores as operators see them: real servers, the command, its output and exit codes. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -76,7 +76,7 @@ class Place implements AsyncDisposable {
     }
   }
 
-  /** Starts a server that is expected to end by itself. */
+  /** Starts a server that is expected to exit. */
   failingServe() {
     return this.#run(this.#serveArgs());
   }
@@ -85,7 +85,7 @@ class Place implements AsyncDisposable {
     return commands.run(["restore", ...args, "--data", this.dataDir]);
   }
 
-  /** What a server left that was killed: see `Original`. Gives the path of the backup. */
+  /** Data folder of a killed server: see `Original`. Returns the path of the backup. */
   async withBackup({ includeSecret = false } = {}): Promise<string> {
     await copyTree(originals.path, this.path);
     return join(this.path, includeSecret ? "with_secret.tar.zst" : "one.tar.zst");
@@ -120,7 +120,7 @@ class Place implements AsyncDisposable {
 
 const BOTH = ["in the backup", "after it"];
 
-/** An app and its data folder, with one note from before the backups and one from after, as `kill -9` left it. */
+/** An app and its data folder with one note before the backups and one after, after `kill -9`. */
 const originals = new Place();
 Deno.test.beforeAll(async () => {
   await Deno.mkdir(join(originals.path, "functions"));
@@ -149,7 +149,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the state of the backup when none does", async () => {
+Deno.test("[RS10] [OP3] restore is rejected while a server runs, and restores the backup's state otherwise", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   await using first = await place.serve();
@@ -172,7 +172,7 @@ Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the s
   assert.deepEqual(await second.notes(), ["in the backup", "and on"]);
 });
 
-Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with the reason and leaves all as it is", async () => {
+Deno.test("[RS10] invalid archives and arguments end with the reason and without changes", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   const cut = join(place.path, "cut.tar.zst");
@@ -196,7 +196,7 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
   assert.deepEqual(await filesOf(place.dataDir), before);
 });
 
-Deno.test("[RS9] the command brings the secret key when the backup has it", async () => {
+Deno.test("[RS9] the command restores the secret key if the backup contains it", async () => {
   await using place = new Place();
   const archive = await place.withBackup({ includeSecret: true });
   const keyFile = join(place.dataDir, "auth_secret.key");
@@ -212,7 +212,7 @@ Deno.test("[RS9] the command brings the secret key when the backup has it", asyn
   assert.equal(await Deno.readTextFile(join(place.dataDir, kept, "auth_secret.key")), "another key");
 });
 
-Deno.test("[RS6] a restore staged beside a running server is applied by the next start, which tells so", async () => {
+Deno.test("[RS6] a restore staged beside a running server is applied and reported by the next start", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   await using first = await place.serve();
@@ -233,7 +233,7 @@ Deno.test("[RS6] a restore staged beside a running server is applied by the next
   assert.deepEqual(await third.notes(), ["in the backup"]);
 });
 
-Deno.test("[RS11] a staged restore is cancelled while no server runs", async () => {
+Deno.test("[RS11] a staged restore is canceled while no server runs", async () => {
   await using place = new Place();
   assert.match((await place.restore("--cancel")).err, /Cannot use the data folder/);
   assert.match((await place.restore("none.tar.zst")).err, /the file does not exist\. Nothing has changed/);
@@ -254,7 +254,7 @@ Deno.test("[RS11] a staged restore is cancelled while no server runs", async () 
   assert.deepEqual(await place.kept(), []);
 });
 
-Deno.test("[RS12] a start that cannot apply a restore fails and says how to cancel it", async () => {
+Deno.test("[RS12] a start that cannot apply a restore fails and explains how to cancel it", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
@@ -273,7 +273,7 @@ Deno.test("[RS12] a start that cannot apply a restore fails and says how to canc
   assert.deepEqual(await second.notes(), BOTH);
 });
 
-Deno.test("[RS7] a restore whose process is killed is finished by whatever takes the data folder next", async () => {
+Deno.test("[RS7] a restore whose process is killed is finished by the next command that takes the data folder", async () => {
   await using place = new Place();
   const archive = await place.withBackup();
   const { dataDir } = place;
@@ -285,7 +285,7 @@ Deno.test("[RS7] a restore whose process is killed is finished by whatever takes
     }).output();
     assert.equal(signal, "SIGKILL");
   };
-  // The old database is away, the new one has not come: an administrator is asked for, who is in neither.
+  // The old database is away and the new one missing, so the requested administrator exists in neither.
   await kill(4);
   await assert.rejects(Deno.stat(join(dataDir, "data.db")), Deno.errors.NotFound);
   const { code } = await new Deno.Command(Deno.execPath(), {
@@ -301,7 +301,7 @@ Deno.test("[RS7] a restore whose process is killed is finished by whatever takes
   assert.deepEqual(await second.notes(), ["in the backup"]);
   await second.add("on top");
   await second.end("SIGKILL");
-  // Once more, and this time it is undone.
+  // Again, and this time it is undone.
   await kill(7);
   const cancelled = await place.restore("--cancel");
   assert.equal(cancelled.code, 0, cancelled.err);

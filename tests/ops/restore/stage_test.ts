@@ -1,4 +1,4 @@
-/** Staging: what is checked, what is refused, and that nothing in use is touched. */
+/** Staging: verification, rejections, and no changes to files in use. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import {
@@ -45,7 +45,7 @@ class Setup implements AsyncDisposable {
     });
   }
 
-  /** The files in `restore-staged/`, with the random name of the folder left out. */
+  /** Files in `restore-staged/` without the random folder name. */
   async staged(): Promise<string[]> {
     const names = Object.keys(await filesOf(join(this.dataDir, "restore-staged")));
     return names.map((name) => name.replace(/^[0-9a-f]{16}/, "*")).sort();
@@ -70,7 +70,7 @@ async function refused(promise: Promise<unknown>): Promise<string> {
   assert.fail("it was not refused");
 }
 
-Deno.test("[RS3] a staged archive lies checked beside the data, which is as it was", async () => {
+Deno.test("[RS3] a staged archive is stored verified beside the unchanged data", async () => {
   await using s = new Setup();
   const before = await s.fill();
   const staged = await s.stage();
@@ -97,13 +97,13 @@ Deno.test("[RS3] a staged archive lies checked beside the data, which is as it w
   );
 });
 
-Deno.test("[RS3] nothing is staged in a folder that was never restored to", async () => {
+Deno.test("[RS3] nothing is staged in a new folder", async () => {
   await using s = new Setup();
   assert.equal(await stagedRestore(s.dataDir), null);
   assert.equal(await cancelRestore(s.dataDir), false);
 });
 
-Deno.test("[RS3] a sound execution log is staged, with nothing beside it", async () => {
+Deno.test("[RS3] an intact execution log is staged without its side files", async () => {
   await using s = new Setup();
   await s.fill();
   const { parts } = await s.stage({
@@ -116,7 +116,7 @@ Deno.test("[RS3] a sound execution log is staged, with nothing beside it", async
   ]);
 });
 
-Deno.test("[RS9] the secret key is staged only when that was asked for", async () => {
+Deno.test("[RS9] the secret key is staged only on request", async () => {
   await using s = new Setup();
   await s.fill();
   const contents = { parts: ["database", "secret"], files: { "auth_secret.key": "new key" } } as const;
@@ -127,7 +127,7 @@ Deno.test("[RS9] the secret key is staged only when that was asked for", async (
   assert.deepEqual(await s.staged(), ["*/auth_secret.key", "*/data.db", "pending-restore.json"]);
 });
 
-Deno.test("[RS3] what cannot be restored is refused with the reason, and what was staged before stays", async () => {
+Deno.test("[RS3] an unusable archive is rejected with the reason, and the previously staged one is kept", async () => {
   await using s = new Setup();
   await s.fill();
   const folder = join(s.dataDir, "..");
@@ -180,7 +180,7 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });
 
-Deno.test("[RS3] a log that another version wrote is left out, and the data are restored", async () => {
+Deno.test("[RS3] a log of another version is skipped, and the data are restored", async () => {
   await using s = new Setup();
   await s.fill();
   const foreign = await logBytes(`PRAGMA application_id = ${0x53594e58}; PRAGMA user_version = 1`);
@@ -189,7 +189,7 @@ Deno.test("[RS3] a log that another version wrote is left out, and the data are 
   assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
 });
 
-/** Until it is disposed of, what is at a path seems to be on another file system. */
+/** Until disposed, a path appears to be on another file system. */
 function mounted(path: string): Disposable {
   const { lstat } = Deno;
   Deno.lstat = async (at) => {
@@ -199,7 +199,7 @@ function mounted(path: string): Disposable {
   return { [Symbol.dispose]: () => void (Deno.lstat = lstat) };
 }
 
-Deno.test("[RS3] files that no rename can replace are told before anything is staged", async () => {
+Deno.test("[RS3] files that cannot be replaced by renames are reported before staging", async () => {
   await using s = new Setup();
   const before = await s.fill();
   using _mounted = mounted(join(s.dataDir, "storage"));
@@ -212,11 +212,11 @@ Deno.test("[RS3] files that no rename can replace are told before anything is st
     /^"storage" is on another file system than the data folder/,
   );
   assert.deepEqual(await filesOf(s.dataDir), before);
-  // Files that stay may be wherever they are.
+  // Files that are kept may be anywhere.
   await s.stage();
 });
 
-Deno.test("[RS4] another archive takes the place of the staged one once it is complete", async () => {
+Deno.test("[RS4] another archive replaces the staged one once it is complete", async () => {
   await using s = new Setup();
   await s.fill();
   await s.stage({ notes: ["first"] });
@@ -228,7 +228,7 @@ Deno.test("[RS4] another archive takes the place of the staged one once it is co
   assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
 });
 
-Deno.test("[RS4] what a crash left of an archive that was never staged is removed the next time", async () => {
+Deno.test("[RS4] leftovers of an archive that was never staged are removed the next time", async () => {
   await using s = new Setup();
   await s.fill();
   const left = join(s.dataDir, "restore-staged", "00112233445566aa", "storage");
@@ -249,7 +249,7 @@ Deno.test("[RS4] one archive is staged at a time", async () => {
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });
 
-Deno.test("[RS4] whoever is about to end with another one is waited for, also when it takes the folder away", async () => {
+Deno.test("[RS4] staging waits for an operation that is about to end, even if it removes the folder", async () => {
   await using s = new Setup();
   await s.fill();
   const path = join(s.dataDir, "restore-staged");
@@ -266,7 +266,7 @@ Deno.test("[RS4] whoever is about to end with another one is waited for, also wh
   folder.close();
   await staged;
   assert.ok(await stagedRestore(s.dataDir));
-  // Who gives up takes nothing away from who has just got the right, and has put nothing there yet.
+  // A process that stops waiting must not remove the folder of the new lock holder.
   await cancelRestore(s.dataDir);
   await Deno.mkdir(path);
   using other = await Deno.open(path);
@@ -275,7 +275,7 @@ Deno.test("[RS4] whoever is about to end with another one is waited for, also wh
   assert.ok((await Deno.stat(path)).isDirectory);
 });
 
-Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async () => {
+Deno.test("[RS5] a canceled restore leaves the data folder unchanged", async () => {
   await using s = new Setup();
   const before = await s.fill();
   await s.stage({ parts: ["database", "files"], files: { "storage/cd/cdef": "new file" } });
@@ -285,7 +285,7 @@ Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async ()
   assert.equal(await cancelRestore(s.dataDir), false);
 });
 
-Deno.test("[RS5] cancelling waits for a restore that is being staged, and never drops another than was staged", async () => {
+Deno.test("[RS5] canceling waits for a restore being staged, and never cancels another one", async () => {
   await using s = new Setup();
   await s.fill();
   await s.stage();
@@ -302,7 +302,7 @@ Deno.test("[RS5] cancelling waits for a restore that is being staged, and never 
   assert.equal((await stagedRestore(s.dataDir))?.source, "another.tar.zst");
 });
 
-Deno.test("[RS12] a marker that cannot be understood is told, and nothing is done", async () => {
+Deno.test("[RS12] an unreadable marker is reported, and nothing is done", async () => {
   await using s = new Setup();
   await s.fill();
   await s.stage();

@@ -1,4 +1,4 @@
-/** What the tests of restores share: data folders with files in every place, archives of others, and what is where. */
+/** Shared helpers of the restore tests: data folders with all kinds of files, other archives, and inventories. */
 import { logSchemaSql } from "../../../mod/ops/log/store/log_schema.ts";
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
@@ -13,7 +13,7 @@ const schema = new Map([["notes", {
   validate: (fields: Record<string, unknown>) => fields as Record<string, Value>,
 }]]);
 
-/** Makes a database with one note for each text. With `close: false` it stays open, so that its log lies beside it. */
+/** Creates a database with one note per text. With `close: false` it stays open, so its log is kept. */
 export function makeDatabase(path: string, texts: readonly string[]): Disposable {
   const db = openWriterDatabase(path);
   db.applySchema(schema);
@@ -51,7 +51,7 @@ export class TemporaryFolder implements AsyncDisposable {
 /** Files by name, relative to a data folder. */
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** A data folder as a server leaves it that was killed: with the log of its database beside it. */
+/** A data folder as left by a killed server, with the write-ahead log of its database. */
 export async function fillDataFolder(folder: string, files: Files = {}): Promise<void> {
   await using made = new TemporaryFolder();
   using _open = makeDatabase(join(made.path, "data.db"), ["old"]);
@@ -79,7 +79,7 @@ export async function writeFiles(folder: string, files: Files): Promise<void> {
   }
 }
 
-/** Every file below a folder with what is in it, by hash; locks left out. Empty folders show as such. */
+/** Every file below a folder by hash, without locks. Empty folders are included. */
 export async function filesOf(folder: string, at = folder): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   let empty = true;
@@ -101,13 +101,13 @@ export interface ArchiveContents {
   readonly parts?: ArchiveManifest["parts"];
   /** Files beside the database. */
   readonly files?: Files;
-  /** Bytes in the place of a database. */
+  /** Bytes in place of a database. */
   readonly database?: Uint8Array;
 }
 
 export const CREATED_AT = "2026-01-02T03:04:05.000Z";
 
-/** Writes an archive and gives its path. */
+/** Writes an archive and returns its path. */
 export async function makeArchive(
   folder: string,
   { notes = ["new", "newer"], parts = ["database"], files = {}, database }: ArchiveContents = {},
@@ -130,7 +130,7 @@ export async function databaseBytes(notes: readonly string[]): Promise<Uint8Arra
   return await Deno.readFile(path);
 }
 
-/** An execution log that holds something. */
+/** A non-empty execution log. */
 export async function logBytes(pragmas = ""): Promise<Uint8Array> {
   await using made = new TemporaryFolder();
   const path = join(made.path, "logs.db");

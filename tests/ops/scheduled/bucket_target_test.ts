@@ -1,4 +1,4 @@
-/** What goes wrong between a server and its bucket of backups, with a service that does as it is told. */
+/** Failures between a server and its backup bucket, with a controllable service. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Bucket } from "../../../mod/kit/locations/bucket.ts";
@@ -18,7 +18,7 @@ async function withArchive(run: (path: string) => Promise<void>): Promise<void> 
   await run(join(folder, NAME));
 }
 
-Deno.test("[SB8] an archive goes in parts; the start tries listing and writing, and leaves nothing", () =>
+Deno.test("[SB8] an archive is uploaded in parts; startup tests listing and writing without leftovers", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
     service.objects.set("app/scheduled-monday.tar.zst", archive);
@@ -35,7 +35,7 @@ Deno.test("[SB8] an archive goes in parts; the start tries listing and writing, 
     assert.deepEqual([...service.objects.keys()], ["app/scheduled-monday.tar.zst"]);
   }));
 
-Deno.test("[SB8] an upload that fails halfway is told and ended", () =>
+Deno.test("[SB8] an upload that fails halfway is reported and aborted", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
     const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
@@ -46,7 +46,7 @@ Deno.test("[SB8] an upload that fails halfway is told and ended", () =>
     assert.deepEqual([service.objects.size, service.uploads.size], [0, 0]);
   }));
 
-Deno.test("[SB8] a bucket that has not got all of it has no backup", () =>
+Deno.test("[SB8] an incomplete upload is not a backup", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
     const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
@@ -56,7 +56,7 @@ Deno.test("[SB8] a bucket that has not got all of it has no backup", () =>
     await assert.rejects(target.put(NAME, path), /The bucket has stored 7 of 100000 bytes/);
   }));
 
-Deno.test("[SB8] what a killed server left half sent is ended at the next start, and no upload of others", async () => {
+Deno.test("[SB8] unfinished uploads of a killed server are aborted at the next start, but no others", async () => {
   await using service = new FakeBucket();
   service.uploads.set("ours", { key: NAME, parts: [] });
   service.uploads.set("theirs", { key: "scheduled-monday.tar.zst", parts: [] });
@@ -65,7 +65,7 @@ Deno.test("[SB8] what a killed server left half sent is ended at the next start,
   assert.deepEqual([...service.uploads.keys()], ["theirs"]);
 });
 
-Deno.test("[SB8] a service that refuses ends the start; one that cannot be reached does not", async () => {
+Deno.test("[SB8] a rejecting service prevents the start; an unreachable one does not", async () => {
   const service = new FakeBucket();
   service.fault = () => service.refusal("AccessDenied", 403);
   await assert.rejects(
@@ -85,7 +85,7 @@ Deno.test("[SB8] a service that refuses ends the start; one that cannot be reach
   await assert.rejects(target.check());
 });
 
-Deno.test("[SB8] a service that is silent, and a server that stops, end a request", async () => {
+Deno.test("[SB8] an unresponsive service and a server stop abort a request", async () => {
   await using service = new FakeBucket();
   const never = Promise.withResolvers<Response>();
   const stopping = new AbortController();
@@ -98,11 +98,11 @@ Deno.test("[SB8] a service that is silent, and a server that stops, end a reques
   never.resolve(new Response());
 });
 
-Deno.test("[SB10] a download that breaks off is gone on with where it was", () =>
+Deno.test("[SB10] an interrupted download is resumed", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
     service.objects.set("a.tar.zst", archive);
-    // Each answer ends, or stands still, after 40,000 bytes at most.
+    // Each response ends or stalls after at most 40,000 bytes.
     let answers = 0;
     const ended = Promise.withResolvers<void>();
     service.fault = ({ method, key, headers }) => {
@@ -117,7 +117,7 @@ Deno.test("[SB10] a download that breaks off is gone on with where it was", () =
           else if (from + 40_000 >= archive.length) controller.close();
           else if (stalls) await ended.promise;
           else {
-            // What was sent has to arrive before the connection is cut.
+            // Sent data must arrive before the connection is cut.
             await pause(50);
             controller.close();
           }
@@ -137,7 +137,7 @@ Deno.test("[SB10] a download that breaks off is gone on with where it was", () =
     ended.resolve();
   }));
 
-Deno.test("[SB10] a download that never comes is given up, and leaves no file; one that is not there is none", () =>
+Deno.test("[SB10] a stalled download is aborted without leftovers; a missing archive returns false", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
     using bucket = new Bucket(service.place());
@@ -157,7 +157,7 @@ Deno.test("[SB10] a download that never comes is given up, and leaves no file; o
     assert.deepEqual(names, [NAME]);
   }));
 
-Deno.test("[SB10] of the archives of a place the newest are named, and nothing below it", async () => {
+Deno.test("[SB10] the newest archives of a location are listed, without subfolders", async () => {
   await using service = new FakeBucket();
   using bucket = new Bucket(service.place("app/"));
   for (let at = 10; at < 35; at++) service.objects.set(`app/${at}.tar.zst`, archive);

@@ -1,4 +1,4 @@
-/** As much of an S3 service as backups use, in memory, which fails when the test says so. */
+/** The part of an S3 service that backups use, in memory, with controllable failures. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { BucketLocation } from "../../../mod/kit/locations/bucket.ts";
@@ -13,7 +13,7 @@ export interface FakeRequest {
 export interface FakeUpload {
   readonly key: string;
   readonly parts: Uint8Array<ArrayBuffer>[];
-  /** Absent: the service does not say. */
+  /** Absent if the service does not return it. */
   readonly begunAt?: number;
 }
 
@@ -22,10 +22,10 @@ const xml = (body: string, status = 200) =>
 
 export class FakeBucket implements AsyncDisposable {
   readonly objects = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** Parts of uploads that were begun, by upload. */
+  /** Parts of started uploads, by upload. */
   readonly uploads = new Map<string, FakeUpload>();
   readonly requests: FakeRequest[] = [];
-  /** Answers in the place of the service; `null` lets a request pass. */
+  /** Overrides a response; `null` lets a request pass. */
   fault: (request: FakeRequest) => Response | Promise<Response> | null = () => null;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
@@ -36,7 +36,7 @@ export class FakeBucket implements AsyncDisposable {
     );
   }
 
-  /** Without a prefix unless it is told. */
+  /** Default: no prefix. */
   place(prefix = ""): BucketLocation {
     const endpoint = `http://127.0.0.1:${this.#server.addr.port}`;
     return {
@@ -53,7 +53,7 @@ export class FakeBucket implements AsyncDisposable {
     return xml(`<Error><Code>${code}</Code><Message>Not for you</Message></Error>`, status);
   }
 
-  /** Makes an object of the parts of an upload; `false`: there is no such upload. */
+  /** Creates an object from the parts of an upload; `false` if the upload does not exist. */
   complete(upload: string): boolean {
     const begun = this.uploads.get(upload);
     if (begun === undefined) return false;

@@ -1,4 +1,4 @@
-/** A folder as the place of scheduled backups: on the same disk, on another one, and gone. */
+/** A folder as target of scheduled backups: on the same disk, on another one, and missing. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
@@ -28,7 +28,7 @@ const disks: [title: string, options: FolderTargetOptions][] = [
 ];
 
 for (const [title, options] of disks) {
-  Deno.test(`[SB6] the folder is made, and an archive comes to ${title} whole`, () =>
+  Deno.test(`[SB6] the folder is created, and an archive is stored on ${title} completely`, () =>
     withFolder(async (folder) => {
       const place = join(folder, "made/for/backups");
       await using target = await FolderTarget.open(place, options);
@@ -46,7 +46,7 @@ for (const [title, options] of disks) {
       assert.deepEqual(await target.list(), []);
     }));
 
-  Deno.test(`[SB6] nothing on ${title} is overwritten, and what fails leaves nothing`, () =>
+  Deno.test(`[SB6] nothing on ${title} is overwritten, and failures leave nothing behind`, () =>
     withFolder(async (folder) => {
       const place = join(folder, "backups");
       await using target = await FolderTarget.open(place, options);
@@ -60,7 +60,7 @@ for (const [title, options] of disks) {
     }));
 }
 
-Deno.test("[SB6] a copy to another disk that is stopped leaves nothing", () =>
+Deno.test("[SB6] an aborted copy to another disk leaves nothing behind", () =>
   withFolder(async (folder) => {
     const place = join(folder, "backups");
     const stopping = new AbortController();
@@ -72,7 +72,7 @@ Deno.test("[SB6] a copy to another disk that is stopped leaves nothing", () =>
     assert.deepEqual(await namesIn(place), []);
   }));
 
-Deno.test("[SB6] a folder that has gone is told, and is not made anew on the disk below it", () =>
+Deno.test("[SB6] a missing folder is reported, and not created again on the disk below", () =>
   withFolder(async (folder) => {
     const place = join(folder, "mounted");
     await using target = await FolderTarget.open(place);
@@ -84,7 +84,7 @@ Deno.test("[SB6] a folder that has gone is told, and is not made anew on the dis
     await assert.rejects(target.check(), /no longer exists/);
   }));
 
-Deno.test("[SB5] links and folders that are called like scheduled backups are none", () =>
+Deno.test("[SB5] links and folders with names of scheduled backups are ignored", () =>
   withFolder(async (folder) => {
     await using target = await FolderTarget.open(folder);
     await Deno.mkdir(join(folder, NAME));
@@ -93,7 +93,7 @@ Deno.test("[SB5] links and folders that are called like scheduled backups are no
     assert.deepEqual(await target.list(), []);
   }));
 
-Deno.test("[SB5] in the folder of the admin endpoints both kinds are listed, and only the schedule's own are its", () =>
+Deno.test("[SB5] in the folder of manual backups both kinds are listed, and the schedule manages only its own", () =>
   withFolder(async (folder) => {
     const byHand = "backup-20300102T030405Z-0123abcd.tar.zst";
     for (const name of [NAME, byHand]) await writeTestArchive(join(folder, name));

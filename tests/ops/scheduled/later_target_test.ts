@@ -1,4 +1,4 @@
-/** The place of scheduled backups behind a change of leaders: nobody waits for it, and it is used when it is there. */
+/** The backup target after a change of leaders: opened on first use. */
 import assert from "node:assert/strict";
 import type { BackupsConfig } from "../../../mod/config/config.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
@@ -7,7 +7,7 @@ import { TempFolder } from "../../support/temp_folder.ts";
 
 const config = (to: BackupsConfig["to"]) => ({ backups: { to, everyMs: 60_000, keep: 1 } as BackupsConfig });
 
-Deno.test("[PG7] a place of backups that was used before is not waited for, and is opened when it is there", async () => {
+Deno.test("[PG7] a target used before is not waited for, and is opened when available", async () => {
   await using folder = new TempFolder();
   const to = { kind: "folder", path: folder.at("file/backups") } as const;
   await Deno.writeTextFile(folder.at("file"), "in the way");
@@ -27,7 +27,7 @@ Deno.test("[PG7] a place of backups that was used before is not waited for, and 
   assert.deepEqual(await place.target.list(), []);
 });
 
-Deno.test("[PG7] a bucket that says nothing keeps nobody from leading, nor from ending", async () => {
+Deno.test("[PG7] an unresponsive bucket delays neither leadership nor shutdown", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const conns: Deno.Conn[] = [];
   const silent = (async () => {

@@ -1,4 +1,4 @@
-/** Which names are those of scheduled backups, and which of them go. */
+/** Names of scheduled backups, and which of them are deleted. */
 import assert from "node:assert/strict";
 import {
   expiredBackups,
@@ -10,7 +10,7 @@ import {
 const name = (day: number, random = "0123abcd") =>
   `scheduled-203001${String(day).padStart(2, "0")}T030405Z-${random}.tar.zst`;
 
-Deno.test("[SB5] a name tells when the backup was begun, and no other name is one of the schedule's", () => {
+Deno.test("[SB5] a name contains the start time, and other names are not scheduled backups", () => {
   const now = new Date("2030-01-02T03:04:05.678Z");
   const made = scheduledName(now);
   assert.match(made, /^scheduled-20300102T030405Z-[0-9a-f]{8}\.tar\.zst$/);
@@ -40,7 +40,7 @@ Deno.test("[SB5] a name tells when the backup was begun, and no other name is on
   assert.equal(newestScheduled(["scheduled-monday.tar.zst"]), null);
 });
 
-Deno.test("[SB5] the oldest go, never the one just made nor a file of another name", () => {
+Deno.test("[SB5] the oldest are deleted, never the one just made nor other files", () => {
   const names = [
     name(3),
     "backup-20300101T000000Z-0123abcd.tar.zst",
@@ -52,6 +52,6 @@ Deno.test("[SB5] the oldest go, never the one just made nor a file of another na
   assert.deepEqual(expiredBackups(names, { keep: 2, justMade: name(4) }), [name(2), name(1)]);
   assert.deepEqual(expiredBackups(names, { keep: 1, justMade: name(4) }), [name(3), name(2), name(1)]);
   assert.deepEqual(expiredBackups(names, { keep: 4, justMade: name(4) }), []);
-  // The clock was set back: what was just made has the oldest name.
+  // The clock was set back, so the new backup has the oldest name.
   assert.deepEqual(expiredBackups(names, { keep: 2, justMade: name(1) }), [name(3), name(2)]);
 });

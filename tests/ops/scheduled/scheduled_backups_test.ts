@@ -1,4 +1,4 @@
-/** When scheduled backups are made, and what becomes of those that fail, on the real scheduler with a clock that is moved. */
+/** Timing and failures of scheduled backups, on the real scheduler with a controlled clock. */
 import assert from "node:assert/strict";
 import { ServiceError } from "../../../mod/errors.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
@@ -13,14 +13,14 @@ function failures({ logged }: BackupWorld): unknown[] {
   );
 }
 
-Deno.test("[SB1] one is made at the first start, then one each interval", async () => {
+Deno.test("[SB1] one is made at the first start, then one per interval", async () => {
   await using world = await BackupWorld.open();
   await world.advance(3 * DAY);
   assert.deepEqual(world.hours, [0, 24, 48, 72]);
   assert.deepEqual(failures(world), []);
 });
 
-Deno.test("[SB1] a server that is restarted every hour makes its daily backup, no more and no less", async () => {
+Deno.test("[SB1] a server restarted every hour makes its daily backup exactly once a day", async () => {
   await using world = await BackupWorld.open();
   for (let hour = 0; hour < 49; hour++) {
     await world.advance(HOUR - MINUTE);
@@ -29,7 +29,7 @@ Deno.test("[SB1] a server that is restarted every hour makes its daily backup, n
   assert.deepEqual(world.hours, [0, 24, 48]);
 });
 
-Deno.test("[SB1] a backup that was due while the server was off is made once, soon after its start", async () => {
+Deno.test("[SB1] a backup missed while the server was off is made once, soon after the start", async () => {
   await using world = await BackupWorld.open();
   await world.advance(HOUR);
   await world.restart({ downMs: 70 * HOUR });
@@ -39,7 +39,7 @@ Deno.test("[SB1] a backup that was due while the server was off is made once, so
   assert.deepEqual(world.hours, [0, 71, 72], "the beat stays as it was");
 });
 
-Deno.test("[SB1] a new target has its first backup soon after the start", async () => {
+Deno.test("[SB1] a new target gets its first backup soon after the start", async () => {
   await using world = await BackupWorld.open();
   await world.advance(HOUR);
   world.target.names = [];
@@ -47,7 +47,7 @@ Deno.test("[SB1] a new target has its first backup soon after the start", async 
   assert.equal(world.target.names.length, 1);
 });
 
-Deno.test("[SB2] two are never made at once, and who asks meanwhile gets the one under way", async () => {
+Deno.test("[SB2] two never run concurrently, and concurrent requests share the running one", async () => {
   await using world = await BackupWorld.open({ everyMs: HOUR });
   const held = Promise.withResolvers<typeof summary>();
   world.make = () => held.promise;
@@ -60,12 +60,12 @@ Deno.test("[SB2] two are never made at once, and who asks meanwhile gets the one
   assert.equal(world.atOnceMax, 1);
 });
 
-Deno.test("[SB3] a failed one is told with its reason and tried again after pauses that grow; the beat stays", async () => {
+Deno.test("[SB3] a failure is reported and retried with growing delays; the schedule stays", async () => {
   await using world = await BackupWorld.open();
   world.make = () => Promise.reject(new Error("the disk is full"));
   const before = world.made;
   await world.advance(DAY + 20 * MINUTE);
-  // At the turn, then after 1, 3, 7 and 15 minutes.
+  // At the scheduled time, then after 1, 3, 7 and 15 minutes.
   assert.equal(world.made - before, 5);
   assert.deepEqual(new Set(failures(world)), new Set(["the disk is full"]));
   const { fields } = world.logged.at(-1)!;
@@ -83,7 +83,7 @@ Deno.test("[SB3] a failed one is told with its reason and tried again after paus
   assert.deepEqual(world.hours, [0, 24 + 31 / 60, 48]);
 });
 
-Deno.test("[SB3] pauses have a bound, and a server that was off goes on trying", async () => {
+Deno.test("[SB3] delays are bounded, and retries continue after a restart", async () => {
   await using world = await BackupWorld.open();
   world.target.checkFailure = new Error("nobody answers");
   await world.advance(3 * DAY);
@@ -97,7 +97,7 @@ Deno.test("[SB3] pauses have a bound, and a server that was off goes on trying",
   assert.equal(world.hours.length, 2);
 });
 
-Deno.test("[SB3] what cannot be put into the target is not left in the data folder", async () => {
+Deno.test("[SB3] an archive that cannot be stored in the target is removed from the data folder", async () => {
   await using world = await BackupWorld.open();
   let out = "";
   world.make = async (options) => {
@@ -112,7 +112,7 @@ Deno.test("[SB3] what cannot be put into the target is not left in the data fold
   await assert.rejects(Deno.stat(out), Deno.errors.NotFound);
 });
 
-Deno.test("[SB4] one that an orderly stop ends is made after the next start, also hours before the next turn", async () => {
+Deno.test("[SB4] a backup ended by a graceful stop is made after the next start, also hours before the next scheduled time", async () => {
   await using world = await BackupWorld.open();
   const stopped = Promise.withResolvers<typeof summary>();
   world.make = () => stopped.promise;
@@ -128,7 +128,7 @@ Deno.test("[SB4] one that an orderly stop ends is made after the next start, als
   assert.deepEqual(world.hours, [0, 24 + 1 / 60, 48]);
 });
 
-Deno.test("[SB4] one that is killed with the server is made after the next start", async () => {
+Deno.test("[SB4] a backup killed with the server is made after the next start", async () => {
   await using world = await BackupWorld.open();
   const never = Promise.withResolvers<typeof summary>();
   world.make = () => never.promise;
@@ -142,7 +142,7 @@ Deno.test("[SB4] one that is killed with the server is made after the next start
   assert.deepEqual(world.hours, [0, 24 + 1 / 60]);
 });
 
-Deno.test("[SB4] a late one that failed to be looked for is looked for again", async () => {
+Deno.test("[SB4] a failed check for an overdue backup is repeated", async () => {
   await using world = await BackupWorld.open();
   await world.advance(HOUR);
   world.target.names = [];
@@ -154,7 +154,7 @@ Deno.test("[SB4] a late one that failed to be looked for is looked for again", a
   assert.equal(world.made, 2);
 });
 
-Deno.test("[SB5] the newest are kept; an old one goes only when the new one is there, other files never", async () => {
+Deno.test("[SB5] the newest are kept; old ones are deleted after the new one is stored, other files never", async () => {
   await using world = await BackupWorld.open({ keep: 2 });
   const others = ["backup-20200101T000000Z-0123abcd.tar.zst", "scheduled-20200101T000000Z-old.tar.zst"];
   world.target.names.push(...others);
@@ -176,7 +176,7 @@ Deno.test("[SB5] the newest are kept; an old one goes only when the new one is t
   assert.deepEqual(world.target.names, before, "nothing goes for one that failed");
 });
 
-Deno.test("[SB5] when old ones cannot be deleted the new one counts all the same", async () => {
+Deno.test("[SB5] if old ones cannot be deleted, the new one still counts", async () => {
   await using world = await BackupWorld.open({ keep: 1 });
   await world.advance(HOUR);
   world.target.listFailure = new Error("nobody answers");
@@ -188,14 +188,14 @@ Deno.test("[SB5] when old ones cannot be deleted the new one counts all the same
   assert.equal(world.target.names.length, 1);
 });
 
-Deno.test("[PG9] where another server may make them by now none is begun, and none of its own is removed", async () => {
+Deno.test("[PG9] if another server may make backups, none is started and no newer one removed", async () => {
   let leads = true;
   await using world = await BackupWorld.open({ keep: 1, mayMake: () => leads });
   await world.advance(HOUR);
   leads = false;
   await world.advance(DAY);
   assert.deepEqual([world.hours, world.made, failures(world)], [[0], 1, []]);
-  // Nobody else has come: it is made up for, and the beat stays.
+  // No other server took over, so it is made up for, and the schedule stays.
   leads = true;
   await world.advance(10 * MINUTE);
   assert.deepEqual(world.made, 2);

@@ -1,4 +1,4 @@
-/** Scheduled backups on the real scheduler and engine, with a clock in the test's hands and a target in memory. */
+/** Scheduled backups on the real scheduler and engine, with a controlled clock and a target in memory. */
 import type { MainAction } from "../../../mod/functions/main_actions.ts";
 import type { BackupSummary } from "../../../mod/ops/backups/backup.ts";
 import type { MakeBackup } from "../../../mod/ops/backups/backups.ts";
@@ -12,11 +12,11 @@ import { World } from "../../scheduler/support/test_scheduler.ts";
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** A place that keeps names, and does as the test says. */
+/** A target that stores names only, with controllable failures. */
 export class MemoryTarget implements BackupTarget {
   readonly place = "memory";
   names: string[] = [];
-  /** What happened, in order. */
+  /** Events in order. */
   readonly events: string[] = [];
   checkFailure: Error | null = null;
   putFailure: Error | null = null;
@@ -70,11 +70,11 @@ export interface BackupWorldOptions {
   readonly mayMake?: () => boolean;
 }
 
-/** A server's schedule with the target that outlives it. */
+/** A server's schedule, and a target that outlives it. */
 export class BackupWorld implements AsyncDisposable {
   readonly target = new MemoryTarget();
   readonly logged: { readonly message: string; readonly fields: Record<string, unknown> }[] = [];
-  /** Makes an archive; how often, and how many at once at most. */
+  /** Makes archives, and counts them and the maximum concurrency. */
   make: MakeBackup = () => Promise.resolve(summary);
   made = 0;
   atOnceMax = 0;
@@ -113,7 +113,7 @@ export class BackupWorld implements AsyncDisposable {
     return this.#backups;
   }
 
-  /** Times of the backups in the target, in hours since the start, in the order in which they were made. */
+  /** Times of the backups in the target in hours since the start, in order of creation. */
   get hours(): number[] {
     const start = Date.UTC(2030, 0, 1);
     return this.target.events.filter((event) => event.startsWith("put ")).map((event) => {
@@ -123,7 +123,7 @@ export class BackupWorld implements AsyncDisposable {
     });
   }
 
-  /** Moves the clock from one due time to the next, and lets each backup end. */
+  /** Moves the clock from one due time to the next, waiting for each backup. */
   async advance(ms: number): Promise<void> {
     const { clock } = this.world;
     const end = clock.now() + ms;
@@ -136,7 +136,7 @@ export class BackupWorld implements AsyncDisposable {
     await this.settle();
   }
 
-  /** A server is stopped in order, or killed with `backups` left as they are, and starts again. */
+  /** Stops a server gracefully, or kills it leaving `backups`, and starts it again. */
   async restart({ downMs, killed = false }: { readonly downMs: number; readonly killed?: boolean }) {
     const before = this.backups;
     if (!killed) await before[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** Scheduled backups in a bucket of a real S3 server, restores from there, and whether a bucket can be used, as an operator sees them. */
+/** Scheduled backups in a bucket of a real S3 server, restores from it, and location tests. */
 import assert from "node:assert/strict";
 import { CreateBucketCommand, DeleteBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { randomBytes } from "node:crypto";
@@ -81,12 +81,12 @@ Deno.test({
       },
     );
 
-    await t.step("[SB8] a wrong key or bucket ends the start", async () => {
+    await t.step("[SB8] a wrong key or bucket prevents the start", async () => {
       await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /Cannot use/);
       await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /Cannot use/);
     });
 
-    await t.step("[DA10] buckets for files, replica and backups are tried step by step", async () => {
+    await t.step("[DA10] buckets for files, replica and backups are tested step by step", async () => {
       await client.send(new CreateBucketCommand({ Bucket: "files" }));
       const [files, replica, archives] = [
         { ...place, bucket: "files", prefix: "" },
@@ -124,7 +124,7 @@ Deno.test({
 
     let contents = "";
     let storageId = "";
-    await t.step("[SB7] [SB8] a served process backs up into the bucket", async () => {
+    await t.step("[SB7] [SB8] a server process backs up into the bucket", async () => {
       const flags = Object.entries({
         "backup-every": "15m",
         "backup-to": "s3://backups/app",
@@ -134,7 +134,7 @@ Deno.test({
       }).flatMap(([flag, value]) => [`--${flag}`, value]);
       const dataDir = join(folder, "data");
       {
-        // First without a schedule, so that there is something to back up.
+        // First without a schedule, so that there is data to back up.
         await using server = await ServerProcess.start({ dataDir, functions });
         const url = await server.call("mutation", "files:generate");
         contents = randomBytes(200_000).toString("hex");
@@ -152,7 +152,7 @@ Deno.test({
       assert.notEqual(scheduledAt(name), null, name);
     });
 
-    await t.step("[SB10] a place without an archive's name tells the newest ones there", async () => {
+    await t.step("[SB10] a location without an archive name lists the newest archives", async () => {
       const [name = ""] = await namesIn(place);
       for (const archive of ["s3://backups/app/", "s3://backups/app", "s3://backups/app/nope.tar.zst"]) {
         const { code, err } = await restore([archive, "--data", join(folder, "new")], {
@@ -178,7 +178,7 @@ Deno.test({
       assert.equal(bad.code, 2, bad.err);
     });
 
-    await t.step("[SB11] the task without the network says which one has it", async () => {
+    await t.step("[SB11] the task without network permission names the one that has it", async () => {
       const [name = ""] = await namesIn(place);
       const refused = await restore([`s3://backups/app/${name}`, "--data", join(folder, "new")], {
         set: "restore",

@@ -1,4 +1,4 @@
-/** Backups and restores on a whole server: the real archives, the real staging, the real start. */
+/** Backups and restores on a server: real archives, real staging, real starts. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -55,7 +55,7 @@ async function keptFolders({ dataDir }: TestServer): Promise<string[]> {
   return names.filter((name) => name.startsWith("pre-restore-"));
 }
 
-Deno.test("[AD12] a backup over HTTP, staged, brings the state of then back with the next start and keeps what was there", async () => {
+Deno.test("[AD12] a backup staged over HTTP is restored by the next start, which keeps replaced files", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
@@ -77,7 +77,7 @@ Deno.test("[AD12] a backup over HTTP, staged, brings the state of then back with
   assert.ok((await Deno.stat(join(server.dataDir, kept, "data.db"))).size > 0);
 });
 
-Deno.test("[AD12] a download can be deleted here, and restored as an upload", async () => {
+Deno.test("[AD12] a downloaded backup can be deleted and restored as an upload", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
@@ -95,7 +95,7 @@ Deno.test("[AD12] a download can be deleted here, and restored as an upload", as
 
   const { restore } = await ask("POST", "/restore?name=of%20monday.tar.zst", archive);
   assert.equal(restore.source, "of monday.tar.zst");
-  // A damaged one is refused, and what was staged stays.
+  // A damaged one is rejected, and the staged one is kept.
   const damaged = archive.slice();
   damaged[damaged.length >> 1] = (damaged[damaged.length >> 1] ?? 0) ^ 0xff;
   const refused = await fetch(`${server.url}/api/admin/restore?name=damaged`, {
@@ -113,7 +113,7 @@ Deno.test("[AD12] a download can be deleted here, and restored as an upload", as
   assert.deepEqual(await notes(server), ["before", "later"]);
 });
 
-Deno.test("[AD12] a cancelled restore is not applied, and a start tidies up after a killed server", async () => {
+Deno.test("[AD12] a canceled restore is not applied, and a start removes leftovers of a killed server", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
@@ -121,7 +121,7 @@ Deno.test("[AD12] a cancelled restore is not applied, and a start tidies up afte
   await add(server, "after");
   await ask("POST", `/backups/${name}/restore`);
   assert.deepEqual(await ask("DELETE", "/restore"), { cancelled: true });
-  // As after a server that was killed while it received an archive and made a backup.
+  // As after a server killed while receiving an archive and making a backup.
   const [incoming, backups] = [join(server.dataDir, "incoming"), join(server.dataDir, "backups")];
   await server.restart(async () => {
     await Deno.writeTextFile(join(incoming, "restore-0"), "half of it");
@@ -133,7 +133,7 @@ Deno.test("[AD12] a cancelled restore is not applied, and a start tidies up afte
   assert.deepEqual((await Array.fromAsync(Deno.readDir(backups))).map((entry) => entry.name), [name]);
 });
 
-Deno.test("[AD12] backups asked for at once are made one after another, while calls go on", async () => {
+Deno.test("[AD12] concurrent backups run one after another while calls are answered", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   const asked = [1, 2, 3].map(() => admin({ server, bearer }, ["POST", "/backups"]));
@@ -143,7 +143,7 @@ Deno.test("[AD12] backups asked for at once are made one after another, while ca
   assert.deepEqual(backups.map(({ name }: { name: string }) => name).toSorted(), names.toSorted());
 });
 
-Deno.test("[AD13] a table goes out and comes in again, for administrators only", async () => {
+Deno.test("[AD13] a table is exported and imported, by administrators only", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   await add(server, "one");

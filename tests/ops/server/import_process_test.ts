@@ -1,4 +1,4 @@
-/** An import on a running server, beside a page that is subscribed to what it changes. */
+/** An import on a running server with a subscription to the table. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { SynclineClient } from "../../../mod/client/mod.ts";
@@ -17,7 +17,7 @@ export const count = query({ args: {}, handler: async (ctx) => (await ctx.db.que
 `,
 };
 
-/** Whether the body of an import lies in the data folder. */
+/** Whether the body of an import is in the data folder. */
 async function isReceiving(dataDir: string): Promise<boolean> {
   for await (const { name, isDirectory } of Deno.readDir(dataDir)) {
     if (!isDirectory) continue;
@@ -28,7 +28,7 @@ async function isReceiving(dataDir: string): Promise<boolean> {
   return false;
 }
 
-Deno.test("[IM17] a subscription sees whole batches as they commit, and is never behind the answer's ts for long", async () => {
+Deno.test("[IM17] a subscription sees whole batches as they commit, and soon reaches the response's ts", async () => {
   await using server = await startTestServer({ functions });
   const token = server.setupLink?.split("=").at(-1);
   const { body } = await server.post("/api/auth/admin/setup", {
@@ -62,14 +62,14 @@ Deno.test("[IM17] a subscription sees whole batches as they commit, and is never
       assert.ok(at === 0 || count > (counts[at - 1] ?? 0), `not in order: ${counts}`);
     }
     const health = await (await fetch(`${server.url}/api/health`)).json();
-    // That it has ended, and what the administrator did, are noted in commits of their own, behind it.
+    // The end and the audit entry are commits of their own, after it.
     assert.ok(health.ts >= answer.ts && health.ts <= answer.ts + 2, `${health.ts} after ${answer.ts}`);
   } finally {
     client.close();
   }
 });
 
-Deno.test("[IM17] nobody but an administrator imports, and a client that breaks off has imported nothing", async () => {
+Deno.test("[IM17] only administrators import, and an aborted request imports nothing", async () => {
   await using server = await startTestServer({ functions });
   const url = `${server.url}/api/admin/import/notes`;
   const row = `{"text":"a"}\n`;
@@ -88,7 +88,7 @@ Deno.test("[IM17] nobody but an administrator imports, and a client that breaks 
   while (!await isReceiving(server.dataDir));
   gone.abort();
   await assert.rejects(broken);
-  // It goes on when the server has noticed.
+  // It continues once the server has noticed.
   for (;;) {
     const next = await fetch(url, { method: "POST", headers, body: row });
     await next.body?.cancel();

@@ -1,4 +1,4 @@
-/** Metrics of a whole server: the figures move as calls, commits, sockets and files do. */
+/** Metrics of a server: they change with calls, commits, sockets and files. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -32,7 +32,7 @@ async function read({ url }: TestServer, headers: HeadersInit = {}): Promise<Map
   return parseMetrics(text);
 }
 
-/** By how much series have grown, in the order given. */
+/** Growth of series, in the given order. */
 type Watched = readonly [sample: string, labels?: Readonly<Record<string, string>>];
 
 function growth(
@@ -49,7 +49,7 @@ async function call(server: TestServer, kind: string, path: string, args = {}) {
   return (await server.post(`/api/${kind}`, { path: `notes:${path}`, args })).body;
 }
 
-Deno.test("[ME1] without --metrics the path does not exist, whatever is asked for", async () => {
+Deno.test("[ME1] without --metrics the path does not exist", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   await Deno.writeTextFile(join(folder, "index.html"), "STATIC");
@@ -64,7 +64,7 @@ Deno.test("[ME1] without --metrics the path does not exist, whatever is asked fo
   }
 });
 
-Deno.test("[ME3] [ME4] a running server asks for its token; an access token is none", async () => {
+Deno.test("[ME3] [ME4] a running server requires its token; an access token is rejected", async () => {
   await using server = await startTestServer({ functions, config: { metrics: { token: "of-the-scraper" } } });
   const { body } = await server.post("/api/auth/signup", account);
   for (const authorization of [`Bearer ${body.accessToken}`, "Bearer of-the-scrapes", null]) {
@@ -80,7 +80,7 @@ Deno.test("[ME3] [ME4] a running server asks for its token; an access token is n
   );
 });
 
-Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, files, sign-ins and backups", async (t) => {
+Deno.test("[ME5] [ME6] [ME8] metrics change with calls, commits, sockets, files, sign-ins and backups", async (t) => {
   await using server = await startTestServer({ functions, config: { metrics: { token: null } } });
 
   await t.step("[ME6] calls by kind and outcome, and their commits", async () => {
@@ -108,7 +108,7 @@ Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, file
       ]),
       [2, 1, 1, 1, 4, 2, 1],
     );
-    // The service looks after its own rows meanwhile, so there may be more of these.
+    // System functions may run in the meantime, so there may be more of these.
     const [mutations = 0, queries = 0, commits = 0, ts = 0] = growth(before, after, [
       runs("mutation", "success"),
       runs("query", "success"),
@@ -136,7 +136,7 @@ Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, file
     }
   });
 
-  await t.step("[ME8] sockets, their subscriptions and what is sent to them", async () => {
+  await t.step("[ME8] sockets, subscriptions and sent transitions", async () => {
     const before = await read(server);
     const sockets: Watched[] = [["syncline_sockets"], ["syncline_subscriptions"], [
       "syncline_transitions_total",
@@ -154,7 +154,7 @@ Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, file
       assert.ok((valueOf(open, "syncline_shared_queries") ?? 0) >= 1);
       assert.equal(valueOf(open, "syncline_http_requests_total", { route: "sync", status: "1xx" }), 1);
     }
-    // The server hears of the end a moment after the client.
+    // The server notices a disconnect a moment later.
     let after = await read(server);
     while (valueOf(after, "syncline_sockets") !== 0) after = await read(server);
     assert.deepEqual(growth(before, after, sockets), [0, 0, 2]);
@@ -165,7 +165,7 @@ Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, file
     const { value } = await call(server, "mutation", "uploadUrl");
     const uploaded = await fetch(new URL(value, server.url), { method: "POST", body: "twelve bytes" });
     const { storageId } = await uploaded.json();
-    // The first read is answered by the routes, later ones at once.
+    // The first read uses the routes, later ones the fast path.
     for (let i = 0; i < 3; i++) await (await fetch(`${server.url}/api/storage/${storageId}`)).text();
     await (await fetch(`${server.url}/api/storage/${storageId}`, { headers: { Range: "bytes=0-3" } })).text();
     await fetch(`${server.url}/api/storage/${storageId}`, { method: "HEAD" });
@@ -205,7 +205,7 @@ Deno.test("[ME5] [ME6] [ME8] the figures move with calls, commits, sockets, file
     );
   });
 
-  await t.step("[ME8] backups, also those of a server before this one", async () => {
+  await t.step("[ME8] backups, also those of an earlier process", async () => {
     assert.equal(valueOf(await read(server), "syncline_backup_last_success_timestamp_seconds"), undefined);
     const token = server.setupLink?.split("=").at(-1);
     const admin = { email: "root@example.com", password: "correct horse" };

@@ -12,7 +12,7 @@ import { query } from "syncline/server";
 export const one = query({ args: {}, handler: () => 1 });
 `;
 
-Deno.test("[AD7] a restart is answered, closes sockets with 1012 and ends with the exit code that was asked for", async () => {
+Deno.test("[AD7] a restart is answered, closes sockets with 1012 and exits with the configured code", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   const functionsDir = join(dir, "functions");
@@ -37,7 +37,7 @@ Deno.test("[AD7] a restart is answered, closes sockets with 1012 and ends with t
   const account = { email: "root@example.com", password: "correct horse" };
   const { accessToken } = await (await post("/api/auth/admin/setup", { token: setup, ...account })).json();
   const authorization = { Authorization: `Bearer ${accessToken}` };
-  // With the permissions that the server has, not those of this test.
+  // With the permissions of the server, not of this test.
   const backup = await post("/api/admin/backups", { includeFiles: true }, authorization);
   const { name, ...made } = await backup.json();
   assert.equal(backup.status, 200, JSON.stringify(made));

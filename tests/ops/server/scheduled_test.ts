@@ -1,4 +1,4 @@
-/** Scheduled backups of whole servers, with the real process that makes them. */
+/** Scheduled backups of real servers with the real maintenance process. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { extractArchive } from "../../../mod/ops/backups/archive/mod.ts";
@@ -28,7 +28,7 @@ async function madeAtLeast({ logged }: TestServer, count: number): Promise<void>
   }
 }
 
-Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps so many beside those made by hand", async () => {
+Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps the configured number beside manual ones", async () => {
   const target = await Deno.makeTempDir();
   const byHand = "backup-20300101T000000Z-0123abcd.tar.zst";
   await Deno.writeTextFile(join(target, byHand), "made by hand");
@@ -51,7 +51,7 @@ Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps so many
   await server.restart(() => Deno.remove(target, { recursive: true }));
 });
 
-Deno.test("[SB3] [SB6] a target that vanishes costs backups and nothing else, until it is there again", async () => {
+Deno.test("[SB3] [SB6] a missing target affects only backups, until it is back", async () => {
   const target = await Deno.makeTempDir();
   await using server = await startTestServer({
     functions,
@@ -67,7 +67,7 @@ Deno.test("[SB3] [SB6] a target that vanishes costs backups and nothing else, un
   await server.restart(() => Deno.remove(target, { recursive: true }));
 });
 
-Deno.test("[SB6] a folder that cannot be written to ends the start with the reason", async () => {
+Deno.test("[SB6] an unwritable folder prevents the start with the reason", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   await Deno.writeTextFile(join(folder, "file"), "");
@@ -83,7 +83,7 @@ Deno.test("[SB6] a folder that cannot be written to ends the start with the reas
   });
 });
 
-Deno.test("[SB7] a served process puts database and files into the archive, never the key, on whichever disk the folder is", async () => {
+Deno.test("[SB7] a server process archives database and files, never the key, on any disk", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
@@ -91,7 +91,7 @@ Deno.test("[SB7] a served process puts database and files into the archive, neve
   await Deno.mkdir(join(dataDir, "storage/ab"), { recursive: true });
   const options = { dataDir, functions: "tests/storage/functions" };
   {
-    // The first backup is made at once: a log has to be there by then.
+    // The first backup is made immediately, so a log must exist before.
     await using before = await ServerProcess.start(options);
     const isThere = () => Deno.stat(join(dataDir, "logs.db")).then(() => true, () => false);
     await until(isThere);
@@ -109,7 +109,7 @@ Deno.test("[SB7] a served process puts database and files into the archive, neve
   assert.ok(unpacked.includes("data.db") && !unpacked.includes("auth_secret.key"), unpacked.join());
 });
 
-Deno.test("[SB4] a process that is killed in the middle leaves nothing half, and the next start makes the backup", async () => {
+Deno.test("[SB4] a killed process leaves no partial backup, and the next start makes it", async () => {
   await using tempFolder = new TempFolder();
   const folder = tempFolder.path;
   const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
@@ -118,7 +118,7 @@ Deno.test("[SB4] a process that is killed in the middle leaves nothing half, and
   const named = async (dir: string) =>
     await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((): string[] => []);
   {
-    // Something that takes a moment to pack.
+    // Something that takes a moment to compress.
     await using server = await ServerProcess.start(options);
     for (let at = 0; at < 6; at++) {
       const url = await server.call("mutation", "files:generate");

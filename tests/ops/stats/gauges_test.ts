@@ -4,7 +4,7 @@ import { GaugeHistory } from "../../../mod/ops/stats/gauges.ts";
 
 const MINUTE_MS = 60_000;
 
-Deno.test("[ST6] sockets, memory and disk are looked at once a minute, and an hour is kept", async () => {
+Deno.test("[ST6] sockets, memory and disk are sampled once a minute, and an hour is kept", async () => {
   let now = 10 * MINUTE_MS + 5;
   let sockets = 0;
   let broken = false;

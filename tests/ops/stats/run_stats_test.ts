@@ -1,4 +1,4 @@
-/** Figures of runs: windows that slide, percentiles, bounds, and what a restart brings back. */
+/** Run statistics: sliding windows, percentiles, limits, and restarts. */
 import assert from "node:assert/strict";
 import type { RunEnd } from "../../../mod/functions/host/mod.ts";
 import { statsLimits } from "../../../mod/ops/limits.ts";
@@ -62,7 +62,7 @@ Deno.test("[ST2] a function's calls, errors, percentiles and volume over a minut
   assert.deepEqual(stats.functions(), []);
 });
 
-Deno.test("[ST2] windows that are added up bit by bit are those that are added up anew", () => {
+Deno.test("[ST2] incremental window sums equal recomputed ones", () => {
   const { stats, saved, pass, clock } = setUp();
   const runs: { readonly at: number; readonly path: string }[] = [];
   for (let step = 0; step < 400; step++) {
@@ -72,7 +72,7 @@ Deno.test("[ST2] windows that are added up bit by bit are those that are added u
       runs.push({ at: clock.now, path });
     }
     pass(statsLimits.slotMs * (1 + step % 40));
-    // Asked at each step, so that what is kept has to follow; a server that was started now has to add up all.
+    // Read at each step, so that the cached sums must follow; a new instance recomputes all.
     const told = stats.functions();
     if (step % 20 !== 0) continue;
     const anew = new RunStats({ now: () => clock.now });
@@ -89,7 +89,7 @@ Deno.test("[ST2] windows that are added up bit by bit are those that are added u
   }
 });
 
-Deno.test("[ST3] an hour's history by minute, which a restart brings back", () => {
+Deno.test("[ST3] an hour's history by minute, restored after a restart", () => {
   const { stats, saved, pass, clock } = setUp();
   for (let minute = 0; minute < 90; minute++) {
     for (let call = 0; call <= minute; call++) stats.runEnded("mutation", ended("a:b"));
@@ -110,7 +110,7 @@ Deno.test("[ST3] an hour's history by minute, which a restart brings back", () =
   assert.equal(again.functions().find(({ kind }) => kind === "mutation")?.day?.calls, 90 * 91 / 2);
 });
 
-Deno.test("[ST4] functions are counted one by one up to a bound, names that clients made up under one", () => {
+Deno.test("[ST4] functions are counted individually up to a limit, made-up names under one", () => {
   const { stats } = setUp();
   for (let i = 0; i < 2 * statsLimits.functionsMax; i++) stats.runEnded("query", ended(`m:f${i}`));
   for (let i = 0; i < 10; i++) {
@@ -126,7 +126,7 @@ Deno.test("[ST4] functions are counted one by one up to a bound, names that clie
   assert.ok(functions.every(({ function: path }) => !path.startsWith("made")));
 });
 
-Deno.test("[ST2] percentiles of what cannot be told apart stay within their bucket", () => {
+Deno.test("[ST2] percentiles of equal values stay within their bucket", () => {
   const latencies = new Latencies();
   assert.equal(latencies.quantile(0.5), null);
   for (const ms of [0, 0.001, 1e9, -1]) latencies.add(ms);

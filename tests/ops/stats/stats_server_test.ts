@@ -25,7 +25,7 @@ async function stats(server: TestServer, bearer: string | null) {
   return { status: response.status, body: await response.json() };
 }
 
-Deno.test("[ST1] [ST5] administrators read how the server is doing, and nobody else", async () => {
+Deno.test("[ST1] [ST5] only administrators read the statistics", async () => {
   await using server = await startTestServer({
     functions,
     config: { executionLog: { keepMs: logLimits.keepMsDefault, bytesMax: logLimits.bytesDefault } },

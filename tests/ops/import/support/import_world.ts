@@ -80,7 +80,7 @@ export class ImportWorld implements AsyncDisposable {
     return await importer.write(file);
   }
 
-  /** What an import is refused with. */
+  /** Error message of an import. */
   async refusal(file: ImportSource, mode: ImportMode = "insert"): Promise<string> {
     try {
       await this.import(file, mode);
@@ -95,7 +95,7 @@ export class ImportWorld implements AsyncDisposable {
     return await this.call("rows", { table }) as Row[];
   }
 
-  /** Documents of a table without what the service adds. */
+  /** Documents of a table without system fields. */
   async fields(table: string): Promise<Row[]> {
     return (await this.rows(table)).map(({ _id, _creationTime, ...fields }) => fields);
   }

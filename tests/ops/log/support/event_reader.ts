@@ -1,4 +1,4 @@
-/** Reads Server-Sent Events of a response, one by one. */
+/** Reads server-sent events of a response one by one. */
 
 export interface ReadEvent {
   readonly id: string | null;
@@ -11,7 +11,7 @@ export class EventReader implements AsyncDisposable {
   readonly #reader: ReadableStreamDefaultReader<string>;
   readonly #abort: AbortController;
   #text = "";
-  /** Comments met so far: heartbeats. */
+  /** Comments so far, which are heartbeats. */
   comments = 0;
 
   private constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, abort: AbortController) {
@@ -23,7 +23,7 @@ export class EventReader implements AsyncDisposable {
     return new EventReader(body, abort);
   }
 
-  /** Opens a stream. Throws the answer's text when it is none. */
+  /** Opens a stream. Throws the response's text if it is not one. */
   static async open(url: string, headers: Record<string, string>): Promise<EventReader> {
     const abort = new AbortController();
     const response = await fetch(url, { headers, signal: abort.signal });

@@ -1,4 +1,4 @@
-/** Runs as main hands them over, and what has to come of them. */
+/** Batches of runs as sent by the main process, and their expected contents. */
 import { NumberColumns } from "../../../../mod/ops/log/packs/number_columns.ts";
 import {
   column,
@@ -17,7 +17,7 @@ export function packed(records: readonly RunRecord[]): RunPack {
   return packer.take();
 }
 
-/** The runs of a pack, in its order. */
+/** The runs of a batch, in order. */
 export function unpackRuns(pack: RunPack): RunRecord[] {
   const columns = new NumberColumns(pack.columns, { columns: COLUMNS, rows: pack.count });
   const told = new Map(pack.told.map(([position, error, logLines]) => [position, { error, logLines }]));
@@ -28,7 +28,7 @@ export function unpackRuns(pack: RunPack): RunRecord[] {
   });
 }
 
-/** Whether a run passes, looked at as a whole. */
+/** Whether a run matches, evaluated on the whole run. */
 export function admitsRun(filter: RunFilter, record: RunRecord): boolean {
   const [at, path, kind, caller, outcome, level, request] = record;
   const { from = -Infinity, to = Infinity } = filter;

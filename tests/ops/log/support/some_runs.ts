@@ -1,10 +1,10 @@
-/** Runs of all sorts, and filters that let some of them through. */
+/** Runs of all kinds, and filters that match some of them. */
 import type { RunFilter } from "../../../../mod/ops/log/run_filter.ts";
 import type { RunRecord } from "../../../../mod/ops/log/run_record.ts";
 
 export const START = Date.UTC(2030, 0, 1);
 
-/** Numbers that look random and are the same in each run. */
+/** Deterministic pseudo-random numbers. */
 export function seeded(seed: number): (below: number) => number {
   return (below) => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -40,7 +40,7 @@ export function someRun(random: (below: number) => number, at: number): RunRecor
   ];
 }
 
-/** Of all sorts; some let nothing of these runs through. */
+/** All kinds of filters; some match none of these runs. */
 export const filters: readonly RunFilter[] = [
   {},
   { functions: ["mod1:fn2"] },

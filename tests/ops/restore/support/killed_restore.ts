@@ -1,4 +1,4 @@
-/** Applies a staged restore and is killed by its own hand before the nth step. Arguments: data folder, n. */
+/** Applies a staged restore and kills itself before the nth step. Arguments: data folder, n. */
 import { applyStagedRestore } from "../../../../mod/ops/backups/restore/mod.ts";
 
 const [dataDir = "", nth = ""] = Deno.args;
