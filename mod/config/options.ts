@@ -737,7 +737,7 @@ export const options = {
     env: "SYNCLINE_RATE_LIMITS",
     parse: parseRateLimits,
     default: {},
-    defaultText: "see docs/limits.md",
+    defaultText: "see /_/docs/limits#rate-limits",
     description: "Rate limits of the auth endpoints, as name=burst/perMinute separated by commas; repeatable",
     commands: ["serve"],
     repeatable: true,
