@@ -1,4 +1,4 @@
-/** The part of a server behind its HTTP face: the isolates and the features, wired together. */
+/** The backend of a server: its isolates and features, without the HTTP layer. */
 import { Hono } from "hono";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
@@ -22,98 +22,98 @@ import { upgradeSocket } from "./http/upgrade.ts";
 import type { UpgradedConnection } from "./net/connections.ts";
 import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
 
-/** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
+/** What the HTTP layer uses. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
-  /** The routes below `/api`: one-shot function calls and those of the features. */
+  /** Routes below `/api`: function calls and the routes of features. */
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
-  /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
+  /** Routes below `/api` whose responses need no further headers: file downloads, resumable uploads. */
   readonly completeRoutes?: Hono;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   readonly respondAtOnce?: (
     request: Request,
     info: Deno.ServeHandlerInfo,
   ) => Response | Promise<Response> | null;
-  /** Has the leader of the cluster answer a request, if it is for it; absent on a server that writes itself. Never rejects. */
+  /** Forwards a request to the cluster leader; `null` if it is answered here. Absent on a leader. Never rejects. */
   readonly passOn?: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
-  /** Where the first administrator is created; `null` when there is one. */
+  /** URL that creates the first administrator; `null` if there is one. */
   readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
   readonly metrics?: Pick<Metrics, "requests" | "respond">;
   /**
-   * Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one; when it is, `upgraded` gives the
-   * connection below the socket.
+   * Accepts a WebSocket handshake. `upgraded` is called after the upgrade and returns the underlying connection. Throws a
+   * `ServiceError` if the handshake is not valid.
    */
   acceptSocket(
     request: Request,
     below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
   ): Response;
-  /** Resolves when a socket may be accepted: what is shown here is as new as what its client may have seen elsewhere. */
+  /** Resolves when this server shows every commit that a client may have seen on another server. */
   readonly caughtUp?: () => Promise<void>;
-  /** In a cluster, on who follows: told of each request that is answered here, by its path. What is given is to be waited for. */
+  /** On a cluster follower: called with the path of each request answered here. The request waits for the returned promise. */
   readonly looked?: (path: string) => Promise<void> | null;
-  /** For a backend that was made beside another server's: what it does by itself begins now. */
+  /** Starts background work, after a takeover or a change of leader. */
   begin?(): Promise<void>;
-  /** Lends the database to another server, between two commits; `null` when that is not possible now. */
+  /** Releases the database for a new process, between two commits; `null` if that is not possible now. */
   lend?(): Promise<Lent | null>;
-  /** Ends what only the leader of a cluster does by itself, for good; all else goes on. */
+  /** Ends background work that only a leader runs, permanently. Everything else continues. */
   rest?(): Promise<void>;
-  /** Commits nothing any more: mutations run elsewhere, when what is under way has ended. `false`: not now. */
+  /** Stops committing; mutations are then passed to `mutate`. Returns `false` if that is not possible now. */
   retire?(mutate: PassedCalls["mutate"]): Promise<boolean>;
-  /** Lets go of the database, but for reading: the commits of others are not applied any more. */
+  /** Releases the database except for reads. Commits of other servers are not applied any more. */
   letGo?(): Promise<void>;
-  /** Runs calls of a server whose database this one has taken over. */
+  /** Runs calls of the old process after a takeover. */
   readonly passedCalls?: PassedCalls;
-  /** For processes that take connections beside this one. */
+  /** What worker processes need. */
   readonly leading?: LeadingParts;
   /**
-   * Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. What is under way is
-   * still answered, by one that has let go without waiting for newer commits: another backend shows those by now.
+   * Closes every socket with 1012. Resolves when the close frames are sent, or after a timeout. Calls in flight are still
+   * answered. After `letGo` they do not wait for newer commits, which another backend shows.
    */
   closeSockets(): Promise<void>;
-  /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
+  /** Reloads the app's code; the old code stays in use if the new code cannot be loaded. */
   reload(): Promise<ReloadResult>;
-  /** Makes the next `reload` shorter, at the cost of two processes that wait for it. */
+  /** Makes the next `reload` faster, at the cost of two idle processes. */
   standBy?(): void;
 }
 
-/** What a backend is started in. */
+/** What a backend is started with. */
 export interface BackendSurroundings {
   readonly log: Log;
-  /** Address of the server for a browser on this machine, without a slash at its end. */
+  /** URL of the server for a browser on this machine, without a trailing slash. */
   readonly url: string;
-  /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
+  /** Stops the server for a restart; `null` if no supervisor would start it again. */
   readonly restart: (() => void) | null;
-  /** Whether something was served before it by this process: what it needs beside the database was there then. */
+  /** Whether this process has served before, so that its configuration was usable. */
   readonly again?: boolean;
-  /** Sockets that the system has room for. */
+  /** Maximum number of sockets. */
   readonly socketsMax: number;
-  /** Whether the port takes connections. */
+  /** Whether the port accepts connections. */
   readonly listening?: () => boolean;
-  /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
+  /** Replaces this backend with a new one, which uses the newer data that is ready. */
   readonly renew: () => void;
-  /** Aborted when the server is to stop: a start that is under way has to end soon then. */
+  /** Aborted when the server stops: a start in progress ends soon. */
   readonly stopping?: AbortSignal;
   /**
-   * For a data folder that another server uses: resolves when that one has let go of the database. What the backend does by
-   * itself begins with `begin` then. In a cluster `fits` is given the version that the database names when all is applied,
-   * and throws when this is made with another one: what was served before goes on then.
+   * For a database that another process or backend uses: resolves when it has been released. Background work then waits for
+   * `begin`. In a cluster, `fits` is called with the version that the database names and throws if this backend was made with
+   * another one; the old backend then continues.
    */
   readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
-  /** The cluster that this server is one of; `null` or absent: it is alone. */
+  /** `null` or absent outside a cluster. */
   readonly cluster?: PostgresCluster | null;
-  /** How this server reaches the one that leads its cluster, while that is another one. */
+  /** Forwards requests to the leader of the cluster. */
   readonly toLeader?: WayToLeader;
-  /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
+  /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
-  /** What the processes beside this one have to do. */
+  /** Load of each worker process. */
   readonly workerFigures?: () => readonly FollowerFigures[];
 }
 
-/** Starts the isolates and the features. Rejects with an `AppError` when the app cannot be loaded. */
+/** Starts the isolates and the features. Rejects with an `AppError` if the app cannot be loaded. */
 export async function startBackend(
   given: ServeConfig,
   surroundings: BackendSurroundings,
@@ -160,19 +160,19 @@ export async function startBackend(
 }
 
 interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
-  /** Absent on a server that writes itself. */
+  /** Absent on a server that commits itself. */
   readonly toLeader: WayToLeader | undefined;
   readonly cluster: PostgresCluster | null;
   readonly serveFrontend: Given["serveFrontend"];
   readonly config: ServeConfig;
   readonly host: IsolateHost;
-  /** Has the isolates begin. */
+  /** Starts the isolates. */
   readonly begin: Isolates["begin"];
-  /** Told of runs. */
+  /** Observes the runs of functions. */
   readonly observer: RunObserver;
 }
 
-/** Starts the features; `opened` gets what has to be given up at the end. */
+/** Starts the features and connects them to the isolates. Adds what must be closed to `opened`. */
 async function connect(
   given: BackendParts,
   opened: AsyncDisposableStack,
@@ -188,7 +188,7 @@ async function connect(
   const takesOver = given.letGo !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
   let closed: Promise<void> | null = null;
-  /** The newer commits are another backend's to show. */
+  /** Set once another backend shows the newer commits. */
   let hasLetGo = false;
   const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, {
     host,
@@ -202,7 +202,7 @@ async function connect(
     takesOver,
     caughtUp: isFollower(config) ? caughtUp : undefined,
   };
-  // While it waits for the database nothing else is left to be made.
+  // During a takeover, everything is prepared before the database is needed.
   if (!takesOver) await given.begin();
   await startFeatures(context, parts);
   const { accounts, logs, steering, following, sync: { hub, calls } } = parts;
@@ -215,20 +215,20 @@ async function connect(
   }
   const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
   if (!takesOver) await features.start();
-  // Nobody is shown a state of long ago; who leads has been found to be at the end of the log.
+  // Clients must not see an old state. A leader has already applied the whole log.
   if (follows) await caughtUp?.(clusterLimits.startMs);
   const stuck = parts.following.stuck();
   if (stuck !== null) {
-    throw new AppError(`The app of the cluster cannot be served: ${stuck}`, { code: "app_not_loaded" });
+    throw new AppError(`Cannot serve the app of the cluster: ${stuck}`, { code: "app_not_loaded" });
   }
   const closeSockets = () => {
     logs.endStreams();
     closed ??= hub.shutdown();
-    // Not before: no socket may hear of a commit that it is not shown.
+    // After the hub has closed: sockets must not receive commits that this backend does not show.
     if (hasLetGo) host.letAnswersGo();
     return closed;
   };
-  // What would write is passed on before it comes to a route.
+  // With a leader, writes are forwarded before they reach a route.
   const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
   const addressOf = addressOfRequests(config.trustedProxies);
   return {
@@ -239,10 +239,8 @@ async function connect(
     async letGo() {
       await following.stop?.();
       hasLetGo = true;
-      // Nothing is given to it any more. That its process ends is not waited for: it is seen to by who disposes of it all.
-      host.closeWriter().catch((error) =>
-        log("error", "The writer of before did not end as it should", { error })
-      );
+      // Its process is not awaited here: disposing of the backend does that.
+      host.closeWriter().catch((error) => log("error", "The old writer failed while closing", { error }));
     },
     passedCalls: port,
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
@@ -257,7 +255,7 @@ async function connect(
     respondAtOnce: (request, info) => calls.handleDirectly(request, info) ?? features.respondAtOnce(request),
     appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
     acceptSocket(request, { upgraded, info }) {
-      // Once it is upgraded, the request does not tell any more.
+      // The address cannot be read after the upgrade.
       const address = addressOf(request, info);
       const { socket, response } = upgradeSocket(request);
       const connection = upgraded();
@@ -282,7 +280,7 @@ async function lendDatabase(
   return {
     ...lent,
     passOn(to) {
-      // Commits are not told here any more: what a socket would get from now on may hold some of one and not the rest.
+      // Commits are no longer published here: later results could contain part of a commit.
       void closeSockets();
       lent.passOn(to);
     },

@@ -1,4 +1,4 @@
-/** A server's place in its cluster: what it is there, and its way to the others. */
+/** Membership of this server in a cluster: the shared database and the links to the other servers. */
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
@@ -7,9 +7,9 @@ import { joinCluster } from "./features/cluster.ts";
 import type { Forwarding } from "./forwarding/forwarding.ts";
 
 export interface ClusterSeatOptions {
-  /** Address of this server for a browser on its machine. */
+  /** URL of this server for a browser on its machine. */
   readonly url: string;
-  /** Makes this server ready to lead. Rejects when it will not be. */
+  /** Prepares this server to lead. Rejects if it cannot lead. */
   readonly prepare: () => Promise<void>;
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
@@ -24,7 +24,7 @@ export class ClusterSeat implements AsyncDisposable {
     this.forwarding = forwarding;
   }
 
-  /** `null`: the server is to be alone. Throws a `StartError`. */
+  /** Returns `null` if no cluster is configured. Throws a `StartError`. */
   static async join(config: ServeConfig, options: ClusterSeatOptions): Promise<ClusterSeat | null> {
     const { url, prepare, respond, log } = options;
     const cluster = await joinCluster(config, { address: url, log });
@@ -39,12 +39,12 @@ export class ClusterSeat implements AsyncDisposable {
     return seat;
   }
 
-  /** Leaves the lease to a server that is ready for it; without one it is given up when nothing is served. */
+  /** Hands the lease to a server that is prepared to lead. Without one, the lease is released at the end of the stop. */
   async handOver(serving: () => Backend | null): Promise<void> {
     if (!await this.forwarding.prepareNext()) return;
     const backend = serving();
     if (backend === null) return;
-    // The other one does it as soon as it leads; what runs here is noted here.
+    // The new leader starts its background work as soon as it leads, so stop ours first.
     await backend.rest?.();
     void this.forwarding.leave();
     const retired = await backend.retire?.(this.forwarding.retire());

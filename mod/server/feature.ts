@@ -1,4 +1,4 @@
-/** A part of the service as the server sees it, and what holds all parts; `feature_list.ts` lists them. */
+/** The interface of a feature, and the list of all features of a server. */
 import { type Context, Hono } from "hono";
 import type { SecretKeys } from "../auth/mod.ts";
 import type { CommitEntry } from "../engine/types.ts";
@@ -11,70 +11,67 @@ import type { Log } from "../kit/log.ts";
 import type { Cron } from "../scheduler/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 
-/** Routes of a feature and where they hang. */
+/** Routes of a feature and where they are mounted. */
 export interface FeatureRoutes {
-  /** Below which path, such as `/api/auth`. */
+  /** Mount path, such as `/api/auth`. */
   readonly at: string;
   readonly app: Hono;
-  /** Answers are complete: mounted in front of what adds headers to everything below `/api`. */
+  /** Mounted before the middleware that adds headers below `/api`. */
   readonly complete?: boolean;
 }
 
 /**
- * What a feature brings. Each part may be missing. Tables and functions in the isolates are no part of this: they stand in
- * the list of `isolate_entry.ts`, because another process loads them.
+ * A part of the service. Each member is optional. Functions and tables of a feature are registered in `isolate_entry.ts`,
+ * because another process loads them.
  */
 export interface Feature {
   readonly routes?: readonly FeatureRoutes[];
-  /** Actions that main runs, in front of the app's functions, by path. */
+  /** Actions that run in the main process before the app's functions, by path. */
   readonly actions?: ReadonlyMap<string, MainAction>;
-  /** What stands behind `ctx` of actions, by path. */
+  /** Implementations of `ctx` methods of actions, by path. */
   readonly ctxActions?: ReadonlyMap<string, MainAction>;
-  /** Crons of the service, whose names begin with `svc-`. */
+  /** Cron jobs of the service, whose names begin with `svc-`. */
   readonly crons?: readonly Cron[];
-  /** What it does by itself only the leader of a cluster does: it ends before another server leads. */
+  /** Background work runs on the leader only and stops before leadership changes. */
   readonly leads?: true;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
   /**
-   * Told of each group of commits, in order, in the turn in which main learns of it; on a server that follows another of those
-   * alone that change tables of the service.
+   * Called with each group of commits, in order, in the tick in which they arrive. On a follower, only with groups that change
+   * tables of the service.
    */
   applyCommits?(entries: readonly CommitEntry[]): void;
-  /** New code was swapped in, or commits may have been missed: what is remembered of the database may be old. */
+  /** Called when code was swapped or commits may have been missed: cached state may be outdated. */
   reload?(): void;
-  /** Begins what the feature does by itself. Called once, when everything is wired; requests may come before it. */
+  /** Starts background work. Called once, after all features are connected; requests may arrive earlier. */
   start?(): Promise<void> | void;
-  /** Ends what the feature does by itself, while the others still answer. */
+  /** Stops background work, while other features still answer. */
   stop?(): PromiseLike<void> | void;
-  /** Gives everything up; called in the reverse order of the list, after all have stopped. */
+  /** Releases everything. Called in reverse order, after all features have stopped. */
   [Symbol.asyncDispose]?(): PromiseLike<void>;
 }
 
-/** What features are made with. */
+/** What features are started with. */
 export interface FeatureContext {
   readonly config: ServeConfig;
   readonly keys: SecretKeys;
   readonly log: Log;
-  /** Address of the server for a browser on this machine, without a slash at its end. */
+  /** URL of the server for a browser on this machine, without a trailing slash. */
   readonly url: string;
-  /** Whether the port takes connections. */
+  /** Whether the port accepts connections. */
   readonly listening?: () => boolean;
-  /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
+  /** Stops the server for a restart; `null` if no supervisor would start it again. */
   readonly restart: (() => void) | null;
-  /** Has the isolates and all features ended and started anew on what the data folder holds then. */
+  /** Restarts the isolates and all features on the current data. */
   readonly renew: () => void;
   readonly host: IsolateHost;
-  /** Whether something was served before by this process: what it needs beside the database was there then. */
+  /** Whether this process has served before, so that its configuration was usable. */
   readonly again?: boolean;
-  /** Whether another server still works with the data folder while this one starts, until features begin. */
+  /** Whether an old process uses the data folder until features start. */
   readonly takesOver: boolean;
-  /**
-   * On a server whose commits are made by another one of its cluster: resolves when what was committed anywhere before the
-   * call is shown here, or after a bounded time.
-   */
+  /** On a follower: resolves when everything committed in the cluster before the call is shown here, or after a timeout. */
   readonly caughtUp: ((waitMs?: number) => Promise<void>) | undefined;
-  /** Calls of functions: mutations by the writer, queries by the shared queries, actions of main and of the app. */
+  /** Calls functions: mutations in the writer, queries through the shared queries, actions of the service and the app. */
   readonly port: FunctionPort;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
@@ -84,20 +81,20 @@ export interface FunctionPort extends CallPort {
   act(call: FunctionCall): Promise<Outcome>;
 }
 
-/** The features of one server, in the order in which commits are told to them. */
+/** The features of a server, in the order in which they receive commits. */
 export class Features implements AsyncDisposable {
   readonly #host: Pick<IsolateHost, "onCommits" | "onReload">;
   readonly #features: Feature[] = [];
-  /** Those that were told to stop, with their ends. */
+  /** Features that have been stopped, with the promises of `stop`. */
   readonly #stopped = new Map<Feature, PromiseLike<void> | void>();
-  /** How the features answer at once, those that do. */
+  /** `respondAtOnce` of the features that have it. */
   readonly #atOnce: ((request: Request) => Response | Promise<Response> | null)[] = [];
 
   constructor(host: Pick<IsolateHost, "onCommits" | "onReload">) {
     this.#host = host;
   }
 
-  /** Puts a feature at the end of the list: from now on it is told of commits. */
+  /** Appends a feature, which receives commits from now on. */
   add<Added extends Feature>(feature: Added): Added {
     this.#features.push(feature);
     if (feature.applyCommits) {
@@ -111,7 +108,7 @@ export class Features implements AsyncDisposable {
     return feature;
   }
 
-  /** The routes of all; `complete` ones apart from the others. */
+  /** Returns the routes of all features, either the `complete` ones or the others. */
   routes({ complete }: { readonly complete: boolean }): Hono {
     const all = new Hono();
     for (const { at, app, complete: is = false } of this.#each("routes").flat()) {
@@ -144,25 +141,25 @@ export class Features implements AsyncDisposable {
     for (const feature of this.#features) await feature.start?.();
   }
 
-  /** The same in a server that serves already: what cannot begin is told, and keeps nothing else from it. */
+  /** Starts all features of a server that already serves: errors are logged and do not affect other features. */
   async begin(log: Log): Promise<void> {
     for (const feature of this.#features) {
-      // It was told to end before it had begun.
+      // It was stopped before it started.
       if (this.#stopped.has(feature)) continue;
       try {
         await feature.start?.();
       } catch (error) {
-        log("error", "A part of the server did not begin: restart it", { error });
+        log("error", "Cannot start a feature. Restart the server", { error });
       }
     }
   }
 
-  /** What only a leader does ends, together and for good: another server does it from now on. All else goes on. */
+  /** Stops features that run on the leader only, permanently and in parallel. */
   async rest(): Promise<void> {
     await Promise.all(this.#features.filter(({ leads }) => leads).map((feature) => this.#stop(feature)));
   }
 
-  /** What the features do by themselves ends together, because one may wait for another: then each gives itself up. */
+  /** Stops all features in parallel, because they may wait for each other, then releases them. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#features.map((feature) => this.#stop(feature)));
     for (const feature of this.#features.toReversed()) await feature[Symbol.asyncDispose]?.();

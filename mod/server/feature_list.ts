@@ -1,4 +1,4 @@
-/** The features of a server. Each is a line here, and finds those it works with by their names. */
+/** The features of a server. */
 import type { LoadedSecret } from "../auth/mod.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
@@ -26,9 +26,9 @@ import { startSteering } from "./features/steering.ts";
 import { startStorage } from "./features/storage.ts";
 import { startSync } from "./features/sync.ts";
 
-/** In the order in which they are started and told of commits. */
+/** In the order in which features are started and receive commits. */
 const STARTS = {
-  // Told of commits first: a session that ended sends nothing more.
+  // Receives commits first: a session that has ended sends nothing more.
   accounts: startAccounts,
   storage: startStorage,
   steering: startSteering,
@@ -47,40 +47,40 @@ const STARTS = {
   meters: startMetrics,
 };
 
-/** What features work with that is there before them. */
+/** Resources that exist before the features are started. */
 export interface Given {
   readonly secret: LoadedSecret;
-  /** Where scheduled backups go; `null`: none are made. */
+  /** Target of scheduled backups; `null` if there are none. */
   readonly backupPlace: BackupPlace | null;
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
-  /** `null` when the operator wants none. */
+  /** `null` if the execution log is disabled. */
   readonly executionLog: ExecutionLog | null;
   readonly runStats: RunStats;
-  /** The cluster that this server is one of; `null`: it is alone. */
+  /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
-  /** Sockets that the system has room for. */
+  /** Maximum number of sockets. */
   readonly socketsMax: number;
-  /** What the processes beside this one have to do; absent when there are none. */
+  /** Load of each worker process; absent without workers. */
   readonly workerFigures?: () => readonly FollowerFigures[];
-  /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
+  /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend: (folder: string | null) => Promise<void>;
 }
 
-/** What is opened before the isolates are, which report to some of it. */
+/** Opened before the isolates, which report to some of it. */
 type Opened = Pick<Given, "secret" | "backupPlace" | "metrics" | "executionLog" | "runStats">;
 
-/** `opened` gets what has to be given up at the end. */
+/** Opens the resources that features need and adds them to `opened`. */
 export async function openGiven(
   { config, again = false, log }: Pick<FeatureContext, "config" | "again" | "log">,
   opened: AsyncDisposableStack,
 ): Promise<Opened & { readonly observer: RunObserver }> {
   const secret = await loadSecret(config.dataDir);
-  // Another server leads a cluster also while the place of backups is away.
+  // When leadership changes, an unreachable backup target must not delay the new leader.
   const later = again && config.cluster !== null;
   const backupPlace = opened.use(await openBackupPlace({ config, later, log }));
   const metrics = opened.use(await openMetrics(config));
-  // Given up last: it is told how the last runs ended.
+  // Closed last, because it records how the last runs ended.
   const executionLog = opened.use(openLog(config, log));
   const runStats = openStats();
   const lines = config.dev ? new RunLines(log) : null;
@@ -89,13 +89,13 @@ export async function openGiven(
   return { secret, backupPlace, metrics, executionLog, runStats, observer };
 }
 
-/** All features, by name. What a feature does later may ask for those behind it in the list, its start may not. */
+/** All features by name. A feature may use later features only after they have been started. */
 export type Parts =
   & Given
   & { readonly features: Features }
   & { readonly [Name in keyof typeof STARTS]: Awaited<ReturnType<(typeof STARTS)[Name]>> };
 
-/** Makes each of them. `parts` is filled meanwhile. */
+/** Starts each feature and adds it to `parts`. */
 export async function startFeatures(context: FeatureContext, parts: Parts): Promise<void> {
   for (const [name, start] of Object.entries(STARTS)) {
     Object.assign(parts, { [name]: parts.features.add(await start(context, parts)) });

@@ -1,4 +1,4 @@
-/** The isolate of a server: with the functions of every part of the service that has some. */
+/** Entry point of an isolate: registers the service's own functions. */
 import { authModules } from "../auth/isolate_functions/mod.ts";
 import { runIsolate } from "../functions/isolate/main.ts";
 import { opsModules } from "../ops/isolate_functions/mod.ts";

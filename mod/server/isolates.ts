@@ -1,4 +1,4 @@
-/** The isolates of a server, with the code that it is to serve. */
+/** Opens the isolates of a server with the code it serves. */
 import type { LoadedSecret } from "../auth/mod.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
@@ -18,22 +18,22 @@ export interface IsolatesSurroundings {
   readonly secret: LoadedSecret;
   readonly observer: RunObserver;
   readonly log: Log;
-  /** The cluster that this server is one of; `null`: it is alone. */
+  /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
-  /** Where another server uses the database: resolves when it has let go of it. See `BackendSurroundings.letGo`. */
+  /** During a takeover: resolves when the old process has released the database. See `BackendSurroundings.letGo`. */
   readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
-  /** Who runs mutations and actions instead. */
+  /** Runs mutations and actions, on a server that does not write. */
   readonly leader?: LeaderPort;
 }
 
 export interface Isolates {
-  /** What is asked of it waits until they have begun. */
+  /** Calls wait until `begin` has resolved. */
   readonly host: IsolateHost;
-  /** Has them begin when the database is theirs. Rejects with an `AppError` when the code cannot be loaded. */
+  /** Starts the isolates once the database is available. Rejects with an `AppError` if the code cannot be loaded. */
   begin(): Promise<void>;
 }
 
-/** With the code that is deployed, or the functions folder. Rejects with an `AppError` when there is none. */
+/** Opens the isolates with the deployed version or the functions folder. Rejects with an `AppError` if there is none. */
 export async function openIsolates(
   config: ServeConfig,
   { secret, observer, log, cluster, letGo, leader }: IsolatesSurroundings,
@@ -43,7 +43,7 @@ export async function openIsolates(
   const named = await code?.named() ?? null;
   const version = await versionOf(config, named);
   const fits = (found: string | null) => {
-    if (found !== named) throw new Error("Another version was deployed meanwhile");
+    if (found !== named) throw new Error("Another version was deployed in the meantime");
   };
   const explained = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     try {
@@ -80,7 +80,7 @@ export async function openIsolates(
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
       ...(leader && { leader }),
-      // The next leader may run the same: what is scheduled is ended before, and nobody else's calls with it.
+      // The next leader may run the same jobs: ours are ended first, without ending other calls.
       ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
       ...rowsOf(cluster, letGo !== undefined),
       waits: letGo !== undefined,
@@ -97,14 +97,14 @@ export async function openIsolates(
   };
 }
 
-/** What was deployed, as its hash; `null`: the functions folder is served. */
+/** Hash of the deployed version; `null` to serve the functions folder. */
 async function versionOf(
   { pinned, dataDir, clusterRole }: Pick<ServeConfig, "pinned" | "dataDir" | "clusterRole">,
   named: string | null,
 ): Promise<string | null> {
-  // One that follows serves what its leader names; without that what it was started with.
+  // A follower serves the version that its leader names, and until then its own.
   if (pinned || named !== null || clusterRole === "follower") return named;
-  // Another version may have been deployed since the configuration was made.
+  // Another version may have been deployed since the configuration was read.
   return (await readDeployed(dataDir))?.current ?? null;
 }
 
@@ -113,7 +113,7 @@ function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly 
   return rows ? { rows } : {};
 }
 
-/** What isolates are told of the settings of features. */
+/** Feature settings that isolates receive. */
 export function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
   return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
 }

@@ -1,122 +1,119 @@
-/** The bounds of starting and stopping. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of the server. Names end with the unit, as in `mod/limits.ts`. */
 
-/** Limits of the way a server ends. */
 export const stopLimits = {
-  /** The same signal again within this time is the first one, sent along two ways. */
+  /** A repeated signal within this time counts as one: it reached the process in two ways. */
   sameSignalMs: 500,
 } as const;
 
-/** Limits of taking a data folder. */
 export const dataLockLimits = {
-  /** For so long a server that starts waits for a data folder: commands that run beside servers hold it for an instant. */
+  /** How long a starting server waits for the lock: commands that may run beside a server hold it briefly. */
   serveWaitMs: 1_000,
   /** Time between two attempts. */
   retryMs: 25,
 } as const;
 
-/** Connections of the server's port. Those that became sockets have limits of their own. */
+/** Connections of the server's port. WebSockets have their own limits. */
 export const connectionLimits = {
-  /** Files that no connection may take: of the database, the isolates, uploads. Of few files it is a quarter. */
+  /** Open files reserved for the database, isolates and uploads; at most a quarter of the limit. */
   filesReservedMax: 1_024,
-  /** Of the connections there may be, so many may be sockets. */
+  /** Share of the connections that may be WebSockets. */
   socketsShare: 0.8,
-  /** How often the connections are looked at, where the system allows it. */
+  /** Interval of the connection checks. */
   lookMs: 2_000,
-  /** Open files that are looked at first; where there are connections near the end, twice as many. */
+  /** Number of file descriptors to check at first; doubles when connections are found near the end. */
   filesLookedMin: 256,
-  /** A new connection has so long for its first request. */
+  /** Time for the first request on a new connection. */
   firstRequestMs: 20_000,
-  /** A connection on which nothing is sent and no request is under way is kept so long for the next one. */
+  /** Keep-alive time of an idle connection. */
   keepAliveMs: 65_000,
-  /** A body of which nothing comes for this long has broken off. */
+  /** A request body that makes no progress for this long fails. */
   bodyStallMs: 20_000,
-  /** Connections ended at least when there are too many: then the next ones find room. */
+  /** Minimum number of connections closed when there are too many. */
   relievedAtOnce: 32,
-  /** What the system keeps of a socket that sends more than can be served, and of one that did so before. */
+  /** Receive buffer of a socket that sends more than can be processed, and of one that did so before. */
   receiveWindowBytes: { small: 4 * 1024, normal: 1024 * 1024 },
-  /** When no connection could be taken, the next are taken after this. */
+  /** Pause after a connection could not be accepted. */
   acceptPauseMs: 50,
-  /** A port that could not be opened again for so long ends its process. */
+  /** The process ends if the port cannot be reopened for this long. */
   reopenMs: 10_000,
-  /** How often the log says so. */
+  /** Minimum time between two log messages about it. */
   acceptToldMs: 60_000,
-  /** Times that the port was opened again whose connections are waited for at the end. */
+  /** Number of reopened listeners whose requests are awaited at the end. */
   serversKept: 256,
 } as const;
 
-/** Limits of a takeover. */
 export const takeoverLimits = {
-  /** Longest line on the socket between the two servers. */
+  /** Longest message between the two processes. */
   lineCharsMax: 10_000,
-  /** From letting go of the database to the other one's word that it serves; then the old server goes on. */
+  /** Time from releasing the database until the new process serves; then the old one continues. */
   switchMs: 60_000,
-  /** The old server looks for so long whether a successor that failed is gone, before it says so and goes on looking. */
+  /** After a failed takeover, time to wait for the new process to end before logging an error. */
   lostMs: 5_000,
-  /** A server that takes over waits so long for the folder of one that dies during the switch. */
+  /** Time to wait for the lock if the old process dies during the switch. */
   inheritMs: 20_000,
-  /** A server that was taken over and has not ended after so long is told of in the log, and what waited for it begins. */
+  /** If the old process has not ended after this time, an error is logged and background work starts. */
   endMs: 120_000,
-  /** Requests that wait for the end of the switch; more are answered with 503. */
+  /** Maximum number of requests waiting for the switch; more are answered with 503. */
   requestsHeldMax: 10_000,
-  /** A server that gave way goes when for so long no request has come, and no connection waits to be taken. */
+  /** After a handover, the old process exits when it has had no request for this long and none waits to be accepted. */
   quietMs: 500,
-  /** It looks this often. */
+  /** Polling interval. */
   quietPollMs: 25,
-  /** Requests passed on with bodies up to this length are read first, those with longer ones stream. */
+  /** Forwarded requests with bodies up to this length are buffered, longer ones are streamed. */
   bodyReadBytesMax: 1_048_576,
-  /** After so long it is told that a port that cannot be shared is still not free; it is tried without end. */
+  /** Interval of log messages while a port that cannot be shared is still in use. */
   portWaitMs: 10_000,
 } as const;
 
-/** What `--dev` adds. */
+/** Limits of `--dev`. */
 export const devLimits = {
   /** Log lines of functions that the terminal shows in a second. */
   linesPerSecondMax: 500,
-  /** Requests whose shown lines are remembered, for an action's lines hold those of what it called. */
+  /** Requests whose printed lines are remembered: an action's lines include those of nested calls. */
   requestsMax: 256,
-  /** Behind a start the first pages are loaded first; then isolates begin to stand by for an edit. */
+  /** Delay before idle isolates are started for the next edit, so that first page loads are not slowed down. */
   standByAfterMs: 2_000,
 } as const;
 
-/** Limits of the static files of a front end and of the dashboard. */
+/** Static files of frontends and the dashboard. */
 export const staticLimits = {
-  /** Files from this length on are sent compressed where the client takes that: shorter ones fit into one packet. */
+  /** Smallest file to compress: smaller ones fit into one packet. */
   compressedBytesMin: 1_024,
-  /** Longer ones are sent as they are. */
+  /** Largest file to compress. */
   compressedBytesMax: 8_388_608,
-  /** A copy longer than this share of the file is not worth it, and the file is sent as it is. */
+  /** A copy larger than this share of the file is not used. */
   compressedShareMax: 0.9,
-  /** Copies made at once, for each folder; meanwhile other files that have none are sent as they are. */
+  /** Compressions at a time per folder. Other files are sent uncompressed in the meantime. */
   compressionsMax: 8,
-  /** Length of all copies kept for a folder; those not asked for longest are forgotten first. */
+  /** Total size of the cached copies of a folder; the least recently used are evicted. */
   copiesBytesMax: 33_554_432,
-  /** Copies kept, files that are not worth one included. */
+  /** Maximum number of cached copies, including entries for files that are not worth compressing. */
   copiesMax: 4_096,
 } as const;
 
-/** Limits of the processes that take connections beside the server's own. */
+/** Limits of worker processes. */
 export const workerLimits = {
-  /** Longest text that a worker is told at its start. */
+  /** Maximum length of a worker's boot message. */
   bootCharsMax: 1_048_576,
-  /** Private memory of a worker, above what the runtime itself reserves. */
+  /** Private memory of a worker, in addition to what the runtime reserves. */
   dataMiB: 8_192,
-  /** A worker has so long to serve; then it is ended and started again. */
+  /** Time for a worker to start; then it is killed and started again. */
   startMs: 60_000,
-  /** One that ended is started again after this, then after twice as long, up to the second; one that served for a minute begins anew. */
+  /** Restart delay, doubled after each failure up to the maximum; reset after a minute of service. */
   restartMsMin: 250,
   restartMsMax: 30_000,
   steadyMs: 60_000,
-  /** When the server stops, its workers have so long beyond the time of their requests; then they are killed. */
+  /** Time for workers to exit after their requests have been drained; then they are killed. */
   stopMs: 5_000,
-  /** How often a worker tells what ran in it, and how many runs it tells at most. */
+  /** Interval of a worker's run reports, and the maximum number of runs in each. */
   reportMs: 250,
   reportRunsMax: 10_000,
-  /** Characters of the log lines in it. */
+  /** Maximum characters of log lines in a report. */
   reportCharsMax: 8_388_608,
-  /** While so much waits to be read by the leader nothing is told of runs. */
+  /** No reports are sent while more than this is unsent. */
   reportBytesBehind: 8_388_608,
-  /** A request that came to a server which does not lead is asked again after this. */
+  /** Delay before a request is repeated that a server which does not lead has refused. */
   askAgainMs: 50,
-  /** How often a worker tells how many sockets it has. */
+  /** Interval of a worker's load reports. */
   figuresMs: 1_000,
 } as const;

@@ -1,20 +1,20 @@
-/** The isolates on a data folder while no server runs, for commands that work with its documents. */
+/** Isolates for commands that read or write documents while no server runs. */
 import { IsolateHost } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { StartError } from "../config/start_error.ts";
 import { isolateEntry } from "./isolate_address.ts";
 
 export interface OfflineHostOptions {
-  /** Its lock is the caller's. */
+  /** The caller holds its lock. */
   readonly dataDir: string;
-  /** Of the app whose tables the database gets; an empty folder leaves them as they are. */
+  /** Functions of the app whose tables are created; an empty folder leaves the tables unchanged. */
   readonly functionsDir: string;
-  /** Numbers that tables get which the database does not have yet. */
+  /** Numbers of tables that do not exist yet. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
   readonly log: Log;
 }
 
-/** Starts the isolates. Throws a `StartError` when the database cannot be opened or the app cannot be loaded. */
+/** Starts the isolates. Throws a `StartError` if the database cannot be opened or the app cannot be loaded. */
 export async function startOfflineHost(
   { dataDir, functionsDir, tableNumbers, log }: OfflineHostOptions,
 ): Promise<IsolateHost> {

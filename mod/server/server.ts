@@ -1,4 +1,4 @@
-/** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
+/** A running server, from start to stop: data folder lock, port, backend, cluster membership and takeover. */
 import { ServiceError } from "../errors.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
@@ -23,7 +23,7 @@ import { Serving, type Statics } from "./serving.ts";
 import { GivingWay, PassedRequests, Passing, Predecessor, Succession, TakeoverDoor } from "./takeover/mod.ts";
 import type { Workers } from "./workers/workers.ts";
 
-/** What a server holds before its app is loaded. */
+/** Resources held before the app is loaded. */
 interface Held extends Statics {
   readonly lock: DataLock;
 }
@@ -34,17 +34,17 @@ export class Server implements AsyncDisposable {
   readonly #port: Port;
   readonly #serving: Serving;
   readonly #gate: RequestGate;
-  /** Set before anything is loaded; `null`: the server is alone. */
+  /** Set before the app is loaded; `null` outside a cluster. */
   #seat: ClusterSeat | null = null;
-  /** The processes that take connections beside this one. */
+  /** Worker processes that share the port. */
   #workers: Workers | null = null;
-  /** Where others ask it to give way, and how it does. */
+  /** Accepts takeover requests. */
   #door: TakeoverDoor | null = null;
   #givingWay: GivingWay | null = null;
   readonly #gaveWay = Promise.withResolvers<void>();
-  /** The end of the server that this one took over from. */
+  /** Waits for the old process to end after a takeover. */
   #succession: Succession | null = null;
-  /** Set by the first `stop`; later ones wait for it too. */
+  /** Set by the first `stop`; later calls return the same promise. */
   #stopped: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
@@ -65,8 +65,8 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Takes the data folder, applies a restore that is staged in it, opens the port and loads the app, in this order. Until the app is loaded every request is
-   * answered with 503. Throws a `StartError`, or what `startBackend` threw, and holds nothing then.
+   * Takes the data folder, applies a staged restore, opens the port and loads the app, in this order. Requests are answered
+   * with 503 until the app is loaded. Throws a `StartError` or the error of `startBackend`, after releasing everything.
    */
   static async start(parts: ServerParts): Promise<Server> {
     const { config } = parts;
@@ -95,9 +95,8 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Takes over from the server that has the data folder: everything is started but what needs the database, then the other
-   * one lets go of it, and when all of this server stands it opens the port beside the other one's. Throws a `StartError`, or
-   * what `startBackend` threw, and the other one goes on.
+   * Takes over from the old process: starts everything that does not need the database, has the old process release it, and
+   * then listens on the same port. Throws a `StartError` or the error of `startBackend`; the old process then continues.
    */
   static async #takeOver(asked: ServerParts, predecessor: Predecessor): Promise<Server> {
     const { host, port } = predecessor.address;
@@ -121,7 +120,7 @@ export class Server implements AsyncDisposable {
       ]);
       taking.#serving.wait(served, passing);
       const calls = served.backend.passedCalls;
-      if (calls === undefined) throw new TypeError("The backend takes no calls of another server");
+      if (calls === undefined) throw new TypeError("The backend does not accept forwarded calls");
       passed = await PassedRequests.open(config.dataDir, {
         calls,
         respond: (request, info) => taking.#respondPassedOn(request, info),
@@ -129,26 +128,26 @@ export class Server implements AsyncDisposable {
       const samePort = config.port === port;
       const shared = samePort && await predecessor.sharePort();
       if (shared || !samePort) taking.#port.listen({ shared });
-      // The other one answers new connections until it has given way, and so it does when this one fails.
+      // The old process answers new connections until it has handed over, and continues if this one fails.
       if (shared) taking.#port.leaveToFirst();
       await predecessor.serving(passed);
-      // From here on nobody else is left to serve: nothing that fails may end this server.
+      // The old process has handed over: no later failure may end this server.
       await lock.own("serve").catch((error) =>
-        log("warn", "The lock file does not name this server: it could not be written", { error })
+        log("warn", "Cannot write this process to the lock file", { error })
       );
       taking.#serving.serve(served);
       passing.takeBack();
       if (!taking.#port.isOpen) await taking.#port.listenSoon(() => taking.#stopped === null);
       const begin = () => taking.#begin(served.backend);
       taking.#succession = new Succession({ predecessor, passed, begin, log });
-      log("info", "Took over from the server that had the data folder", { host, port });
+      log("info", "Took over from the old process", { host, port });
       taking.#serving.renewIfWanted();
       return taking;
     } catch (error) {
       await passed?.[Symbol.asyncDispose]();
-      // Those that came here find it ending.
+      // Requests that wait here are refused.
       passing.takeBack();
-      // The other one starts a writer when this connection ends: ours has to be gone before.
+      // The old process starts its writer when this connection ends, so ours must end first.
       if (server === undefined) held?.lock[Symbol.dispose]();
       else await server.stop();
       await predecessor[Symbol.asyncDispose]();
@@ -156,39 +155,39 @@ export class Server implements AsyncDisposable {
     }
   }
 
-  /** Address for a browser on this machine, without a slash at its end. */
+  /** URL for a browser on this machine, without a trailing slash. */
   get url(): string {
     return this.#port.url;
   }
 
-  /** Where the first administrator is created; `null` when there is one, or nothing is served. */
+  /** URL that creates the first administrator; `null` if one exists or nothing is served yet. */
   get setupLink(): string | null {
     return this.#serving.backend?.setupLink ?? null;
   }
 
-  /** Resolves when another server has taken over: to stop this one is then for the caller to do. */
+  /** Resolves when a new process has taken over. The caller then stops this server. */
   get gaveWay(): Promise<void> {
     return this.#gaveWay.promise;
   }
 
-  /** Resolves when the server can take no connections any more, for good: to stop it is then for the caller to do. */
+  /** Resolves when the port is closed for good. The caller then stops this server. */
   get portEnded(): Promise<Error> {
     return this.#port.ended;
   }
 
-  /** Loads the app's code anew (`--dev`). */
+  /** Reloads the app's code (`--dev`). */
   async reload(): Promise<ReloadResult> {
     return await this.#serving.backend?.reload() ?? { ok: false, message: "The server is not serving" };
   }
 
-  /** Makes the next `reload` shorter (`--dev`). */
+  /** Prepares the next `reload` so that it takes less time (`--dev`). */
   standBy(): void {
     this.#serving.backend?.standBy?.();
   }
 
   /**
-   * Refuses new requests, closes the sockets with 1012, lets running calls finish for at most `drainMs`, then
-   * ends the isolates and gives the data folder up.
+   * Refuses new requests, closes the sockets with 1012, waits up to `drainMs` for running calls, then ends the isolates and
+   * releases the data folder.
    */
   stop(): Promise<void> {
     this.#stopping.abort();
@@ -199,7 +198,7 @@ export class Server implements AsyncDisposable {
     return this.stop();
   }
 
-  /** Makes this server one of a cluster, if it is to be. */
+  /** Joins the configured cluster. */
   async #join(): Promise<void> {
     const { config, log } = this.#parts;
     this.#seat = await ClusterSeat.join(config, {
@@ -224,11 +223,11 @@ export class Server implements AsyncDisposable {
     this.#workers = await Workers.start({ config, port: this.#port.number, parts: leading, respond, log });
   }
 
-  /** From now on another server can take over, where that is possible. */
+  /** Accepts takeovers, unless this server has workers, follows a replica or is in a cluster. */
   async #openDoor(): Promise<void> {
     const { config, native = null, log } = this.#parts;
     const { backend } = this.#serving;
-    // Its workers would go on taking connections of the port.
+    // The workers would keep accepting connections on the port.
     if (backend?.lend === undefined || this.#workers !== null) return;
     if (this.#seat !== null || isFollower(config)) return;
     const server = this.#givingWay = new GivingWay({
@@ -244,31 +243,31 @@ export class Server implements AsyncDisposable {
     this.#door = await TakeoverDoor.open({ dataDir: config.dataDir, server, log });
   }
 
-  /** Behind a takeover, when the other one is gone: what this server does by itself, and the door for the next one. */
+  /** Completes a takeover when the old process has ended: starts background work and accepts the next takeover. */
   async #begin(backend: Backend): Promise<void> {
     const { log } = this.#parts;
     if (this.#stopped !== null) return;
     try {
       await backend.begin?.();
     } catch (error) {
-      log("error", "What the server does by itself did not begin: restart it", { error });
+      log("error", "Cannot start background work. Restart the server", { error });
     }
     try {
       if (this.#stopped === null) await this.#openDoor();
     } catch (error) {
-      log("error", "This server cannot be taken over: restart it", { error });
+      log("error", "Cannot listen for takeovers. Restart the server", { error });
     }
   }
 
   async #drain(): Promise<void> {
-    // Before anything else: what a successor was lent is not taken back, for that would start a writer.
+    // First: a database that was handed to a new process must not be reopened here.
     this.#givingWay?.stop();
     this.#door?.close();
     const seat = this.#seat;
-    // A server that is alone refuses what waits before anything else has its turn.
+    // Outside a cluster, waiting requests are refused before any other work runs.
     if (seat !== null) {
       await seat.handOver(() => this.#serving.backend).catch((error) =>
-        this.#parts.log("warn", "The lease of the cluster could not be handed over", {
+        this.#parts.log("warn", "Cannot hand over the cluster lease", {
           code: "cluster",
           error,
         })
@@ -276,19 +275,19 @@ export class Server implements AsyncDisposable {
     }
     seat?.cluster.stopping();
     await this.#serving.settled;
-    // Other servers are told first: what they have not asked yet is for the next leader.
+    // Other servers are notified first: they keep requests they have not sent yet for the next leader.
     const left = seat?.forwarding.leave();
     const { state } = this.#serving;
     const backend = "backend" in state ? state.backend : null;
     const gaveWay = this.#givingWay?.given === true ? this.#givingWay : null;
     const drainMs = this.#parts.drainMs ?? httpLimits.drainMs;
-    // What still comes to one that has given way is passed on until the end.
+    // After a handover, late requests are forwarded until the end.
     if (gaveWay === null) this.#serving.drain();
     await this.#succession?.[Symbol.asyncDispose]();
-    // They finish while what they ask of this process is still answered.
+    // Workers finish while this process still answers them.
     const workersEnded = this.#workers?.[Symbol.asyncDispose]();
     try {
-      // Sockets first: shutting the listener down would close them with a code that tells clients nothing.
+      // Sockets first: shutting down the listener would close them without a useful code.
       await backend?.closeSockets();
       await gaveWay?.quiet(drainMs);
       await this.#port.finish(drainMs);
@@ -309,7 +308,7 @@ export class Server implements AsyncDisposable {
     return this.#respondAdmitted(this.#gate.admit(given), info);
   }
 
-  /** A request that another process has taken from its client, whose host it has judged. */
+  /** Answers a request that another process forwards. That process has checked its host. */
   #respondPassedOn(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
     return this.#respondAdmitted(this.#gate.admit(given, { passedOn: true }), info);
   }
@@ -344,7 +343,7 @@ export class Server implements AsyncDisposable {
     return errorResponse(new ServiceError("unavailable"));
   }
 
-  /** A request that came before this server was given the folder. */
+  /** Answers a request that arrived before the takeover was complete. */
   async #afterSwitch(
     admitted: Admitted,
     { info, passing }: { readonly info: Deno.ServeHandlerInfo; readonly passing: Passing },
@@ -369,15 +368,15 @@ async function openFrontend({ staticDir, devFrontendUrl }: ServeConfig): Promise
   return staticDir === null ? null : await StaticFiles.open(staticDir, { clientRoutes: true });
 }
 
-/** Throws a `StartError` where the server that runs cannot be taken over by one like this. */
+/** Throws a `StartError` if this configuration cannot take over. */
 async function refuseTakeover(config: ServeConfig): Promise<void> {
   if (isFollower(config)) {
-    throw new StartError("A server that follows a replica cannot take over: stop the one that runs first", {
+    throw new StartError("A server that follows a replica cannot take over. Stop the running server first", {
       code: "replication",
     });
   }
   if (await stagedRestore(config.dataDir) !== null) {
-    throw new StartError("A restore is staged, which a takeover cannot apply: restart the server that runs", {
+    throw new StartError("A restore is staged, which a takeover cannot apply. Restart the running server", {
       code: "restore",
     });
   }
@@ -400,8 +399,8 @@ async function acquire({ dataDir, takeover, cluster }: ServeConfig): Promise<Dat
   } catch (error) {
     if (!takeover || !(error instanceof DataLockedError) || !error.byServer) throw error;
     throw new StartError(
-      `The server that uses the data folder "${dataDir}" cannot be asked to give way: it is starting or ending, has ` +
-        "workers, or is older than this way of taking over. Try again, or stop it first",
+      `A takeover is not possible: the server that uses the data folder "${dataDir}" is starting or stopping, has ` +
+        "workers, or is too old. Try again, or stop it first",
       { code: "takeover", cause: error },
     );
   }

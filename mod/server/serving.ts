@@ -1,4 +1,4 @@
-/** What a server serves, from its first load to its end, and how something else comes in its place. */
+/** The backend that a server serves: its first load, its replacement and its end. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
@@ -15,18 +15,17 @@ import { StaticFiles } from "./http/static_files.ts";
 import type { ServerParts } from "./server_parts.ts";
 import type { Passing } from "./takeover/mod.ts";
 
-/** What answers requests. */
+/** A backend with its router. */
 export interface Served {
   readonly router: ReturnType<typeof createRouter>;
   readonly backend: Backend;
-  /** Those that it answers by itself now, in a cluster: a server that comes to lead does not cut them off. */
+  /** Requests in flight in a cluster: they may finish when this server starts to lead. */
   readonly requests: RequestsUnderWay | null;
 }
 
 /**
- * A server is `starting` from the moment its port is open, `serving` once the app is loaded and `draining` when it was
- * told to stop; it never goes back. One that takes over is `waiting` from the moment its port is open until the other one
- * has given it the data folder.
+ * A server is `starting` until the app is loaded, then `serving`, and `draining` once it stops. A server that takes over is
+ * `waiting` from the moment it listens until the old process has handed over the data folder.
  */
 export type ServerState =
   | { readonly name: "starting" }
@@ -34,10 +33,10 @@ export type ServerState =
   | Served & { readonly name: "serving" }
   | { readonly name: "draining" };
 
-/** Pages that are there without the app. */
+/** Static files that do not depend on the app. */
 export interface Statics {
   readonly dashboard: StaticFiles;
-  /** The front end that an option names. */
+  /** Frontend that an option names. */
   readonly frontend: Frontend | null;
 }
 
@@ -45,27 +44,27 @@ export interface ServingOptions {
   readonly parts: ServerParts;
   readonly statics: Statics;
   readonly port: Port;
-  /** The place in a cluster, known before anything is loaded; `null`: the server is alone. */
+  /** Known before anything is loaded; `null` outside a cluster. */
   readonly seat: () => ClusterSeat | null;
   readonly workerFigures: () => readonly FollowerFigures[];
-  /** Aborted when the server is to stop. */
+  /** Aborted when the server stops. */
   readonly stopping: AbortSignal;
 }
 
 export class Serving {
   readonly #options: ServingOptions;
   #state: ServerState = { name: "starting" };
-  /** Changes with what is deployed. */
+  /** A deploy may replace it. */
   #frontend: Frontend | null;
-  /** While another backend is put in the place of the present one; never rejects. */
+  /** Set while the backend is being replaced; never rejects. */
   #renewing: Promise<void> | null = null;
-  /** While it makes ready to lead, or is ready. */
+  /** Set while this server prepares to lead, or is prepared. */
   #preparing: Promise<void> | null = null;
-  /** Starts of what is behind the port. */
+  /** Number of backends started. */
   #loads = 0;
-  /** Stands for what is served, or is about to be. */
+  /** Identifies the newest backend. */
   #newest: object = {};
-  /** Those that have asked for another one in their place; what one that is gone asks for counts for nothing. */
+  /** Backends that requested their replacement. Requests of replaced backends are ignored. */
   readonly #askedAnew = new WeakSet<object>();
 
   constructor(options: ServingOptions) {
@@ -77,33 +76,32 @@ export class Serving {
     return this.#state;
   }
 
-  /** What is behind the port while requests are answered; `null` before and after. */
+  /** The backend while requests are answered; otherwise `null`. */
   get backend(): Backend | null {
     return this.#state.name === "serving" ? this.#state.backend : null;
   }
 
-  /** Settles when nothing is being put in the place of what is served; never rejects. */
+  /** Resolves when no replacement is in progress; never rejects. */
   get settled(): Promise<void> {
     return this.#renewing ?? Promise.resolve();
   }
 
-  /** From now on this answers requests. */
   serve(served: Served): void {
     this.#state = { name: "serving", ...served };
     this.#options.seat()?.forwarding.serve(served.backend.leading);
   }
 
-  /** Requests wait until it is known whether this server answers them. */
+  /** Holds requests until it is known which process answers them. */
   wait(served: Served, passing: Passing): void {
     this.#state = { name: "waiting", ...served, passing };
   }
 
-  /** Requests are refused, for good. */
+  /** Refuses requests from now on. */
   drain(): void {
     this.#state = { name: "draining" };
   }
 
-  /** Loads the app. Rejects with what `startBackend` rejects with. */
+  /** Loads the app. Rejects with the error of `startBackend`. */
   async load({ letGo }: Pick<BackendSurroundings, "letGo"> = {}): Promise<Served> {
     const { parts: { config, log, startBackend, onRestart }, port, workerFigures, stopping } = this.#options;
     const seat = this.#options.seat();
@@ -130,7 +128,7 @@ export class Serving {
     return { backend, router: this.#routerOf(backend), requests };
   }
 
-  /** What asks for another one before it is served, as for a gap in what it follows, is renewed as soon as it is. */
+  /** Replaces the backend if it has requested that. A request from before it was served is handled now. */
   renewIfWanted(): void {
     const ready = this.#state.name === "serving" && this.#renewing === null;
     if (!this.#askedAnew.has(this.#newest) || !ready || this.#options.stopping.aborted) return;
@@ -141,8 +139,8 @@ export class Serving {
   }
 
   /**
-   * Makes ready to lead the cluster beside what is served: that goes on until this server has the lease. Resolves when only
-   * that is missing; rejects when it will not be.
+   * Starts a second backend that can lead the cluster. The current one serves until this server has the lease. Resolves when
+   * only the lease is missing; rejects if this server will not lead.
    */
   prepareToLead(): Promise<void> {
     if (this.#preparing !== null) return this.#preparing;
@@ -161,7 +159,7 @@ export class Serving {
     if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
       throw new Error("This server cannot lead now");
     }
-    // What is not applied yet when the lease is free would hold it up.
+    // Apply outstanding commits now: they would delay the switch later.
     cluster.look();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
@@ -175,12 +173,12 @@ export class Serving {
     });
     this.#renewing = leading.catch((error) => {
       if (notLeft !== null) {
-        log("info", "What was made ready to lead the cluster is let go", { reason: notLeft });
-      } else {log("warn", "This server made ready to lead its cluster, and does not", {
+        log("info", "Discarded the backend that was prepared to lead", { reason: notLeft });
+      } else {log("warn", "Preparing to lead the cluster failed", {
           code: "cluster",
           error,
         });}
-      // What it serves goes on, unless that has begun to let go of the database.
+      // The current backend continues unless it has begun to release the database.
       if (letGo) this.#askedAnew.add(this.#newest);
       else this.#newest = served;
     }).finally(() => {
@@ -195,9 +193,9 @@ export class Serving {
     { cluster, ready, lettingGo, notLeft }: {
       readonly cluster: PostgresCluster;
       readonly ready: () => void;
-      /** Called before `old` gives anything up. */
+      /** Called before `old` releases anything. */
       readonly lettingGo: () => void;
-      /** Called with the reason when the lease is not for this server. */
+      /** Called with the reason if another server gets the lease. */
       readonly notLeft: (reason: string) => void;
     },
   ): Promise<void> {
@@ -207,10 +205,10 @@ export class Serving {
       async letGo(fits) {
         const lease = cluster.nextLease(after);
         lease.catch((error) => notLeft(error instanceof Error ? error.message : String(error)));
-        log("info", "This server is ready to lead its cluster, as soon as the leader does not");
+        log("info", "Prepared to lead the cluster as soon as the leader stops");
         ready();
         const { position, version } = await lease;
-        // Otherwise what is served is started anew, and leads: the lease is kept.
+        // Otherwise the backend is restarted and leads; the lease is kept.
         fits(version);
         lettingGo();
         await old.letGo?.();
@@ -218,25 +216,25 @@ export class Serving {
         cluster.lead(position);
       },
     });
-    // First: whoever is given an answer by the old one is shown as much by this one.
+    // First: a client that got an answer from the old backend must see at least that state in the new one.
     this.serve(served);
     try {
       await old.closeSockets();
-      // What begins is to be waited for: it may need what the old one still has.
+      // Wait for requests in flight: they may need resources of the old backend.
       if (await requests?.none(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
-        log("warn", "Requests that took long were cut off: this server leads its cluster now", {
+        log("warn", "Slow requests were cut off because this server now leads the cluster", {
           code: "cluster",
         });
       }
       await old[Symbol.asyncDispose]();
     } catch (error) {
-      log("error", "What was served could not be ended as it should", { error });
+      log("error", "Cannot close the old backend cleanly", { error });
     }
-    // A server that stops has handed over what it does by itself.
+    // A server that stops has handed over its background work already.
     if (!stopping.aborted) await served.backend.begin?.();
   }
 
-  /** Sockets come back by themselves; requests are refused meanwhile, as at a start. */
+  /** Sockets reconnect by themselves; requests are refused in the meantime, as at a start. */
   async #renew(): Promise<void> {
     const { seat, stopping, parts: { log } } = this.#options;
     const backend = this.backend;
@@ -244,12 +242,12 @@ export class Serving {
     this.#newest = {};
     this.#state = { name: "starting" };
     try {
-      // First: what others wait for is for the next leader to answer.
+      // First: other servers keep their waiting requests for the next leader.
       await seat()?.forwarding.pause();
       await backend.closeSockets();
       await backend[Symbol.asyncDispose]();
     } catch (error) {
-      log("error", "What was served could not be ended as it should", { error });
+      log("error", "Cannot close the old backend cleanly", { error });
     }
     while (!stopping.aborted) {
       try {
@@ -257,7 +255,7 @@ export class Serving {
         return;
       } catch (error) {
         if (stopping.aborted) return;
-        log("error", "What is to be served now cannot be started; it is tried again", { error });
+        log("error", "Cannot start the backend; retrying", { error });
         await delay(httpLimits.drainMs, undefined, { signal: stopping }).catch(() => {});
       }
     }

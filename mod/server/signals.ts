@@ -1,4 +1,4 @@
-/** Signals that tell the server to stop: the first asks it to, the second does not ask. */
+/** Stop signals: the first stops the server gracefully, the second ends it at once. */
 import { stopLimits } from "./limits.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -6,12 +6,12 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
 export type StopSignal = (typeof SIGNALS)[number];
 
-/** The part of the platform that signals come from. */
+/** Source of signals; tests replace it. */
 export interface SignalSource {
   add(signal: StopSignal, listener: () => void): void;
   remove(signal: StopSignal, listener: () => void): void;
   exit(code: number): void;
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic time in milliseconds. */
   now(): number;
 }
 
@@ -40,9 +40,9 @@ export class StopSignals implements Disposable {
           resolve(signal);
           return;
         }
-        // A terminal or a service manager tells all processes, and one that started this one passes it on: that is one signal.
+        // A terminal or service manager signals the whole process group, and a parent may forward it: count that as one signal.
         if (signal === asked.signal && source.now() - asked.at < stopLimits.sameSignalMs) return;
-        // By convention a process that a signal ended exits with 128 plus the signal's number.
+        // By convention, the exit code is 128 plus the signal number.
         source.exit(128 + SIGNAL_NUMBERS[signal]);
       };
       source.add(signal, listener);

@@ -184,7 +184,7 @@ Deno.test({
     await leader?.end("SIGKILL");
     await until(async () => await rig.leader() === left, { timeoutMs: LONG_MS });
     // The lease had not run out yet when it began to make ready.
-    assert.match(left.last(), /ready to lead its cluster/);
+    assert.match(left.last(), /Prepared to lead the cluster/);
     assert.equal((await look(left.url))?.code, 3);
     await away.start();
     assert.equal((await look(away.url))?.code, 3, away.last());

@@ -413,7 +413,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       await Promise.all(work);
       const said = next.logged.filter((line) => / lead|leader /.test(line)).slice(-2);
       assert.deepEqual(said, [
-        "info This server is ready to lead its cluster, as soon as the leader does not",
+        "info Prepared to lead the cluster as soon as the leader stops",
         "info This server is the leader of its cluster",
       ]);
       assert.deepEqual(failures, [], next.logged.slice(-20).join("\n"));

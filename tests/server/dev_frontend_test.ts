@@ -81,7 +81,7 @@ Deno.test("DV1 each log line appears once, with the function's name, and a flood
   ended("notes:flood", { request: 3, logLines: flood });
   ended("notes:flood", { request: 4, logLines: flood });
   assert.equal(shown.length, devLimits.linesPerSecondMax + 1);
-  assert.match(shown.at(-1) ?? "", /the dashboard has it all/);
+  assert.match(shown.at(-1) ?? "", /See the dashboard for all lines/);
   now = 3_000;
   ended("notes:calm", { request: 5, logLines: ["[INFO] again"] });
   assert.equal(shown.at(-1), "info notes:calm: again");

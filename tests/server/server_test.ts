@@ -271,7 +271,7 @@ Deno.test("SF4 the bundled example is served on data of its own, never on those 
   await serve(false);
   await assert.rejects(serve(true), (error) => {
     assert.ok(error instanceof StartError);
-    assert.match(error.message, /those of an app, .*--functions/);
+    assert.match(error.message, /belongs to an app, .*--functions/);
     return true;
   });
   await Deno.remove(database);

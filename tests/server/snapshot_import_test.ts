@@ -218,7 +218,7 @@ Deno.test("[IM20] what an import has left that was killed is taken by nobody but
   for (const by of ["serve", "restore", "backup", "export", "admin"] as const) {
     await assert.rejects(
       DataLock.acquire(folder.at(data), { by }),
-      /An import into ".*" was not finished, and what is there is not whole: import once more/,
+      /An import into ".*" was interrupted and its data is incomplete\. Import again/,
     );
   }
   await Deno.mkdir(folder.at(data, "storage"), { recursive: true });

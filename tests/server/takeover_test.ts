@@ -247,7 +247,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     assert.match(second.lastOutput, /ERROR Another server \(process 4242\) is taking over already$/);
     connection.close();
     const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 3 });
-    assert.match(JSON.stringify(answers), /cannot be taken over by this one/);
+    assert.match(JSON.stringify(answers), /incompatible version/);
     later.close();
   });
 
@@ -336,5 +336,5 @@ Deno.test("[TO5] a server that cannot be asked is named in a line", async () => 
   using _lock = await DataLock.acquire(folder.at("data"), { by: "serve" });
   await using started = serve(folder, "--port", "0", "--takeover", "--functions", folder.at("one"));
   assert.equal((await started.exited).code, 1);
-  assert.match(started.lastOutput, /cannot be asked to give way.* stop it first\b/);
+  assert.match(started.lastOutput, /A takeover is not possible.* stop it first\b/);
 });

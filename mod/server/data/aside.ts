@@ -1,9 +1,9 @@
-/** Earlier states of the database that restores have put aside in the data folder. */
+/** Databases that restores have replaced and moved away within the data folder. */
 import { join } from "node:path";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { KEPT_PREFIX } from "../../ops/backups/restore/mod.ts";
 
-/** When the newest of them was put there, milliseconds since the epoch; `null` when there is none. */
+/** Modification time of the newest one in milliseconds since the epoch; `null` if there is none. */
 export async function asideSince(dataDir: string): Promise<number | null> {
   let newest: number | null = null;
   for await (const { name, isDirectory } of Deno.readDir(dataDir)) {

@@ -1,7 +1,6 @@
 /**
- * One server for a data folder: a lock on its file `lock`, which the kernel drops when the process ends. Whoever takes the
- * folder has to get the lock alone, and shares it from then on: a server that takes over joins the one that holds it, so
- * that there is no moment in which nobody does.
+ * Lock of a data folder: an advisory lock on its file `lock`, which the kernel releases when the process ends. A process
+ * acquires it exclusively and then shares it, so that a new process can join during a takeover without a gap.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,12 +10,12 @@ import { applyRestore, type RestoreStep } from "./data_restore.ts";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { refuseUnfinished } from "./unfinished_import.ts";
 
-/** What takes data folders: names of commands. */
+/** Commands that use data folders. */
 export type DataUser = "serve" | "restore" | "import" | "export" | "backup" | "admin";
 
-/** Another process holds the data folder. */
+/** Another process uses the data folder. */
 export class DataLockedError extends StartError {
-  /** Whether that is a server, as far as its lock file tells. */
+  /** Whether the lock file names a server. */
   readonly byServer: boolean;
 
   constructor(dataDir: string, holder: string) {
@@ -32,18 +31,18 @@ export class DataLockedError extends StartError {
 }
 
 export interface AcquireOptions {
-  /** Who takes it; others are told. */
+  /** Command written to the lock file, for error messages of other processes. */
   readonly by: DataUser;
-  /** What is done about restores; without it one that was interrupted is finished. */
+  /** Handling of restores. By default an interrupted restore is finished. */
   readonly restore?: RestoreStep;
-  /** For so long, in milliseconds, another holder is waited for. */
+  /** How long to wait for another process, in milliseconds. */
   readonly waitMs?: number;
 }
 
-/** Holds a data folder until it is disposed of. */
+/** Held until it is disposed of. */
 export class DataLock implements Disposable {
   readonly #file: Deno.FsFile;
-  /** The restore that was applied or finished when the folder was taken. */
+  /** The restore that was applied or finished. */
   readonly restored: AppliedRestore | null;
 
   private constructor(file: Deno.FsFile, restored: AppliedRestore | null) {
@@ -52,10 +51,8 @@ export class DataLock implements Disposable {
   }
 
   /**
-   * Creates the folder (mode 0700) when it is missing and takes its lock. Throws a `StartError` when the folder cannot
-   * be used, or when another process holds it, whose id and command it names. A restore that was interrupted is finished first, so
-   * whoever holds the folder finds all of it; `restore` says what else is done about restores. A folder that an import has
-   * not finished is refused to all others.
+   * Creates the folder (mode 0700) if it is missing, acquires the lock and handles restores. Throws a `StartError` if the
+   * folder cannot be used, contains an unfinished import, or is used by another process, which the message names.
    */
   static async acquire(
     dataDir: string,
@@ -80,7 +77,7 @@ export class DataLock implements Disposable {
     }
     try {
       const givesUpAt = performance.now() + waitMs;
-      // Between the two somebody else may be faster.
+      // Another process may acquire it between the two calls.
       while (!(await file.tryLock(true) && await file.tryLock(false))) {
         if (performance.now() >= givesUpAt) throw new DataLockedError(dataDir, await readText(file));
         await delay(dataLockLimits.retryMs);
@@ -98,7 +95,7 @@ export class DataLock implements Disposable {
     }
   }
 
-  /** Takes a folder that no other process holds; `null` when one does. Throws a `StartError` as `acquire` does. */
+  /** Returns `null` if another process holds the lock. Throws a `StartError` as `acquire` does. */
   static async acquireIfFree(dataDir: string, options: AcquireOptions): Promise<DataLock | null> {
     try {
       return await DataLock.acquire(dataDir, options);
@@ -108,19 +105,19 @@ export class DataLock implements Disposable {
     }
   }
 
-  /** Holds a folder beside the server that holds it, with its consent. Throws a `StartError` when somebody else is about to. */
+  /** Shares the lock with the old process, at its consent. Throws a `StartError` if a third process is acquiring it. */
   static async join(dataDir: string): Promise<DataLock> {
     const file = await Deno.open(join(dataDir, "lock"), { read: true, write: true });
     if (await file.tryLock(false)) return new DataLock(file, null);
     file.close();
-    throw new StartError(`Another process is about to take the data folder "${dataDir}"`, {
+    throw new StartError(`Another process is about to use the data folder "${dataDir}"`, {
       code: "data_folder",
     });
   }
 
   /**
-   * Waits until no other process holds the folder, for at most `waitMs`. `false`: one still does. A try that fails gives up for
-   * a moment what is held, so of two that share the folder only one may ask.
+   * Waits up to `waitMs` until no other process holds the lock. Returns `false` on timeout. A failed attempt releases the lock
+   * for a moment, so only one of two holders may call this.
    */
   async alone(waitMs: number): Promise<boolean> {
     const givesUpAt = performance.now() + waitMs;
@@ -132,12 +129,12 @@ export class DataLock implements Disposable {
     }
   }
 
-  /** The other one that held the folder gives it up: others are told of this one. */
+  /** Writes this process to the lock file, once the other holder hands over. */
   async own(by: DataUser): Promise<void> {
     await writeHolder(this.#file, by);
   }
 
-  /** Gives the folder up. The file stays: deleting it would let two servers lock two files of one name. */
+  /** Releases the lock. The file stays: deleting it would let two processes lock two files of one name. */
   [Symbol.dispose](): void {
     this.#file.close();
   }

@@ -1,4 +1,4 @@
-/** Restores as whoever takes the data folder meets them: applied or finished before anything is opened. */
+/** Handles staged and interrupted restores before anything in a data folder is opened. */
 import type { Log } from "../../kit/log.ts";
 import {
   type AppliedRestore,
@@ -9,13 +9,10 @@ import {
 } from "../../ops/backups/restore/mod.ts";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
 
-/**
- * What is done with a restore when a data folder is taken: `apply` one that is staged; `finish` one only that a crash
- * interrupted, so that the folder is whole; `leave` both.
- */
+/** `apply` a staged restore; `finish` one that a crash interrupted; `leave` both as they are. */
 export type RestoreStep = "apply" | "finish" | "leave";
 
-/** Throws a `StartError` that says how to go on when the restore cannot be applied. */
+/** Throws a `StartError` if the restore cannot be applied. */
 export async function applyRestore(dataDir: string, step: RestoreStep): Promise<AppliedRestore | null> {
   try {
     switch (step) {
@@ -31,44 +28,41 @@ export async function applyRestore(dataDir: string, step: RestoreStep): Promise<
   } catch (error) {
     const reason = error instanceof RestoreError ? error.message : fileErrorReason(error);
     throw new StartError(
-      `Cannot apply the restore that is staged in "${dataDir}": ${reason}. Put that right and start again, or cancel ` +
+      `Cannot apply the restore staged in "${dataDir}": ${reason}. Fix the problem and start again, or cancel ` +
         `the restore with: restore --cancel --data "${dataDir}"`,
       { code: "restore", cause: error },
     );
   }
 }
 
-/**
- * For whoever is about to write `lost`, which would go with the next start, because that applies the restore. Throws a
- * `StartError` when one is staged.
- */
+/** Throws a `StartError` if a restore is staged: the next start would replace `lost`, which the caller is about to write. */
 export async function refuseStaged(dataDir: string, lost: string): Promise<void> {
   const staged = await stagedRestore(dataDir);
   if (staged === null) return;
   throw new StartError(
-    `A restore of "${staged.source}" is staged in "${dataDir}", and the next start would put it in the place of ${lost}: ` +
-      `start the server once, or cancel it with: restore --cancel --data "${dataDir}"`,
+    `A restore of "${staged.source}" is staged in "${dataDir}". The next start would replace ${lost}: ` +
+      `start the server once, or cancel the restore with: restore --cancel --data "${dataDir}"`,
     { code: "restore" },
   );
 }
 
-/** A restore would take the cluster's data from a server. Throws a `StartError` when one is staged, or cannot be read. */
+/** Throws a `StartError` if a restore is staged: servers of a cluster cannot be restored. */
 export async function refuseStagedInCluster(dataDir: string): Promise<void> {
   const staged = await stagedRestore(dataDir).catch((error) => {
-    throw new StartError(`Cannot read which restore is staged in "${dataDir}": ${fileErrorReason(error)}`, {
+    throw new StartError(`Cannot read the restore staged in "${dataDir}": ${fileErrorReason(error)}`, {
       code: "restore",
       cause: error,
     });
   });
   if (staged === null) return;
   throw new StartError(
-    `A restore of "${staged.source}" is staged in "${dataDir}", and a server of a cluster cannot be restored: cancel it with: ` +
-      `restore --cancel --data "${dataDir}", or restore into an empty folder and make another cluster of that`,
+    `A restore of "${staged.source}" is staged in "${dataDir}", but a server of a cluster cannot be restored. Cancel it with: ` +
+      `restore --cancel --data "${dataDir}", or restore into an empty folder and create a new cluster from it`,
     { code: "cluster" },
   );
 }
 
-/** Tells in the log what a start has restored, and where the files are that it replaced. */
+/** Logs what was restored and where the replaced files are. */
 export function logRestore(log: Log, restore: AppliedRestore): void {
   log("info", `Restored the backup "${restore.source}" of ${restore.createdAt}`, {
     ts: restore.ts,

@@ -1,6 +1,6 @@
 /**
- * Data folders that an import makes as a whole. A file stands in one from before anything is written until all of it is
- * there: an import that was killed leaves it, and nobody but another import takes such a folder.
+ * Imports into an empty data folder are complete or have no effect. A marker file exists while an import runs. It remains if
+ * the import is killed; only another import then accepts the folder.
  */
 import { join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeDurably } from "../../kit/durable_files.ts";
@@ -10,26 +10,26 @@ import { StartError } from "../../config/start_error.ts";
 const MARK = "import-unfinished";
 const STORAGE = "storage";
 
-/** Throws a `StartError` for a folder that an import has not finished. */
+/** Throws a `StartError` if the folder contains an unfinished import. */
 export async function refuseUnfinished(dataDir: string): Promise<void> {
   if (await statIfThere(join(dataDir, MARK)) === null) return;
   throw new StartError(
-    `An import into "${dataDir}" was not finished, and what is there is not whole: import once more, or remove that folder`,
+    `An import into "${dataDir}" was interrupted and its data is incomplete. Import again, or remove the folder`,
   );
 }
 
-/** Removes what an import has left that was killed. To be called by an import that holds the folder. */
+/** Removes the data of an interrupted import. The caller holds the lock. */
 export async function removeUnfinished(dataDir: string): Promise<void> {
   if (await statIfThere(join(dataDir, MARK)) !== null) await removeMade(dataDir);
 }
 
 /**
- * Makes the data of a folder that has no database: whole, or nothing of it. Throws a `StartError` when it has uploaded files,
- * which would go with what is made.
+ * Creates the data of a folder without a database and removes it if `make` fails. Throws a `StartError` if the folder has
+ * uploaded files, which would be removed as well.
  */
 export async function makeData<Made>(dataDir: string, make: () => Promise<Made>): Promise<Made> {
   await refuseFiles(dataDir);
-  await writeDurably(join(dataDir, MARK), "An import is making the data in this folder, or was killed.\n");
+  await writeDurably(join(dataDir, MARK), "An import into this folder is running or was interrupted.\n");
   let made: Made;
   try {
     made = await make();
@@ -46,13 +46,13 @@ async function refuseFiles(dataDir: string): Promise<void> {
   if (await statIfThere(folder) === null) return;
   for await (const _entry of Deno.readDir(folder)) {
     throw new StartError(
-      `"${dataDir}" has no database, but there are files in "${folder}": import into a new folder, named with --data`,
+      `"${dataDir}" has no database, but there are files in "${folder}". Pass a new folder with --data`,
       { code: "import" },
     );
   }
 }
 
-/** The mark goes last, when what it speaks of has gone for certain. */
+/** Removes the marker last, after the removals are durable. */
 async function removeMade(dataDir: string): Promise<void> {
   const { database } = archiveNames;
   for (const name of [database, `${database}-wal`, `${database}-shm`, STORAGE]) {

@@ -1,24 +1,24 @@
-/** What the runtime says of an app's code, as its author reads it: files with their whole path, none of the runtime's own words. */
+/** Rewrites the runtime's messages about an app's code for its author: full paths, and no advice about the runtime. */
 import { join } from "node:path";
 
-/** Everything behind it is about the runtime. */
+/** Everything from here on concerns the runtime itself. */
 const OF_ITSELF = /\n*^\s*(?:Stack backtrace|stack backtrace):[^]*$/m;
-/** Lines about switches of a program that nobody here has started. */
+/** Lines about flags of the runtime, which the author did not start. */
 const SWITCHES =
   /^\s*(?:error: Type checking failed\.?|(?:info|hint): .*|.*\bRe-run with\b.*|Check file:.*)\s*$\n?/gm;
 const SLOPPY = / or run with --sloppy-imports/g;
 const HEAD = /^error: (?:Uncaught (?:\(in promise\) )?)?/gm;
-/** A place in a file that is named from the functions folder. */
+/** A file position relative to the functions folder. */
 const PLACE = /(^|[\s(])((?:[\w$.@-]+\/)*[\w$.@-]+\.[cm]?[jt]sx?)(:\d+:\d+)/gm;
 
-/** The report of a check, without what it says of itself. */
+/** Returns the report of a type check without colors and advice about the runtime. */
 export function plainReport(report: string): string {
-  // deno-lint-ignore no-control-regex -- colours are codes of a terminal
+  // deno-lint-ignore no-control-regex -- colors are terminal escape codes
   return report.replaceAll(/\x1b\[[\d;]*m/g, "").replace(OF_ITSELF, "").replaceAll(SWITCHES, "")
     .replaceAll(SLOPPY, "").replaceAll(HEAD, "").replaceAll("file:///", "/").trim();
 }
 
-/** A message with the whole paths of the app's files, which it names from `folder` on. */
+/** Replaces file names relative to `folder` with full paths. */
 export function withWholePaths(message: string, folder: string): string {
   return message.replaceAll(
     PLACE,

@@ -1,8 +1,8 @@
-/** `--dev-frontend`: a server of the app's frontend, asked by this one, so that pages have one address for everything. */
+/** `--dev-frontend`: a reverse proxy to the dev server of the app's frontend, so that pages have one origin. */
 import { requestSearch } from "../../kit/request_path.ts";
 import type { Frontend } from "../http/frontend.ts";
 
-/** Headers about one connection, of which there are two here. */
+/** Headers of a single connection (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
   "connection",
   "keep-alive",
@@ -13,12 +13,12 @@ const HOP_BY_HOP = [
   "upgrade",
 ];
 
-/** Asks the server at an address, which has no slash at its end. 502 while it does not answer. */
+/** Forwards to `url`, which has no trailing slash. Answers 502 if it is unreachable. */
 export function devFrontend(url: string): Frontend {
   return {
     async respond(request, pathname) {
       const headers = withoutHops(request.headers);
-      // It believes in the name it has itself; bodies come as they are.
+      // The dev server expects its own name. Bodies are forwarded uncompressed.
       headers.delete("host");
       headers.set("accept-encoding", "identity");
       try {

@@ -1,4 +1,4 @@
-/** `--dev`: edited functions are loaded at once and type-checked in the background. */
+/** `--dev`: reloads edited functions and checks their types in the background. */
 import type { Log } from "../../kit/log.ts";
 import type { ReloadResult } from "./reload_result.ts";
 import { devLimits } from "../limits.ts";
@@ -12,12 +12,12 @@ export interface DevModeOptions {
   /** Ends the watch. */
   readonly signal: AbortSignal;
   readonly reload: () => Promise<ReloadResult>;
-  /** Gets ready for the next reload. */
+  /** Prepares the next reload. */
   readonly standBy: () => void;
   readonly checkTypes: (folder: string, signal: AbortSignal) => Promise<TypeCheckResult | null>;
 }
 
-/** Resolves when `signal` ends it. A broken edit is told of and the old code goes on serving. */
+/** Resolves after `signal` is aborted. A broken edit is logged and the old code stays in use. */
 export async function runDevMode(
   { functionsDir, log, signal, reload, standBy, checkTypes }: DevModeOptions,
 ): Promise<void> {
@@ -35,13 +35,13 @@ export async function runDevMode(
       signal,
       onEdit: async () => {
         clearTimeout(standByLater);
-        // Of code that is no more; the edit is to be served first.
+        // The check concerns outdated code; the edit is served first.
         check.abort();
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else {
           const message = withWholePaths(result.message, functionsDir);
-          log("error", `The edit is not served, the code before it still is:\n${message}`, {
+          log("error", `Cannot load the edit; the previous code stays in use:\n${message}`, {
             code: "app_not_loaded",
           });
         }
@@ -63,6 +63,6 @@ async function reportTypes(check: Promise<TypeCheckResult | null>, log: Log): Pr
       log("warn", `The type check found errors:\n${result.report}`, { code: "app_not_loaded" });
     }
   } catch (error) {
-    log("warn", "The types could not be checked", { error });
+    log("warn", "Cannot check the types", { error });
   }
 }

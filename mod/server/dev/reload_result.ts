@@ -1,2 +1,2 @@
-/** The outcome of loading edited functions. With `ok: false` the old code is still served. */
+/** Outcome of loading edited functions. With `ok: false`, the old code stays in use. */
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };

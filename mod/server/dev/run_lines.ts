@@ -1,17 +1,17 @@
-/** `--dev`: the log lines of functions in the terminal, each with its time and the function's name. */
+/** `--dev`: prints the log lines of functions, each with its time and the function's name. */
 import type { RunEnd, RunObserver } from "../../functions/host/mod.ts";
 import type { Log, LogLevel } from "../../kit/log.ts";
 import { devLimits } from "../limits.ts";
 
 const LINE = /^\[(DEBUG|INFO|WARN|ERROR)\] ([^]*)$/;
 
-/** Whatever a function was called by, a schedule or a route: its lines appear when it ends. A flood is cut off each second. */
+/** Prints the lines of each run when it ends, up to a limit per second. */
 export class RunLines implements RunObserver {
   readonly #log: Log;
   readonly #now: () => number;
   #second = 0;
   #shown = 0;
-  /** Lines shown of the newest requests. */
+  /** Lines printed for recent requests. */
   readonly #ofRequests = new Map<number, string[]>();
 
   constructor(log: Log, now: () => number = Date.now) {
@@ -24,12 +24,12 @@ export class RunLines implements RunObserver {
     for (const line of this.#newOf(request, outcome.logLines)) {
       if (!this.#room()) return;
       const [, level = "INFO", text = line] = LINE.exec(line) ?? [];
-      // What the app says itself is explained by nobody else.
+      // The app's own lines get no link to the documentation.
       this.#log(level.toLowerCase() as LogLevel, `${call.udfPath}: ${visible(text)}`);
     }
   }
 
-  /** Without the lines of what it called, which ended before. */
+  /** Lines without those of nested calls, which have ended and were printed before. */
   #newOf(request: number, lines: readonly string[]): string[] {
     const shown = this.#ofRequests.get(request) ?? [];
     const left = [...shown];
@@ -56,13 +56,13 @@ export class RunLines implements RunObserver {
     }
     this.#shown++;
     if (this.#shown === devLimits.linesPerSecondMax + 1) {
-      this.#log("warn", "Functions log more than a terminal can show: the dashboard has it all");
+      this.#log("warn", "Functions log faster than the terminal can show. See the dashboard for all lines");
     }
     return this.#shown <= devLimits.linesPerSecondMax;
   }
 }
 
-/** Without characters that would do something to a terminal; further lines are told from entries of their own. */
+/** Replaces control characters and indents further lines. */
 function visible(text: string): string {
   return text.replaceAll(/(?!\n)\p{Cc}/gu, "?").replaceAll("\n", "\n    ");
 }

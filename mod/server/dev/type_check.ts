@@ -1,22 +1,21 @@
-/** Checks the types of an app's functions in the background while they are edited (`--dev`). */
+/** Checks the types of an app's functions in the background (`--dev`). */
 import { dirname } from "node:path";
 import { programConfig } from "../../kit/processes/program_config.ts";
 import { plainReport } from "./author_report.ts";
 
-/** The import map and compiler options that functions are checked with: those they run with, and no more packages. */
+/** Import map and compiler options of the functions. */
 const CONFIG = programConfig();
-/** Characters of the checker's report that are shown. */
+/** Maximum length of the report in characters. */
 const REPORT_CHARS_MAX = 8_192;
 
 export type TypeCheckResult = { readonly ok: true } | { readonly ok: false; readonly report: string };
 
-/** Runs the checker in a process of its own. `null` when it was ended by `signal`. */
+/** Runs the type checker in its own process. Returns `null` if `signal` is aborted. */
 export async function checkTypes(folder: string, signal: AbortSignal): Promise<TypeCheckResult | null> {
   if (signal.aborted) return null;
   const zod = await ownZodVersion();
   const packages = await packagesFolder(folder, zod);
-  // Through the shell, the one program the server may start; it is replaced by the checker, which goes behind the server: an
-  // edit is to be served first.
+  // Started through sh, the only program the server may run. Low priority: an edit is served before it is checked.
   const child = new Deno.Command("sh", {
     args: [
       "-c",
@@ -29,7 +28,7 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
         : ["--no-lock", "--no-config", `--import-map=${CONFIG}`, "--node-modules-dir=manual"],
       folder,
     ],
-    // From here the checker looks for the packages that our own files need.
+    // The checker resolves packages from here.
     ...(packages !== null && { cwd: packages }),
     env: { NO_COLOR: "1" },
     stdin: "null",
@@ -42,20 +41,20 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   if (success) return { ok: true };
   const report = plainReport(new TextDecoder().decode(stderr)).slice(0, REPORT_CHARS_MAX);
   const hint = packages === null && /not a dependency and not in import map/.test(report)
-    ? `\nPackages are checked when zod ${zod} is installed with them: npm install zod@${zod}`
+    ? `\nTo check packages, install zod ${zod} beside them: npm install zod@${zod}`
     : "";
   return { ok: false, report: report + hint };
 }
 
-/** The version of zod that functions run with. */
+/** Version of zod that functions run with. */
 async function ownZodVersion(): Promise<string> {
   const { imports } = JSON.parse(await Deno.readTextFile(CONFIG)) as { imports: Record<string, string> };
   return imports["zod"]?.split("@").at(-1) ?? "";
 }
 
 /**
- * The folder in whose `node_modules` the checker finds the app's packages; `null` for an app that has none. The checker
- * takes every package from one place, so zod of the version that functions run with has to be among them.
+ * Returns the folder whose `node_modules` contains the app's packages, or `null` if it has none. The checker resolves all
+ * packages from one folder, so it must contain the version of zod that functions run with.
  */
 async function packagesFolder(functionsDir: string, zod: string): Promise<string | null> {
   for (let folder = functionsDir;; folder = dirname(folder)) {

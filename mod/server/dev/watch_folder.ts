@@ -1,18 +1,18 @@
-/** Notices edits in a folder and tells of each burst of them once. */
+/** Watches a folder for edits. */
 
-/** Quiet time after which a burst of edits counts as over: editors write a file in several steps. */
+/** Quiet time that ends a burst of edits: editors write a file in several steps. */
 const SETTLE_MS = 30;
-/** Endings of the files whose edits matter. */
+/** Extensions of source files. */
 const SOURCE_FILE = /\.(?:[cm]?[jt]sx?|json)$/;
 
 export interface WatchOptions {
   /** Ends the watch. */
   readonly signal: AbortSignal;
-  /** Called after each burst, one call at a time: edits made during a call lead to one more call after it. */
+  /** Called after each burst of edits, one call at a time. Edits during a call cause one more. */
   readonly onEdit: () => Promise<void>;
 }
 
-/** Resolves when the watch was ended. Rejects when the folder cannot be watched, or with what `onEdit` rejects with. */
+/** Resolves after `signal` is aborted. Rejects if the folder cannot be watched, or with the error of `onEdit`. */
 export async function watchFolder(folder: string, { signal, onEdit }: WatchOptions): Promise<void> {
   const watcher = Deno.watchFs(folder, { recursive: true });
   const stop = () => watcher.close();
@@ -27,10 +27,7 @@ export async function watchFolder(folder: string, { signal, onEdit }: WatchOptio
   }
 }
 
-/**
- * Whether an event is an edit of source code. Loading the code is an event too, and must not count; nor does the
- * installation of a package.
- */
+/** Whether an event is an edit of source code, rather than a read or the installation of a package. */
 function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
   if (kind === "access" || kind === "any" || kind === "other") return false;
   return paths.some((path) => {
@@ -40,13 +37,13 @@ function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
   });
 }
 
-/** Turns edits into calls. */
+/** Debounces edits into calls. */
 class EditCalls {
   readonly #onEdit: () => Promise<void>;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The call under way. */
+  /** The running call. */
   #running: Promise<void> | null = null;
-  /** Whether there were edits since the call under way began. */
+  /** Whether there were edits during the running call. */
   #again = false;
 
   constructor(onEdit: () => Promise<void>) {

@@ -1,4 +1,4 @@
-/** Accounts as this server is configured: secret key, mail, client addresses. */
+/** Accounts: wires the account service to this server's configuration. */
 import {
   type AccountService,
   type AdminAnswer,
@@ -31,29 +31,29 @@ export interface AccountsFeature
   extends
     Feature,
     Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
-  /** Rejects with why accounts cannot be so. */
+  /** Validates a configuration. Rejects with the reason. */
   tryOut(config: AccountsConfig): Promise<void>;
-  /** From now on accounts are as this says. */
+  /** Applies a configuration. */
   configure(config: AccountsConfig): Promise<void>;
-  /** From now on providers and issuers are as this says. */
+  /** Applies the configuration of identity providers and token issuers. */
   configureOthers(config: Pick<AccountsConfig, "authConfig">): Promise<void>;
 }
 
 const KEY_REPLACED =
-  `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
-  "out before no longer work, and secrets in the settings have to be entered again. No account is lost";
+  `${secretKeyFile} was missing, so a new key was created: all users are signed out, signed URLs ` +
+  "no longer work, and secrets in the settings must be entered again. Accounts are not affected";
 
 const NO_MAIL =
-  "There is no mail server (--smtp-url): no mail is sent, so sign-in by mail is not offered and passwords cannot be reset";
+  "No mail server is configured (--smtp-url): sign-in by mail is not offered and passwords cannot be reset";
 
-/** Throws a `StartError` when the mail server, a template or the file of providers cannot be used. */
+/** Throws a `StartError` if the mail server, a template or the file of providers cannot be used. */
 export async function startAccounts(
   context: FeatureContext,
   { secret, metrics }: { readonly secret: LoadedSecret; readonly metrics: Metrics | null },
 ): Promise<AccountsFeature> {
   const { config: { dataDir }, host, log } = context;
   if (secret.wasReadableByOthers) {
-    log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
+    log("warn", `${secretKeyFile} was readable by other users of this machine; its mode was corrected`);
   }
   if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
   const others = await openOthers(context);
@@ -83,7 +83,7 @@ export async function startAccounts(
     applyCommits: (entries) => service.applyCommits(entries),
     reload: () => service.recheckSessions(),
     async start() {
-      // A database to which nothing was ever written has nobody to tell.
+      // An empty database has no users to warn about.
       if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
       channel = await AdminChannel.open({
         dataDir,
@@ -101,14 +101,14 @@ export async function startAccounts(
   };
 }
 
-/** A function for administrators, for whoever owns the data folder: the command line asks for them by the local socket. */
+/** Calls a function for the command line, which authenticates by access to the local socket. */
 async function callForOperator(
   { host, port, log }: FeatureContext,
   { path, args }: { readonly path: string; readonly args: Record<string, unknown> },
 ): Promise<AdminAnswer> {
   const call = { udfPath: path, args, identity: anonymous, origin: "system" } as const;
   const kind = host.info(path)?.kind ?? "action";
-  log("info", "The command line calls a function", { path });
+  log("info", "Function called from the command line", { path });
   const outcome = kind === "query"
     ? await port.query(call)
     : kind === "mutation"
@@ -119,7 +119,7 @@ async function callForOperator(
     : { kind: "refused", message: outcome.error.message };
 }
 
-/** What an administrator is told of a text that cannot be used. */
+/** Converts a template error to one that administrators see. */
 function asUserError(error: unknown): never {
   if (error instanceof TemplateError) throw new UserError("invalid_setting", error.message, { name: null });
   throw error;
@@ -163,7 +163,7 @@ async function openAccounts(
   }
 }
 
-/** The providers and issuers of `--auth-config`, or of the settings. */
+/** Opens the providers and issuers of `--auth-config` or the settings. */
 async function openOthers({ config, keys, log }: FeatureContext): Promise<ConfiguredOthers> {
   try {
     return await ConfiguredOthers.open(config.accounts.authConfig, {

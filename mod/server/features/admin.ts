@@ -1,4 +1,4 @@
-/** The admin endpoints as this server is configured: what they need of accounts and of the data folder is put together here. */
+/** The admin endpoints: wires them to accounts, maintenance and the data folder. */
 import { Hono } from "hono";
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
@@ -21,9 +21,9 @@ import type { ReplicationFeature } from "./replication.ts";
 import type { StorageFeature } from "./storage.ts";
 
 export interface AdminFeature extends Feature {
-  /** Backups that were made or failed. */
+  /** Numbers of backups made and failed. */
   readonly backupCounts: BackupCounts;
-  /** Looks for backups of earlier lives of the server, once, and gives what is known of backups. */
+  /** Reads the existing backups once and returns the counts. */
   knownBackups(): Promise<BackupCounts>;
 }
 
@@ -44,7 +44,7 @@ export async function startAdmin(
   const { config: { dataDir, cluster }, port, clientOf, restart, takesOver, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
-  // What another server takes there is its own; what a killed one left is removed at the next ordinary start.
+  // The old process may be using this folder; leftovers are removed at the next ordinary start.
   if (takesOver) await Deno.mkdir(incomingDir, { recursive: true, mode: 0o700 });
   else await emptyFolder(incomingDir);
   const counts = new BackupCounts();
@@ -89,15 +89,15 @@ export async function startAdmin(
   };
 }
 
-/** The database of a server in a cluster is what the log says. */
+/** In a cluster, the shared log decides the contents of the database. */
 function restoreInCluster(): ServiceError {
   return new ServiceError(
     "bad_request",
-    "A server of a cluster cannot be restored: restore the backup into an empty folder and make another cluster of that",
+    "A server of a cluster cannot be restored. Restore the backup into an empty folder and create a new cluster from it",
   );
 }
 
-/** Checks access tokens for the door of `/api/admin`. */
+/** Checks access tokens for `/api/admin`. */
 export function verifyWith(authenticator: AccountsFeature["authenticator"]): VerifyToken {
   return async (token) => {
     const verification = await authenticator.verify(token);
@@ -118,7 +118,7 @@ async function noteEarlier(
       if (!("error" in backup)) counts.found(Date.parse(backup.createdAt));
     }
   } catch (error) {
-    log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", {
+    log("warn", "Cannot read the backup folder: metrics omit earlier backups", {
       code: "metrics",
       error,
     });

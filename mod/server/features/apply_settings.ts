@@ -1,10 +1,10 @@
-/** Puts settings to use, part by part. */
+/** Applies settings to the running server, part by part. */
 import type { BackupsConfig, ExplicitOptions } from "../../config/config.ts";
 import { type LiveConfig, liveConfig } from "../../config/settings.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AccountsFeature } from "./accounts.ts";
 
-/** What settings change while the server runs. */
+/** Parts that settings change. */
 export interface SettableParts {
   readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
   readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
@@ -13,7 +13,7 @@ export interface SettableParts {
   readonly log: Log;
 }
 
-/** What cannot be used is logged, and leaves that part as it is. */
+/** A part whose settings cannot be applied stays unchanged, and the error is logged. */
 export async function applySettings(
   settings: ReadonlyMap<string, string>,
   given: ExplicitOptions,

@@ -1,4 +1,4 @@
-/** Scheduled backups as this server is configured. */
+/** Scheduled backups. */
 import { join } from "node:path";
 import { systemClock } from "../../kit/clock.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
@@ -22,18 +22,17 @@ import type { AdminFeature } from "./admin.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 import type { CronPort } from "./scheduling.ts";
 
-/** Below the data folder: where the process that makes backups may write. */
+/** Folder below the data folder in which backups are written before they are sent. */
 const OUTGOING_DIR = "outgoing";
 
-/** The place that backups go to. Disposing of it ends what is on its way there. */
+/** An open backup target. Disposing of it aborts transfers. */
 export interface BackupPlace extends AsyncDisposable {
   readonly target: BackupTarget;
 }
 
 /**
- * Opens the place of scheduled backups; `null` without such. Throws a `StartError` when backups cannot be put there, so it
- * is called before anything is started. With `later` nothing waits for the place, and the next backup tells what is wrong
- * with it.
+ * Opens the target of scheduled backups; `null` if there are none. Throws a `StartError` if the target cannot be used, so
+ * call it before anything is started. With `later`, the target is opened on demand and the next backup reports errors.
  */
 export async function openBackupPlace(
   { config: { backups }, later = false, log }: {
@@ -56,29 +55,29 @@ export async function openBackupPlace(
 }
 
 export interface BackupsFeature extends Feature {
-  /** Where backups go now; `null`: none are made. */
+  /** Current target; `null` if backups are disabled. */
   readonly target: BackupTarget | null;
-  /** Rejects with a `StartError` when backups cannot be made so. */
+  /** Validates a configuration. Rejects with a `StartError`. */
   tryOut(config: BackupsConfig | null): Promise<void>;
-  /** From now on backups are made so; `null`: none are. Throws a `StartError` when they cannot be put there. */
+  /** Applies a configuration; `null` disables backups. Throws a `StartError` if the target cannot be used. */
   configure(config: BackupsConfig | null): Promise<void>;
 }
 
-/** Backups as they are made now. Disposing of it ends one on its way to its place. */
+/** The current schedule. Disposing of it aborts a running backup. */
 interface Schedule extends AsyncDisposable {
   readonly config: BackupsConfig;
   readonly target: BackupTarget;
   readonly backups: ScheduledBackups;
 }
 
-/** The schedule of backups, if there is one. When the server stops, one on its way to its place ends. */
+/** Starts the backup schedule, if there is one. A running backup is aborted when the server stops. */
 export async function startBackups(
   { config: { dataDir, backups: config, storage }, takesOver, log }: FeatureContext,
   parts: {
     readonly backupPlace: BackupPlace | null;
     readonly maintenance: MaintenanceFeature;
     readonly admin: AdminFeature;
-    /** The cluster that this server is one of; `null`: it is alone. */
+    /** `null` outside a cluster. */
     readonly cluster: Pick<PostgresCluster, "leadsSurely"> | null;
     /** Changes the schedule while the server runs. */
     readonly scheduling: CronPort;
@@ -94,7 +93,7 @@ export async function startBackups(
       outgoingDir,
       everyMs: config.everyMs,
       keep: config.keep,
-      // Files in a bucket do not go when the disk of the data folder does.
+      // Files in a bucket do not depend on the data folder's disk.
       withFiles: storage.s3 === null,
       clock: systemClock,
       mayMake: () => cluster?.leadsSurely ?? true,
@@ -114,7 +113,7 @@ export async function startBackups(
   };
   let started = false;
   let schedule = config === null || first === null ? null : await scheduleOf(config, first);
-  // What is there is of a server that was killed, or of the one that still works here.
+  // Contains leftovers of a killed process, or files of the old process during a takeover.
   const clear = async () =>
     schedule === null ? await removeIfThere(outgoingDir) : await emptyFolder(outgoingDir);
   if (!takesOver) await clear();
@@ -140,7 +139,7 @@ export async function startBackups(
     },
     async configure(changed) {
       if (JSON.stringify(changed) === JSON.stringify(schedule?.config ?? null)) return;
-      // The new place is tried before the old one is given up.
+      // The new target is opened before the old one is closed.
       const place = await openBackupPlace({ config: { backups: changed }, log });
       await schedule?.[Symbol.asyncDispose]();
       schedule = changed === null || place === null ? null : await scheduleOf(changed, place);
@@ -183,7 +182,7 @@ async function openTarget(
   try {
     const { target, unreachable } = await BucketTarget.open(to.place, { signal });
     if (unreachable !== null) {
-      log("warn", "The bucket of scheduled backups cannot be reached now", {
+      log("warn", "The bucket of scheduled backups is unreachable", {
         code: "backup",
         target: target.place,
         reason: unreachable,

@@ -1,4 +1,4 @@
-/** A server as one of several: what it is in its cluster, what administrators are told, and how sockets see no older state. */
+/** Cluster membership of a server: role, status for administrators, and reads that are never older than what a client has seen. */
 import { Hono } from "hono";
 import type { ClusterFigures, PostgresCluster, ServedState } from "../../cluster/postgres/mod.ts";
 import { clusterLimits } from "../../cluster/postgres/limits.ts";
@@ -18,14 +18,14 @@ import type { FollowingFeature } from "./following.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 import type { SchedulingFeature } from "./scheduling.ts";
 
-/** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
+/** Joins or creates the configured cluster; `null` without one. Throws a `StartError`. */
 export async function joinCluster(
   { dataDir, cluster }: Pick<ServeConfig, "dataDir" | "cluster">,
   { address, log }: { readonly address: string; readonly log: Log },
 ): Promise<PostgresCluster | null> {
   if (cluster === null) return null;
   await ClusterCode.clear(dataDir);
-  // The driver is loaded only here.
+  // Loaded on demand, because only clusters need the driver.
   const { ClusterError, PostgresCluster } = await import("../../cluster/postgres/mod.ts");
   try {
     return await PostgresCluster.join({
@@ -42,18 +42,18 @@ export async function joinCluster(
   }
 }
 
-/** What this server is in its cluster now, with the database ready for it. Throws a `StartError`. */
+/** Prepares the database for this server's role in the cluster and returns the configuration for it. Throws a `StartError`. */
 export async function beginInCluster(
   config: ServeConfig,
   { cluster, willLead }: { readonly cluster: PostgresCluster | null; readonly willLead: boolean },
 ): Promise<ServeConfig> {
   if (cluster === null) return config;
-  // It has the lease when it is given the database.
+  // It will have the lease when it gets the database.
   if (willLead) return { ...config, clusterRole: "leader" };
   const { ClusterError } = await import("../../cluster/postgres/mod.ts");
   try {
     const clusterRole = await cluster.begin();
-    // The leader makes them.
+    // Only the leader makes backups.
     return { ...config, clusterRole, ...(clusterRole === "follower" && { backups: null }) };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
@@ -61,11 +61,11 @@ export async function beginInCluster(
   }
 }
 
-/** What is asked again and again without anybody looking at what is shown. */
+/** Paths that monitoring polls. They do not count as activity. */
 const NO_LOOK = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
 
 export interface ClusterFeature extends Feature {
-  /** `null` on a server that is alone. */
+  /** `null` outside a cluster. */
   readonly figures: (() => ClusterFigures) | null;
 }
 
@@ -75,7 +75,7 @@ export interface ClusterParts {
   readonly following: Pick<FollowingFeature, "figures">;
   readonly maintenance: MaintenanceFeature;
   readonly sync: { readonly work: Pick<HubWork, "socketCount"> };
-  /** Started behind this one. */
+  /** Started after this feature. */
   readonly scheduling: Pick<SchedulingFeature, "endActions">;
 }
 
@@ -85,7 +85,7 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null };
-  // What waits for rows is shown what they hold at once.
+  // A caller that waits for rows needs them at once.
   host.onAwaited(() => void cluster.look());
   const served: ServedState = {
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
@@ -106,7 +106,7 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
 async function told(cluster: PostgresCluster): Promise<object> {
   const { id, place, figures: { role, epoch, awayMs, takeovers } } = cluster;
   const own = { enabled: true, id, place, role, epoch, takeovers };
-  // What was asked before has no answer either.
+  // Queries that started before the outage have no answer either.
   if (awayMs !== null) {
     return { ...own, database: { status: "away", forMs: Math.round(awayMs) }, servers: null };
   }
@@ -116,13 +116,14 @@ async function told(cluster: PostgresCluster): Promise<object> {
 }
 
 /**
- * Resolves when what was committed anywhere before the call is shown here, or after a bounded time. Who asks at once asks once.
+ * Returns a function that resolves when this server shows everything committed in the cluster before the call, or after a
+ * timeout. Concurrent calls share a query.
  */
 export function caughtUpWith(
   cluster: Pick<PostgresCluster, "end" | "look">,
   { host, stuck, clock = steadyClock }: {
     readonly host: Pick<IsolateHost, "ts">;
-    /** Whether nothing more is shown here, however long it is waited for. */
+    /** Whether this server cannot apply any more commits. */
     readonly stuck: () => boolean;
     readonly clock?: Clock;
   },
@@ -138,7 +139,7 @@ export function caughtUpWith(
       await wait(clusterLimits.reconnectMs);
     }
   };
-  // One that is under way may have been asked before the commit that somebody has seen.
+  // A query in flight may have been sent before the commit that the client has seen.
   const newest = () => {
     if (asking === null) return asking = ask().finally(() => asking = null);
     return next ??= asking.catch(() => 0).then(() => {
@@ -157,8 +158,8 @@ export function caughtUpWith(
 }
 
 /**
- * Asked with the path of each request that this server answers by itself while it follows: `null`, or what the request waits
- * for, which is bounded and never rejects. Where nobody had looked for a while what is shown may be a second old.
+ * Returns a function that is called with the path of each request a follower answers. It returns a promise to wait for, which
+ * is bounded and never rejects, or `null`. After a time without activity, the data may be a second old.
  */
 export function lookedAt(
   cluster: Pick<PostgresCluster, "look" | "figures">,
@@ -168,10 +169,10 @@ export function lookedAt(
   return (path) => {
     if (NO_LOOK.test(path)) return null;
     if (cluster.look() && cluster.figures.awayMs === null) {
-      // What the database refuses is told by whoever follows; what is here can be shown.
+      // The follower reports errors of the database. Existing data can still be shown.
       waking = caughtUp(clusterLimits.firstLookWaitMs).catch(() => {}).finally(() => waking = null);
     }
-    // Sockets wait by themselves.
+    // Sockets wait in `caughtUp`.
     return path === "/api/sync" ? null : waking;
   };
 }

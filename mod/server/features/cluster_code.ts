@@ -1,6 +1,6 @@
 /**
- * The app's code in a cluster: which version the commits in this server's database are made with, and how this server gets it.
- * A deploy names it in the log; until then each server serves what it was started with.
+ * The app's code in a cluster: the version that the database names, and its download. A deploy names a version in the log.
+ * Before the first deploy, each server serves its own code.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import { isDiskFull, removeIfThere, statIfThere } from "../../kit/durable_files.
 import type { Log } from "../../kit/log.ts";
 import { BundleError, packVersion, takeBundle } from "../../ops/deploy/mod.ts";
 
-/** Where bundles are unpacked, below the data folder. */
+/** Folder below the data folder in which bundles are unpacked. */
 const INCOMING = "incoming-versions";
 
 const PINNED = "Functions were deployed to this cluster: start the server without --functions and --dev";
@@ -39,14 +39,14 @@ export class ClusterCode {
     this.#options = options;
   }
 
-  /** What a process that was killed has left; no server may be at work with the data folder. */
+  /** Removes leftovers of a killed process. No server may be using the data folder. */
   static async clear(dataDir: string): Promise<void> {
     await removeIfThere(join(dataDir, INCOMING));
   }
 
   /**
-   * The version that the database names; `null`: none was deployed. Throws a `StartError` on a server that was told to serve
-   * another.
+   * Returns the version that the database names; `null` if none was deployed. Throws a `StartError` if this server is pinned to
+   * other code.
    */
   async named(): Promise<string | null> {
     const { dataDir, pinned } = this.#options.config;
@@ -58,18 +58,21 @@ export class ClusterCode {
     return named;
   }
 
-  /** Has it here, and notes it. Throws a `VersionError` when this server cannot serve it, an `AwayError` when it cannot be had now. */
+  /**
+   * Downloads a version if necessary and records it. Throws a `VersionError` if this server cannot serve it, an `AwayError` if
+   * the database is unreachable.
+   */
   async bring(hash: string | null, versions: VersionStore): Promise<Version> {
     if (this.#options.config.pinned) throw new VersionError(PINNED);
-    if (hash === null) throw new VersionError("No version is named any more by the log of the cluster");
+    if (hash === null) throw new VersionError("The log of the cluster names no version");
     const version = await this.get(hash, versions);
-    // Before it is named, and where the database of the cluster has lost it.
+    // Also restores a bundle that the database has lost.
     if (this.#options.cluster.role === "leader") await this.put(hash, versions);
     await this.#note(hash, versions);
     return version;
   }
 
-  /** Has a version here. Throws like {@linkcode bring}. */
+  /** Downloads a version if necessary. Throws like {@linkcode bring}. */
   async get(hash: string, versions: VersionStore): Promise<Version> {
     const known = await versions.get(hash).catch((error) => {
       if (error instanceof VersionError) return null;
@@ -80,24 +83,26 @@ export class ClusterCode {
     if (bundle === null) throw new VersionError(`The database of the cluster does not have version ${hash}`);
     const folder = join(this.#options.config.dataDir, INCOMING, randomBytes(8).toString("hex"));
     const taken = await takeBundle(bundle, { folder, versions, madeAt: Date.now() }).catch((error) => {
-      // It cannot be read now, which says nothing of what is in it.
+      // The database is unreachable, which says nothing about the bundle.
       if (error instanceof BundleError && isAway(error.cause)) throw error.cause;
       if (isDiskFull(error)) {
-        throw new VersionError(`There is no room on the disk for version ${hash} of the cluster`, {
+        throw new VersionError(`Not enough disk space for version ${hash} of the cluster`, {
           cause: error,
         });
       }
       if (!(error instanceof BundleError) && !(error instanceof ServiceError)) throw error;
-      throw new VersionError(`Version ${hash} of the cluster cannot be taken: ${error.message}`, {
+      throw new VersionError(`Cannot unpack version ${hash} of the cluster: ${error.message}`, {
         cause: error,
       });
     });
     if (taken.hash === hash) return taken;
     await versions.remove(taken.hash);
-    throw new VersionError(`The database of the cluster has version ${taken.hash} under the name ${hash}`);
+    throw new VersionError(
+      `The database of the cluster contains version ${taken.hash} under the hash ${hash}`,
+    );
   }
 
-  /** Puts a version of this server where the others find it. */
+  /** Uploads a version to the cluster's database. */
   async put(hash: string, versions: VersionStore): Promise<void> {
     const manifest = await versions.manifest(hash);
     const { folder } = await versions.get(hash);
@@ -106,10 +111,7 @@ export class ClusterCode {
     await cluster.versions.put(hash, () => packVersion(manifest, folder), now);
   }
 
-  /**
-   * On a server that leads by now: what it serves is there for the others, and in the list of what one may go back to, also
-   * where whoever deployed it could not see to that.
-   */
+  /** On a new leader: uploads the served version and adds it to the list of deployments, in case the deploy did not complete that. */
   async lead({ version, versions, ts }: Pick<IsolateHost, "version" | "versions" | "ts">): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     if (version === null || !version.deployed) return;
@@ -122,11 +124,11 @@ export class ClusterCode {
         { hash, at: Date.now(), by: "", functions: {} };
       await cluster.versions.served(deployment, cluster.leaderPosition(ts).seq);
     } catch (error) {
-      log("warn", "What is served is not in the list of versions to go back to", { error });
+      log("warn", "Cannot add the served version to the list of deployments", { error });
     }
   }
 
-  /** For who deploys. */
+  /** The cluster's versions, for deploys. */
   shared(host: { readonly ts: number; readonly versions: VersionStore }) {
     const { cluster } = this.#options;
     const told = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -135,7 +137,10 @@ export class ClusterCode {
       } catch (error) {
         if (error instanceof VersionError || error instanceof ServiceError) throw error;
         const reason = error instanceof Error ? error.message : String(error);
-        throw new ServiceError("unavailable", `The other servers of the cluster cannot have it: ${reason}`);
+        throw new ServiceError(
+          "unavailable",
+          `Cannot share the version with the other servers of the cluster: ${reason}`,
+        );
       }
     };
     return {
@@ -147,10 +152,7 @@ export class ClusterCode {
     };
   }
 
-  /**
-   * What was deployed is known to each server, for the day on which it leads; with what this one was deployed before it was of
-   * a cluster, as long as it has that.
-   */
+  /** Records the deployments in the data folder, for when this server leads. Includes earlier ones of this server that it still has. */
   async #note(current: string, versions: VersionStore): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     try {
@@ -165,7 +167,7 @@ export class ClusterCode {
       const deployments = [...newest.values()].sort((one, other) => other.at - one.at);
       await writeDeployed(dataDir, { current, deployments });
     } catch (error) {
-      log("warn", "What was deployed to the cluster could not be noted in the data folder", {
+      log("warn", "Cannot record the cluster's deployments in the data folder", {
         code: "cluster",
         error,
       });
@@ -173,7 +175,7 @@ export class ClusterCode {
   }
 }
 
-/** Whether an error says that the database of the cluster is away; by name, for the driver is loaded late. */
+/** Whether the database of the cluster is unreachable. Checks the name, because the driver is loaded on demand. */
 function isAway(error: unknown): boolean {
   return error instanceof Error && error.name === "AwayError";
 }

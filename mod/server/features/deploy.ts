@@ -1,4 +1,4 @@
-/** Deploying as this server is configured. */
+/** Deploys, variables and data migrations. */
 import { join } from "node:path";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { removeStaged } from "../../functions/versions/mod.ts";
@@ -18,16 +18,16 @@ import { waitingJobs } from "../../scheduler/mod.ts";
 import { ClusterCode } from "./cluster_code.ts";
 
 export interface DeployFeature extends Feature {
-  /** For the endpoints, which stand with the others behind their door. */
+  /** For the admin endpoints, which authenticate. */
   readonly routesOptions: NonNullable<AdminRoutesOptions["deploy"]>;
 }
 
 export function startDeploy(
   { config, keys, host, port, log, takesOver }: FeatureContext,
   { serveFrontend, cluster }: {
-    /** The cluster that this server is one of; `null`: it is alone. */
+    /** `null` outside a cluster. */
     readonly cluster: PostgresCluster | null;
-    /** Serves the front end that came with a version, from this folder; `null`: it has none. */
+    /** Serves the frontend of a version from this folder; `null`: it has none. */
     readonly serveFrontend: (folder: string | null) => Promise<void>;
   },
 ): DeployFeature {
@@ -43,12 +43,12 @@ export function startDeploy(
   });
   const steps = new MigrationSteps({ calls, now: () => performance.now() });
   const runner = new MigrationRunner({ calls, steps, log });
-  // Functions serve without their front end rather than not at all.
+  // Without its frontend, the version is still served.
   const serveOrLog = async (folder: string | null) => {
     try {
       await serveFrontend(folder);
     } catch (error) {
-      log("error", "The front end that came with the functions cannot be served", { code: "deploy", error });
+      log("error", "Cannot serve the frontend of the deployed version", { code: "deploy", error });
       await serveFrontend(null);
     }
   };
@@ -74,16 +74,16 @@ export function startDeploy(
     ]),
     applyCommits: (entries) => variables.applyCommits(entries),
     reload() {
-      // Who deploys sees to it elsewhere.
+      // On a leader, the deploy itself does this.
       if (isFollower(config) && host.version?.deployed) void serveOrLog(host.version.staticDir);
     },
     async start() {
-      // A server that takes over has another one beside it, which may be deploying.
+      // During a takeover, the old process may be deploying.
       if (!takesOver) await removeStaged(dataDir);
       const staticDir = host.version?.staticDir ?? null;
       if (staticDir !== null || host.version?.deployed) await serveOrLog(staticDir);
       await variables.load();
-      // On the server that is followed.
+      // The leader does the rest.
       if (isFollower(config)) return;
       await clusterCode?.lead(host);
       await runner.start();

@@ -1,4 +1,4 @@
-/** A server whose commits come from a replica: the database before it is served, and what comes while it is. */
+/** Follows a replica or a cluster: prepares the database before it is served and applies new commits. */
 import { join } from "node:path";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -13,23 +13,23 @@ import type { FollowerFigures } from "../../ops/replication/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface FollowingFeature extends Feature {
-  /** How far behind this server is; `null` on one that has commits of its own. */
+  /** Lag of this server; `null` unless it follows. */
   readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
-  /** The same for administrators. */
+  /** Status for administrators. */
   readonly told: (() => object) | null;
-  /** Why what the commits are made with cannot be served here; `null`: it can. */
+  /** Why this server cannot apply the commits of a new version; `null` if it can. */
   readonly stuck: () => string | null;
 }
 
 /**
- * Brings the database to what a server is to begin with; does nothing without `--follow`. Throws a `StartError` for data that
- * are not a follower's, and when there is nothing to begin with.
+ * Restores the database from the replica of `--follow`, or catches up. Throws a `StartError` if the data folder contains other
+ * data or the replica has no snapshot.
  */
 export async function bringFollowed(
   { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
   { log, stopping = new AbortController().signal }: {
     readonly log: Log;
-    /** Ends it: it throws then. */
+    /** Aborts it with an error. */
     readonly stopping?: AbortSignal;
   },
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function bringFollowed(
   const from = placeText(follow.from);
   const step = follow.promote ? "promote" : "begin";
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
-  if (isNew) log("info", "The newest state of the replica is fetched, which may take a while", { from });
+  if (isNew) log("info", "Downloading the newest state of the replica, which may take a while", { from });
   let brought;
   try {
     brought = await bringInProcess({ dataDir, target: follow.from, step, signal: stopping });
@@ -48,22 +48,22 @@ export async function bringFollowed(
   }
   if (brought.kind === "own") {
     if (follow.promote) {
-      return log("info", "The data are this server's own already: nothing is followed", { from });
+      return log("info", "The data already belongs to this server; no longer following", { from });
     }
     throw new StartError(
-      `The data in "${dataDir}" are a server's own, and following would replace them: name an empty folder with --data`,
+      `The data in "${dataDir}" belongs to this server, and following would replace it. Pass an empty folder with --data`,
       { code: "data_folder" },
     );
   }
   const { ts, snapshot, stale } = brought;
   if (stale !== null) {
-    log("warn", "The replica cannot be reached: what is there from before is served", {
+    log("warn", "Replica unreachable: serving the existing data", {
       code: "replication",
       reason: stale,
     });
   }
   const message = follow.promote
-    ? "The server goes on with commits of its own"
+    ? "The server continues with its own commits"
     : "The server follows a replica, read only";
   log("info", message, { from, ts, ...(snapshot && { began: "with a snapshot" }) });
 }
@@ -104,7 +104,7 @@ export async function startFollowing(
           await host.applyRows(rows);
         } catch (error) {
           if (error instanceof VersionError || error instanceof BrokenVersionError) {
-            // Nothing is served rather than what was before.
+            // Serving nothing is better than serving outdated code.
             reason = error.message;
             renew();
           }
@@ -113,7 +113,7 @@ export async function startFollowing(
         }
       },
       async renew(reason, signal) {
-        log("warn", "A newer snapshot is fetched", { reason });
+        log("warn", "Downloading a newer snapshot", { reason });
         await followed.takeAnew(signal);
         renew();
       },

@@ -1,4 +1,4 @@
-/** The execution log of this server: its process, and what administrators read of it. */
+/** The execution log: its process and its admin endpoints. */
 import { Hono } from "hono";
 import { join } from "node:path";
 import type { ServeConfig } from "../../config/config.ts";
@@ -10,7 +10,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 
-/** `null` when the operator wants none. */
+/** `null` if the execution log is disabled. */
 export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log): ExecutionLog | null {
   if (executionLog === null) return null;
   return new ExecutionLog({
@@ -18,16 +18,16 @@ export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log
     path: join(dataDir, archiveNames.log),
     retention: executionLog,
     cacheBytes: memory.logCacheBytes,
-    // The isolates need the processors first.
+    // The isolates start first.
     waits: true,
     log,
   });
 }
 
 export interface LogFeature extends Feature {
-  /** Ends the streams that are being read: a stop does not wait for their readers. */
+  /** Ends open streams, so that a stop does not wait for their readers. */
   endStreams(): void;
-  /** Streams that are being read. */
+  /** Number of open streams. */
   readonly streamCount: number;
 }
 

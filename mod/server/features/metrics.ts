@@ -1,4 +1,4 @@
-/** The metrics of this server: what each of its parts has to tell is put together here. */
+/** Metrics of this server, collected from its parts. */
 import { join } from "node:path";
 import { authOperations } from "../../auth/mod.ts";
 import { type IsolateHost, residentBytes } from "../../functions/host/mod.ts";
@@ -16,7 +16,7 @@ import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
 
-/** `null` without `--metrics`; then nothing of this is loaded or counted. */
+/** `null` without `--metrics`; then nothing is loaded or counted. */
 export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | null> {
   if (metrics === null) return null;
   const { Metrics } = await import("../../ops/metrics/mod.ts");
@@ -24,7 +24,7 @@ export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | n
 }
 
 export interface MeteredParts {
-  /** `null`: there are none. */
+  /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
   readonly sync: { readonly work: HubWork };
   readonly storage: StorageFeature;
@@ -34,7 +34,7 @@ export interface MeteredParts {
   readonly clustering: Pick<ClusterFeature, "figures">;
 }
 
-/** From now on the metrics can be read. */
+/** Defines the metrics. */
 export function startMetrics(
   { config: { dataDir }, host }: FeatureContext,
   { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MeteredParts,
@@ -80,7 +80,7 @@ export function startMetrics(
 
 type MemoryFigures = Awaited<ReturnType<ServerFigures["memory"]>>;
 
-/** A shell is started to ask for the memory of isolates, so it is asked at most once in a while. */
+/** Caches the memory of isolates, because reading it starts a shell. */
 class KnownMemory {
   readonly #host: IsolateHost;
   #isolates: Promise<MemoryFigures["isolates"]> = Promise.resolve(null);
@@ -94,7 +94,7 @@ class KnownMemory {
     const now = performance.now();
     if (now - this.#askedAt > opsLimits.memoryKnownMs) {
       this.#askedAt = now;
-      // The rest of the metrics is worth more than a reason why these are missing.
+      // A failure must not affect the other metrics.
       this.#isolates = this.#host.isolates.memory(residentBytes).catch(() => null);
     }
     return { main: Deno.memoryUsage().rss, isolates: await this.#isolates };

@@ -1,4 +1,4 @@
-/** Replication as this server is configured. */
+/** Replication of this server. */
 import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -6,13 +6,13 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 
 export interface ReplicationFeature extends Feature {
-  /** To be tried out; `null` on a server that does not replicate. */
+  /** Probes the target; `null` on a server that does not replicate. */
   readonly place: () => LocationProbe | null;
   /** `null` on a server that does not replicate. */
   readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
 }
 
-/** A feature that does nothing without a target. Throws a `StartError` when the target is something else, or refuses. */
+/** Does nothing without a target. Throws a `StartError` if the target contains something else or refuses access. */
 export async function startReplication(
   { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
@@ -51,10 +51,10 @@ export async function startReplication(
           signal: stopping.signal,
         }),
     },
-    // Its claim ends the other server's shipping, which may have to go on until that one is gone.
+    // Claiming the target ends the old process's replication, which must continue until that process has ended.
     start: () => takesOver ? replication.begin() : undefined,
     stop: () => stopping.abort(),
-    // When nothing commits any more.
+    // Called when no more commits are made.
     [Symbol.asyncDispose]: () => replication[Symbol.asyncDispose](),
   };
 }

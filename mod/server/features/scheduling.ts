@@ -1,22 +1,22 @@
-/** Scheduled functions and crons of this server. */
+/** Scheduled functions and cron jobs. */
 import { cleanupActions, cleanupCron, Scheduler } from "../../scheduler/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
-/** Changes crons of the service while the server runs. */
+/** Changes cron jobs of the service while the server runs. */
 export type CronPort = Pick<Scheduler, "setServiceCron" | "removeServiceCron">;
 
 export interface SchedulingFeature extends Feature, CronPort {
-  /** Another server may run what is scheduled from now on: actions that run are ended at once. */
+  /** Ends running scheduled actions at once, because another server may run them from now on. */
   endActions(): Promise<void>;
 }
 
-/** When the server stops, what runs may end, for a bounded time. */
+/** When the server stops, running jobs may finish within a time limit. */
 export function startScheduling(
   { config, host, port, log }: FeatureContext,
   { features, cluster }: {
-    /** All features; asked for their crons when the scheduler starts. */
+    /** All features, whose cron jobs are read when the scheduler starts. */
     readonly features: Pick<Feature, "crons">;
     readonly cluster: PostgresCluster | null;
   },
@@ -28,13 +28,13 @@ export function startScheduling(
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),
     async start() {
-      // What is scheduled runs on the server that is followed.
+      // Scheduled functions run on the leader.
       if (isFollower(config)) return;
       scheduler = new Scheduler({
         port,
         appCrons: () => host.crons,
         serviceCrons: [cleanupCron, ...features.crons ?? []],
-        // The next leader may run the same again at once.
+        // The next leader may run the same actions at once.
         ...(cluster !== null && {
           actions: { mayBegin: () => cluster.leadsSurely, end: () => host.endApart() },
         }),

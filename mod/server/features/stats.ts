@@ -1,4 +1,4 @@
-/** The stats of this server: counted from its start on, kept in the log's database through restarts. */
+/** Statistics of this server, kept in the log's database across restarts. */
 import { Hono } from "hono";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -55,11 +55,11 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
         void gauges.sample();
       }, statsLimits.slotMs / 4);
       Deno.unrefTimer(timer);
-      // Beside everything else; figures of earlier are in front of what is counted meanwhile.
+      // Loaded in the background; saved figures are inserted before the new ones.
       executionLog?.loadFigures().then((saved) => runStats.restore(saved), () => {});
     },
     stop() {
-      // It never began, and what is kept is another's to tell of.
+      // It was never started, so the saved figures belong to another process.
       if (timer === undefined) return;
       clearInterval(timer);
       executionLog?.saveFigures(runStats.flush());
@@ -94,7 +94,7 @@ function serverParts(
   };
 }
 
-/** Measuring the tables reads every page, so nobody waits for it: what was found last is told. */
+/** Measuring tables reads every page, so the last result is returned while a new one is computed. */
 class KnownTables {
   readonly #sizes: TableSizes;
   #known: Awaited<ReturnType<TableSizes["read"]>> | null = null;
@@ -127,7 +127,7 @@ interface Machine {
   };
 }
 
-/** What is kept of the last hour, by minute. */
+/** Returns a function that samples the gauges of a minute. */
 function lookWith({ sync: { work: hub } }: StatsParts, machine: KnownMachine): () => Promise<Gauges> {
   return async () => {
     const { memory: { main, isolates }, disk: { database, log, free } } = await machine.read({ fresh: true });
@@ -141,7 +141,7 @@ function lookWith({ sync: { work: hub } }: StatsParts, machine: KnownMachine): (
   };
 }
 
-/** A shell is started to ask for the memory of isolates, so it is asked now and then, and nobody waits for it. */
+/** Caches the memory of isolates, because reading it starts a shell. The last result is returned in the meantime. */
 class KnownMachine {
   readonly #context: FeatureContext;
   #isolates: ReadonlyMap<string, number> | null = null;
@@ -151,7 +151,7 @@ class KnownMachine {
     this.#context = context;
   }
 
-  /** `fresh`: waits for the memory of the isolates. */
+  /** @param fresh Whether to wait for the memory of the isolates. */
   async read({ fresh = false } = {}): Promise<Machine> {
     const { host, config: { dataDir } } = this.#context;
     const now = performance.now();
@@ -176,7 +176,7 @@ class KnownMachine {
   }
 }
 
-/** Of a database and of its write-ahead log. */
+/** Size of a database and its write-ahead log in bytes. */
 async function filesBytes(path: string): Promise<number> {
   const sizes = await Promise.all(
     [path, `${path}-wal`].map(async (file) => (await statIfThere(file))?.size ?? 0),
@@ -184,7 +184,7 @@ async function filesBytes(path: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** `null` where this process may not ask. */
+/** `null` where permission is missing. */
 async function freeBytes(
   folder: string,
 ): Promise<{ readonly free: number | null; readonly total: number | null }> {

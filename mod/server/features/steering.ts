@@ -1,4 +1,4 @@
-/** What administrators see and change through system functions, as this server is put together. */
+/** System functions for administrators: settings, audit log, long-running work, table sizes. */
 import type { ActionDoor } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { SecretKeys } from "../../auth/mod.ts";
@@ -23,13 +23,13 @@ export interface SteeringFeature extends Feature {
   readonly audit: AuditLog;
   readonly sizes: TableSizes;
   readonly work: AdminWork;
-  /** Reads the settings, before the first request. */
+  /** Reads the settings before the first request. */
   load(): Promise<void>;
-  /** Who may run actions for administrators, and what is noted of those. */
+  /** Decides who may run actions for administrators, and audits them. */
   doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionDoor;
 }
 
-/** When the server stops, long work of administrators ends after its step. */
+/** When the server stops, long-running work ends after its current step. */
 export function startSteering(
   { config, keys, host, port, log }: FeatureContext,
   parts: Omit<SettableParts, "log"> & {
@@ -81,7 +81,7 @@ export function startSteering(
     ],
     applyCommits: (entries) => settings?.applyCommits(entries),
     reload: () =>
-      void settings?.load().catch((error) => log("error", "The settings could not be read again", { error })),
+      void settings?.load().catch((error) => log("error", "Cannot reload the settings", { error })),
     async start() {
       if (!isFollower(config)) await work.start();
     },
@@ -89,7 +89,7 @@ export function startSteering(
   };
 }
 
-/** What isolates are told of settings, by the name of the feature. */
+/** Settings of this feature for isolates. */
 export function settingsOf({ explicitOptions }: ServeConfig, keys: SecretKeys): Record<string, unknown> {
   if (explicitOptions === null) return {};
   return { [settingsFeature]: { specs: settingSpecs(explicitOptions), key: keyName(keys.settings) } };

@@ -1,4 +1,4 @@
-/** File storage as this server is configured. */
+/** File storage of this server. */
 import { join } from "node:path";
 import type { SecretKeys } from "../../auth/mod.ts";
 import {
@@ -19,21 +19,21 @@ import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
 
 export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
-  /** To be tried out; `null` where files are another server's. */
+  /** Probes the file storage; `null` on a follower. */
   readonly place: () => LocationProbe | null;
 }
 
-/** What isolates are told of file storage, by the name of the feature. */
+/** Settings of this feature for isolates. */
 export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record<string, StorageSettings> {
   const urlKey = keys.urlSignatures.toBase64({ alphabet: "base64url" });
   return { [storageFeature]: { urlKey, baseUrl: config.publicUrl ?? "" } };
 }
 
-/** Throws a `StartError` when the bucket cannot be used. */
+/** Throws a `StartError` if the bucket cannot be used. */
 export async function startStorage(
   context: FeatureContext,
   { cluster }: {
-    /** The cluster that this server is one of; `null`: it is alone. */
+    /** `null` outside a cluster. */
     readonly cluster: Pick<PostgresCluster, "leadsSurely"> | null;
   },
 ): Promise<StorageFeature> {
@@ -61,14 +61,14 @@ export async function startStorage(
     reload: () => storage.recheck(),
     async start() {
       if (context.takesOver) await storage.recover();
-      // Beside everything else: what a crash left behind is in nobody's way.
+      // In the background: leftovers of a crash do no harm.
       if (!isFollower(context.config)) void storage.sweep();
     },
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
 }
 
-/** For people. */
+/** For display. */
 function placeOfFiles({ dataDir, storage: { s3 } }: ServeConfig): string {
   return s3 === null ? join(dataDir, "storage") : `s3://${s3.bucket}/${s3.prefix}`;
 }
@@ -84,7 +84,7 @@ async function openStorage(
     port,
     store,
     shared: takesOver,
-    // On the disk of the blobs, so that what is whole is only renamed.
+    // On the disk of the files, so that a finished upload only needs a rename.
     spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
     baseUrl: config.publicUrl ?? "",
     uploadBytesMax,
@@ -104,21 +104,21 @@ async function openStorage(
   });
 }
 
-/** The S3 client takes memory and time to load, which servers with a folder do without. */
+/** The S3 client is loaded on demand. */
 async function openStore({ config, takesOver, again, log }: FeatureContext): Promise<BlobStore> {
   const { dataDir, storage: { s3 } } = config;
   if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared: takesOver });
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
     const shared = config.cluster !== null;
-    // While the bucket is away a change of leaders goes on: it has been used already.
+    // A change of leader continues while the bucket is unreachable: it has been used before.
     const later = shared && again === true
-      ? (error: unknown) => log("warn", "Uploads that have not ended could not be looked for", { error })
+      ? (error: unknown) => log("warn", "Cannot list unfinished uploads", { error })
       : undefined;
     return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: shared || takesOver, later });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, {
+    throw new StartError(`Cannot use the bucket "${s3.bucket}" for files: ${reason}`, {
       code: "bucket",
       cause: error,
     });

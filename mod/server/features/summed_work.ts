@@ -1,4 +1,4 @@
-/** What sockets and queries there are in all processes of the server, as one hub would tell it. */
+/** Sums sockets and queries of all processes of the server. */
 import type { FollowerFigures } from "../../cluster/mod.ts";
 import type { Hub, QueryWork } from "../../sync/mod.ts";
 
@@ -24,7 +24,7 @@ export class SummedWork implements HubWork {
     return this.#sum(this.#own.subscriptionCount, ({ subscriptions }) => subscriptions);
   }
 
-  /** A query that several processes know counts in each: each runs it. */
+  /** A query counts once for each process that runs it. */
   get queryCount(): number {
     return this.#sum(this.#own.queryCount, ({ sharedQueries }) => sharedQueries);
   }

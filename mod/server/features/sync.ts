@@ -1,4 +1,4 @@
-/** Sockets, shared queries and function calls over HTTP, as this server is configured. */
+/** Sockets, shared queries and function calls over HTTP. */
 import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
 import type { FollowerFigures } from "../../cluster/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
@@ -10,7 +10,7 @@ import type { AccountsFeature } from "./accounts.ts";
 
 export interface SyncFeature extends Feature {
   readonly hub: Hub;
-  /** What the hubs of all processes do. */
+  /** Load of the hubs of all processes. */
   readonly work: HubWork;
   readonly calls: HttpCalls;
 }
@@ -20,9 +20,9 @@ export function startSync(
   { accounts: { authenticator }, runStats, socketsMax, workerFigures }: {
     readonly accounts: AccountsFeature;
     readonly runStats: RunStats;
-    /** Sockets that the system has room for. */
+    /** Maximum number of sockets. */
     readonly socketsMax: number;
-    /** What the processes beside this one have to do; absent when there are none. */
+    /** Load of each worker process; absent without workers. */
     readonly workerFigures?: () => readonly FollowerFigures[];
   },
 ): SyncFeature {
@@ -32,7 +32,7 @@ export function startSync(
     authenticator,
     dev,
     log,
-    // Each process has its share.
+    // Each process gets its share.
     memoryBytes: Math.floor(memoryBytes / workers),
     socketsMax,
     onCacheHit: (path) => runStats.cacheHit(path),

@@ -1,10 +1,10 @@
-/** How many requests of each client are on their way to the leader: the ways there are for all, and no client takes most of them. */
+/** Limits the concurrent requests of each client to the leader, so that none uses most of the connections. */
 import { linkLimits } from "../../cluster/limits.ts";
 
 export class ClientShares {
   readonly #requests = new Map<string, number>();
 
-  /** Whether one more of this client may go, which is on its way until the promise is settled. */
+  /** Counts a request until the promise settles. Returns `false` if the client has reached the limit. */
   take(client: string, until: Promise<unknown>): boolean {
     const before = this.#requests.get(client) ?? 0;
     if (before >= linkLimits.tunnelsOfClientMax) return false;

@@ -1,7 +1,6 @@
 /**
- * A server of a cluster and the others, for as long as it runs: while it leads it takes what they send, while it follows it
- * sends what it cannot do itself to whoever leads. Calls that wait when the leader is lost stay with the next one, which may
- * be this server.
+ * Links between the servers of a cluster. The leader accepts the links of its followers; a follower forwards to the leader
+ * what it cannot do itself. Calls that wait when the leader is lost go to the next leader, which may be this server.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { Admissions, EarlyFollowers, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
@@ -26,28 +25,28 @@ export interface ForwardingOptions {
   readonly cluster: PostgresCluster;
   readonly config: ClusterConfig;
   readonly dataDir: string;
-  /** Makes this server ready to lead. Rejects when it will not be. */
+  /** Prepares this server to lead. Rejects if it cannot lead. */
   readonly prepare: () => Promise<void>;
-  /** Answers a request as if it had come to this server. */
+  /** Answers a forwarded request as if it had arrived at this server. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
 }
 
-/** What a backend that follows uses of it. */
+/** The connection of a follower's backend to the leader. */
 export interface WayToLeader {
   readonly port: LeaderPort;
-  /** Has the leader answer a request, if it is one for it. What the answer may show is shown here before. */
+  /** Forwards a request if the leader must answer it. The response is delayed until its commits are shown here. */
   pass(request: Request, parts: PassedParts): Promise<Response> | null;
 }
 
 export interface PassedParts {
   readonly info: Deno.ServeHandlerInfo;
   readonly host: Pick<IsolateHost, "findRoute" | "told">;
-  /** Address of the client, behind the proxies that are trusted. */
+  /** Address of the client, taking trusted proxies into account. */
   readonly client: string;
 }
 
-/** Name of the socket in the data folder on which requests begin their way to the leader. */
+/** Name of the socket in the data folder that accepts requests to the leader. */
 const REQUESTS_SOCKET = "leader.sock";
 
 interface Opened {
@@ -64,15 +63,15 @@ export class Forwarding implements AsyncDisposable {
   readonly #toLeader: ToLeader;
   readonly #shares = new ClientShares();
   readonly #loops: readonly Promise<void>[];
-  /** While this server leads, and serves. */
+  /** Set while this server leads and serves. */
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
-  /** Those that came when it was about to lead. */
+  /** Followers that connected before this server was ready to lead. */
   readonly #early: EarlyFollowers;
-  /** Set when this server is told to stop while it leads. */
+  /** Set when this server stops while it leads. */
   #leaving = false;
-  /** Set when it has left the lease to another one and ends. */
+  /** Set when it has handed the lease to another server and is about to end. */
   #retired = false;
-  /** Requests of others that are being answered. */
+  /** Forwarded requests in flight. */
   readonly #answers = new Set<Promise<void>>();
   #closed = false;
 
@@ -83,13 +82,13 @@ export class Forwarding implements AsyncDisposable {
     const secret = cluster.linkSecret;
     this.#early = new EarlyFollowers(secret);
     this.#road = new LeaderRoad({ name: cluster.name, secret, calls: this.#calls, prepare, log });
-    // One that was kept may lead to a leader of before, and end while a request is on it.
+    // A pooled connection may lead to a former leader and end during a request.
     this.#toLeader = new ToLeader({ path: opened.socket.path, idleMax: 0, log });
     this.#loops = [this.#accept(), this.#road.passOn(opened.socket.listener)];
     cluster.onLeader((leader) => (this.#leads === null || this.#retired) && this.#road.follow(leader));
   }
 
-  /** Listens for the other servers, and tells the cluster where. Throws a `StartError`. */
+  /** Listens for the other servers and publishes its address in the cluster. Throws a `StartError`. */
   static async open(options: ForwardingOptions): Promise<Forwarding> {
     const { cluster, config, dataDir, log } = options;
     let self: Forwarding | null = null;
@@ -110,7 +109,7 @@ export class Forwarding implements AsyncDisposable {
       links: () => forwarding.#leads?.leader.followers.size ?? null,
       unlinkedMs: () => forwarding.#calls.unlinkedMs,
     });
-    log("info", "Other servers of the cluster reach this one", { address });
+    log("info", "Listening for other servers of the cluster", { address });
     return self;
   }
 
@@ -130,7 +129,7 @@ export class Forwarding implements AsyncDisposable {
     };
   }
 
-  /** What is behind the port serves: as the leader it takes what others send, and runs what has waited here. */
+  /** Called when the backend serves. As the leader, it accepts followers and runs the calls that have waited here. */
   serve(parts: LeadingParts | undefined): void {
     const { cluster, log } = this.#options;
     if (this.#closed || cluster.role !== "leader" || parts === undefined) return;
@@ -164,19 +163,19 @@ export class Forwarding implements AsyncDisposable {
     });
   }
 
-  /** Has another server make ready to lead, if this one does. Resolves with whether one has. */
+  /** Has another server prepare to lead. Returns whether one is prepared. Does nothing on a follower. */
   async prepareNext(): Promise<boolean> {
     return await this.#leads?.leader.prepareNext() ?? false;
   }
 
-  /** This server writes nothing any more: what is still asked of it goes to the next leader. */
+  /** Called when this server stops writing. Further calls go to the next leader. */
   retire(): LeaderPort["mutate"] {
     this.#retired = true;
     this.#calls.use(null);
     return (call) => this.#calls.mutate(call);
   }
 
-  /** Others keep what they ask from now on for the next leader. Resolves when what they have asked is answered, or late. */
+  /** Asks followers to keep new calls for the next leader. Resolves when earlier ones are answered, or after a timeout. */
   async leave(): Promise<void> {
     const leads = this.#leads;
     if (leads === null) return;
@@ -190,12 +189,12 @@ export class Forwarding implements AsyncDisposable {
     late.abort();
   }
 
-  /** What is behind the port ends: this server does not lead any more. What others wait for they ask the next one. */
+  /** Called when the backend ends. Followers repeat their waiting calls at the next leader. */
   async pause(): Promise<void> {
     const leads = this.#leads;
     this.#leads = null;
     if (leads === null) return;
-    // One that is retired goes on asking its successor for what ends here.
+    // After a handover, calls that end here still go to the next leader.
     if (!this.#retired) this.#calls.use(null);
     await leads.leader[Symbol.asyncDispose]();
   }
@@ -225,11 +224,13 @@ export class Forwarding implements AsyncDisposable {
       }
     } catch (error) {
       if (this.#closed) return;
-      this.#options.log("error", "Other servers cannot reach this one any more: restart it", { error });
+      this.#options.log("error", "Stopped listening for other servers of the cluster. Restart the server", {
+        error,
+      });
     }
   }
 
-  /** A request that another server has passed on. */
+  /** Answers a request that another server forwards. */
   async #answer(request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
     const leads = this.#leads;
     if (leads === null || this.#leaving) return refusedHere();

@@ -1,14 +1,14 @@
-/** Where the other servers of a cluster reach this one, when nobody says it. */
+/** Guesses the address at which other servers of a cluster reach this one. */
 import { setTimeout as wait } from "node:timers/promises";
 import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { PostgresPlace } from "../../cluster/postgres/place.ts";
 
-/** The address with which this machine reaches the cluster's database: by it others who reach that find this one, most likely. */
+/** Returns the local address of a connection to the cluster's database: other servers most likely reach it too. */
 export async function guessedHost({ host, port }: Pick<PostgresPlace, "host" | "port">): Promise<string> {
   if (host.startsWith("/")) return "127.0.0.1";
   for (const until = performance.now() + clusterLimits.startMs;;) {
     try {
-      // Nothing is said on it.
+      // Nothing is sent.
       using conn = await Deno.connect({ hostname: host, port });
       return conn.localAddr.hostname;
     } catch (error) {
@@ -18,5 +18,5 @@ export async function guessedHost({ host, port }: Pick<PostgresPlace, "host" | "
   }
 }
 
-/** As a part of an address with a port. */
+/** Formats an address for use with a port. */
 export const asHost = (hostname: string) => hostname.includes(":") ? `[${hostname}]` : hostname;

@@ -1,20 +1,20 @@
-/** Which requests a server of a cluster that does not lead leaves to the leader: all that may write, and what only it knows. */
+/** Decides which requests a follower forwards to the leader: those that may write or need the leader's state. */
 
-/** Below `/api/admin/`: what a server tells of itself. */
+/** Below `/api/admin/`: reports about the server itself. */
 const OWN_REPORTS = new Set(["cluster", "logs", "replication"]);
 
-/** Also there, however it is asked: what acts on the process that is asked, or reads in its own database. */
+/** Below `/api/admin/`, for any method: operations on this process or its database. */
 const OWN_ACTS = new Set(["restore", "export"]);
 
 export interface AskedRequest {
   readonly method: string;
-  /** In normal form. */
+  /** Normalized. */
   readonly path: string;
 }
 
-/** `isRoute`: whether the app has a route for the request. Calls of functions find their own way. */
+/** `isRoute`: whether the app has a route for the request. Function calls are forwarded elsewhere. */
 export function isForLeader({ method, path }: AskedRequest, isRoute: () => boolean): boolean {
-  // What browsers ask beforehand is answered alike everywhere.
+  // All servers answer CORS preflight requests alike.
   if (method === "OPTIONS") return false;
   if (!isBelow(path, "/api")) {
     return !isBelow(path, "/_") && path !== "/metrics" && isRoute();
@@ -25,7 +25,7 @@ export function isForLeader({ method, path }: AskedRequest, isRoute: () => boole
     case "auth":
       return true;
     case "storage":
-      // Uploads in pieces are known to the server that takes them.
+      // Resumable uploads are stored on the server that accepts them.
       return !isRead || first === "resumable";
     case "admin":
       return !OWN_ACTS.has(first) && (!isRead || !OWN_REPORTS.has(first));

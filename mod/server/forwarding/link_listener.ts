@@ -1,4 +1,4 @@
-/** Where a server of a cluster listens for the others, and where it tells them that it is. */
+/** Listens for the other servers of a cluster and determines the address to publish. */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { ClusterConfig } from "../../config/config.ts";
@@ -8,19 +8,19 @@ import { asHost, guessedHost } from "./guessed_host.ts";
 
 const LOOPBACK = /^(?:127\.|::1$)/;
 const ONLY_HERE =
-  "This server reaches PostgreSQL at an address of this machine, so that only servers on this machine " +
-  "reach it: say with --cluster-address where others do";
+  "This server reaches PostgreSQL through a loopback address, so only servers on this machine can reach it. " +
+  "Pass the address for other machines with --cluster-address";
 const EVERYWHERE =
-  "Other servers of the cluster are listened for on all interfaces: say with --cluster-listen on which one, or keep the " +
-  "port to the servers in a firewall";
+  "Listening for other servers of the cluster on all interfaces. Select one with --cluster-listen, or restrict " +
+  "the port to the servers with a firewall";
 
-/** What a name stands for. */
+/** Resolves a host name. */
 type Resolve = (
   host: string,
   options: { readonly all: true },
 ) => Promise<readonly { readonly address: string }[]>;
 
-/** An open port for the other servers, and their address for it. Throws a `StartError`. */
+/** Opens a port for the other servers and returns it with its address. Throws a `StartError`. */
 export async function listenForServers(
   config: Pick<ClusterConfig, "place" | "address" | "listen">,
   { log, resolve = lookup }: { readonly log: Log; readonly resolve?: Resolve },
@@ -41,18 +41,18 @@ export async function listenForServers(
       `Other servers of the cluster cannot reach this one at ${
         asHost(listen?.host ?? host)
       }:${port}: ${reason}. ` +
-        "Say with --cluster-address where they do, and with --cluster-listen where this server listens",
+        "Set the public address with --cluster-address and the local one with --cluster-listen",
       { code: "cluster", cause: error },
     );
   }
 }
 
-/** Whether it is an address, and not all that the machine has. */
+/** Whether it is a single address, not a wildcard. */
 function isOneAddress(host: string): boolean {
   return isIP(host) !== 0 && host !== "0.0.0.0" && host !== "::";
 }
 
-/** Where others find it is an address of this machine, most likely; behind a network's translation it is not. */
+/** Listens on `host` if it is an address of this machine. Behind NAT it is not; then on all interfaces. */
 async function listenAt(
   host: string,
   { port, log, resolve }: { readonly port: number; readonly log: Log; readonly resolve: Resolve },
@@ -65,11 +65,11 @@ async function listenAt(
       if (!(error instanceof Deno.errors.AddrNotAvailable)) throw error;
     }
   }
-  log("warn", EVERYWHERE, { reason: why ?? `${host} is no address of this machine` });
+  log("warn", EVERYWHERE, { reason: why ?? `${host} is not an address of this machine` });
   return Deno.listen({ hostname: host.includes(":") ? "::" : "0.0.0.0", port });
 }
 
-/** What a name stands for on this machine, which may not be what it does for others; `null`: better not to rely on it. */
+/** Resolves a name to an address of this machine; `null` with a reason if the result may differ for other machines. */
 async function addressHere(
   host: string,
   resolve: Resolve,
@@ -77,16 +77,16 @@ async function addressHere(
   if (isIP(host) !== 0) return { address: host };
   try {
     const [first, second] = await resolve(host, { all: true });
-    if (first === undefined) return { address: null, why: `${host} is no address` };
+    if (first === undefined) return { address: null, why: `${host} does not resolve` };
     if (host === "localhost") return { address: first.address };
-    if (second !== undefined) return { address: null, why: `${host} is several addresses` };
-    // Many machines know themselves by their name at such an address.
+    if (second !== undefined) return { address: null, why: `${host} resolves to several addresses` };
+    // Many machines resolve their own name to a loopback address.
     if (LOOPBACK.test(first.address)) {
-      return { address: null, why: `${host} is ${first.address} on this machine` };
+      return { address: null, why: `${host} resolves to ${first.address} on this machine` };
     }
     return { address: first.address };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { address: null, why: `${host} is not known here: ${reason}` };
+    return { address: null, why: `${host} cannot be resolved: ${reason}` };
   }
 }

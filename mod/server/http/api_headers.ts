@@ -1,6 +1,6 @@
-/** Headers that answers of the service have, whoever gives them. */
+/** Headers of the service's responses. */
 
-/** What scripts of other origins may see of an answer, beside what every browser shows them. */
+/** Response headers that scripts of other origins may read. */
 export const exposeHeaders: readonly string[] = [
   "Accept-Ranges",
   "Content-Disposition",
@@ -12,7 +12,7 @@ export const exposeHeaders: readonly string[] = [
   "Syncline-Request-Id",
 ];
 
-/** What the router's middleware gives answers under `/api`, for those that do not pass through it. */
+/** Headers that the router's middleware adds below `/api`, for responses that bypass it. */
 export const apiHeaders = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers": exposeHeaders.join(","),

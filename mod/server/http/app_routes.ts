@@ -1,4 +1,4 @@
-/** The app's own HTTP routes, as the router offers them requests that are not for the service. */
+/** HTTP routes of the app. */
 import { ServiceError } from "../../errors.ts";
 import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
@@ -7,7 +7,7 @@ import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../fu
 import { requestPath } from "../../kit/request_path.ts";
 import { type Authenticator, callerOf, errorIdHeader, guestCaller } from "../../sync/mod.ts";
 
-/** What answers requests. */
+/** Runs routes. */
 export interface RouteHost {
   findRoute(method: string, pathname: string): string | null;
   respond(request: RouteRequest): Promise<RouteAnswer>;
@@ -16,13 +16,13 @@ export interface RouteHost {
 export interface AppRoutesOptions {
   readonly host: RouteHost;
   readonly authenticator: Authenticator;
-  /** Shows real error texts. */
+  /** Sends original error messages. */
   readonly dev: boolean;
-  /** The address of the client of a request, behind the proxies that are trusted. */
+  /** Address of the client, taking trusted proxies into account. */
   readonly addressOf: (request: Request, info: Deno.ServeHandlerInfo) => string;
 }
 
-/** Answers a request by a route of the app; `null` when it has none for it. */
+/** Answers a request with a route of the app; `null` if no route matches. */
 export type AppRoutes = (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
 
 const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
@@ -31,7 +31,7 @@ export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOpti
   return (request, info) => {
     const route = host.findRoute(request.method, requestPath(request));
     if (route === null) return null;
-    // Asked before anything else, as the connection may be gone later.
+    // Read first: the connection may be gone later.
     return answer(request, { route, guest: guestCaller(addressOf(request, info)) });
   };
 
@@ -46,8 +46,8 @@ export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOpti
 }
 
 /**
- * Whose request it is. A token of this server that is not valid is refused. What is no token of this server is for the app
- * to judge: other services call its routes, with credentials of their own.
+ * Identity of the caller. An invalid token of this server is refused. Other credentials are left to the app, because other
+ * services may call its routes.
  */
 async function identityOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
   const token = JWT.exec(header ?? "")?.[1];

@@ -1,19 +1,19 @@
 /**
- * The browser's copy of the client: the TypeScript of `mod/client` and `mod/protocol` with its types stripped, so that a
- * page imports `/_/client.js` without a build step. Lines keep their numbers, so no source maps are needed.
+ * Serves the client to browsers: the TypeScript of `mod/client` and `mod/protocol` with its types stripped, so that a page
+ * imports `/_/client.js` without a build step. Line numbers stay the same, so no source maps are needed.
  */
 import { createHash } from "node:crypto";
 import { stripTypeScriptTypes } from "node:module";
 import { CompressedCopies } from "./compressed_copies.ts";
 import { acceptedCodings } from "./content_coding.ts";
 
-/** Folders below `mod/` whose modules may be served. Nothing in them is secret. */
+/** Folders of `mod/` whose modules may be served. They contain no secrets. */
 const SERVED_FOLDERS = ["client", "protocol"];
 
-/** `<folder>/<module>.ts` in lower case: no dots, no encoding, nothing that could lead out of the folder. */
+/** `<folder>/<module>.ts` in lower case: no dots or encoding that could lead out of the folder. */
 const MODULE_PATH = /^([a-z]+)(?:\/[a-z0-9_]+)*\/[a-z0-9_]+\.ts$/;
 
-/** What apps import, by name. The hooks import `react` by that name: the page's import map says which one that is. */
+/** Entry modules by name. The hooks import `react` by name, which the page's import map resolves. */
 const ENTRIES = { client: "client/mod.ts", react: "client/react/mod.ts" } as const;
 
 interface CachedModule {
@@ -23,16 +23,16 @@ interface CachedModule {
 
 export class ClientModules {
   readonly #root: URL;
-  /** Modules already stripped, by path; as many as there are files. They do not change while the server runs. */
+  /** Stripped modules by path. They do not change while the server runs. */
   readonly #cache = new Map<string, CachedModule>();
   readonly #copies = new CompressedCopies();
 
-  /** `root` is the address of the folder that holds the served folders, with a slash at its end. */
+  /** @param root URL of the folder that contains the served folders, with a trailing slash. */
   constructor(root: URL = new URL("../../", import.meta.url)) {
     this.#root = root;
   }
 
-  /** Answers `/_/client.js` and `/_/react.js`, the modules that apps import. */
+  /** Answers `/_/client.js` and `/_/react.js`. */
   respondWithEntry(request: Request, entry: keyof typeof ENTRIES): Promise<Response> {
     let module = this.#cache.get(entry);
     if (module === undefined) {
@@ -42,7 +42,7 @@ export class ClientModules {
     return this.#answer(request, module);
   }
 
-  /** Answers `/_/modules/<path>`; `path` as in the URL, without a leading slash. 404 for what may not be served. */
+  /** Answers `/_/modules/<path>`. `path` has no leading slash. 404 for modules that may not be served. */
   async respond(request: Request, path: string): Promise<Response> {
     const folder = MODULE_PATH.exec(path)?.[1];
     if (folder === undefined || !SERVED_FOLDERS.includes(folder)) return notFound();

@@ -1,14 +1,14 @@
-/** Whose request it is, for limits that count by client. */
+/** Client addresses, for rate limits. */
 import type { Context } from "hono";
 import { ClientAddresses } from "../../kit/client_address.ts";
 
-/** Finds the address of the client that sent a request, behind the proxies the operator trusts. */
+/** Returns a function that finds the address of the client behind trusted proxies. */
 export function clientOfRequests(trustedProxies: readonly string[]): (c: Context) => string {
   const addressOf = addressOfRequests(trustedProxies);
   return (c) => addressOf(c.req.raw, c.env);
 }
 
-/** The same for requests that no router has seen. */
+/** The same for requests outside a router. */
 export function addressOfRequests(
   trustedProxies: readonly string[],
 ): (request: Request, info?: Partial<Deno.ServeHandlerInfo>) => string {
@@ -16,7 +16,7 @@ export function addressOfRequests(
   return (request, info) => proxies.clientOf(peerAddress(info), request.headers.get("x-forwarded-for"));
 }
 
-/** Address of the other end of a request's connection. Requests made by tests have none. */
+/** Address of the peer. Requests made by tests have none. */
 function peerAddress(info: Partial<Deno.ServeHandlerInfo> | undefined): string {
   const peer = info?.remoteAddr;
   return peer !== undefined && "hostname" in peer ? peer.hostname : "local";

@@ -1,27 +1,27 @@
-/** Compressed copies of files that are served, made when they are first asked for and kept in memory up to a bound. */
+/** Cache of compressed static files, filled on demand and bounded. */
 import { TimeSlicer } from "../../kit/time_slicer.ts";
 import { staticLimits } from "../limits.ts";
 import type { Coding } from "./content_coding.ts";
 
-/** What a copy is made of. */
+/** A file to compress. */
 export interface Original {
-  /** Names the original in this state of it: another path, size or time of change gives another key. */
+  /** Identifies the file and its state: path, size and modification time. */
   readonly key: string;
-  /** Its length. */
+  /** In bytes. */
   readonly size: number;
   read(): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
 }
 
 export class CompressedCopies {
-  /** By key and coding, the one used last at the end; `null` where a copy would hardly be smaller. */
+  /** By coding and key, least recently used first; `null` if compression is not worth it. */
   readonly #kept = new Map<string, Uint8Array<ArrayBuffer> | null>();
   #keptBytes = 0;
-  /** Being made, by key and coding. */
+  /** Compressions in progress, by coding and key. */
   readonly #making = new Map<string, Promise<Uint8Array<ArrayBuffer> | null>>();
 
   /**
-   * The compressed copy; `null` where the original is what to send: it is too short or too long, would hardly become
-   * smaller, or more copies are being made than may be at once.
+   * Returns the compressed copy, or `null` to send the original: it is too small or large, does not become much smaller, or
+   * too many compressions are in progress.
    */
   async get(original: Original, coding: Coding): Promise<Uint8Array<ArrayBuffer> | null> {
     const { size } = original;
@@ -69,7 +69,7 @@ function* entriesOf(
   for (const [name, copy] of kept) yield [name, copy ?? undefined];
 }
 
-/** In small pieces, because it happens on the main thread. */
+/** Yields between chunks, because it runs on the main thread. */
 async function compress(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   coding: Coding,
@@ -86,6 +86,6 @@ async function compress(
 }
 
 function compressor(coding: Coding): CompressionStream {
-  // The runtime's types name fewer formats than it has.
+  // The runtime's types list fewer formats than it supports.
   return new CompressionStream(coding === "br" ? "brotli" as "gzip" : "gzip");
 }

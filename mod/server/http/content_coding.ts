@@ -1,6 +1,6 @@
-/** How the body of an answer may be compressed on its way (RFC 9110, sections 8.4 and 12.5.3). */
+/** Content codings of responses (RFC 9110, sections 8.4 and 12.5.3). */
 
-/** What bodies are compressed with, the smaller result first. */
+/** Supported codings, the more effective first. */
 export const CODINGS = ["br", "gzip"] as const;
 
 export type Coding = typeof CODINGS[number];
@@ -8,12 +8,12 @@ export type Coding = typeof CODINGS[number];
 const PLAIN_TYPES =
   /^(?:text\/|application\/(?:javascript|json|xml|wasm|manifest\+json|vnd\.ms-fontobject)|image\/(?:bmp|x-icon|vnd\.microsoft\.icon)|font\/(?:ttf|otf|collection)|[^;]*\+(?:json|xml))/;
 
-/** Whether bodies of a type become clearly smaller: images, sound and archives are compressed already. */
+/** Whether compression makes bodies of this type much smaller. */
 export function isCompressible(type: string): boolean {
   return PLAIN_TYPES.test(type);
 }
 
-/** The codings a client takes, by its `Accept-Encoding`, the one to prefer first. */
+/** Codings that `Accept-Encoding` allows, the preferred one first. */
 export function acceptedCodings(header: string | null): readonly Coding[] {
   if (header === null) return [];
   const weights = new Map<string, number>();

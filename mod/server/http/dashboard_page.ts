@@ -1,20 +1,20 @@
-/** The dashboard's page, with a nonce of its own for each time it is asked for: styles that scripts add carry it. */
+/** Serves the dashboard. Its page gets a fresh nonce for each request, which allows styles added by scripts. */
 import { fileURLToPath } from "node:url";
 import { StaticFiles } from "./static_files.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../dashboard/public", import.meta.url));
 
-/** What stands in the page in the place of the nonce. */
+/** Placeholder of the nonce in the page. */
 const PLACE = 'nonce=""';
 
-/** Where it lies. */
+/** Path of the page below the folder. */
 const PAGE = "/built/index.html";
 
 export async function openDashboard(): Promise<StaticFiles> {
   return await StaticFiles.open(FOLDER, { clientRoutes: false, kept: /^\/built\/chunks\// });
 }
 
-/** Answers a request for a file of the dashboard; `nonce` is the one that the answer's policy names. */
+/** Answers a request for a file of the dashboard. `nonce` is the one in the Content-Security-Policy. */
 export async function dashboardFile(
   dashboard: StaticFiles,
   { request, pathname, nonce }: {
@@ -24,7 +24,7 @@ export async function dashboardFile(
   },
 ): Promise<Response> {
   if (pathname !== "/" && pathname !== "/index.html") return await dashboard.respond(request, pathname);
-  // Never a part and never "not modified": each answer is another one.
+  // Without Range and conditional headers: each response differs.
   const whole = new Request(request.url, { method: request.method });
   const page = await dashboard.respond(whole, PAGE);
   if (page.status !== 200 || page.body === null) return page;

@@ -1,16 +1,16 @@
 /**
- * The host names that this server answers to. A page whose own name is made to resolve to this server's address (DNS
- * rebinding) is of the same origin as the server to its browser: only the name in `Host` tells the two apart.
+ * Checks `Host` headers, which protects against DNS rebinding: a page whose name resolves to this server's address has the
+ * same origin as the server in its browser. Only the name in `Host` distinguishes the two.
  */
 import { isIP } from "node:net";
 
-/** A host with an optional port, as RFC 9112 has it in `Host`. */
+/** A host with an optional port (RFC 9112). */
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._~-]+))(?::\d{0,5})?$/;
 
-/** Longest name in DNS, with a port. */
+/** Longest DNS name, with a port. */
 const HOST_CHARS_MAX = 262;
 
-/** Texts of `Host` whose judgement is kept: most requests name the same few. */
+/** Cached decisions: most requests use the same few hosts. */
 const JUDGED_MAX = 256;
 
 export type HostJudgement = "accepted" | "refused" | "malformed";
@@ -19,7 +19,7 @@ export class HostGuard {
   readonly #names: readonly string[];
   readonly #judged = new Map<string, HostJudgement>();
 
-  /** `names`: as in URLs, without ports; `*.example.com` stands for all below it. */
+  /** `names` are without ports; `*.example.com` matches all subdomains. */
   constructor(names: readonly string[]) {
     this.#names = [...names, "localhost", "*.localhost"];
   }
@@ -36,7 +36,7 @@ export class HostGuard {
   #judgeNew(host: string): HostJudgement {
     const name = hostName(host);
     if (name === null) return "malformed";
-    // An address is resolved by nobody.
+    // Addresses are not resolved, so rebinding cannot affect them.
     if (isIP(name) !== 0) return "accepted";
     const is = (accepted: string) =>
       accepted.startsWith("*.") ? name.endsWith(accepted.slice(1)) : name === accepted;
@@ -44,7 +44,7 @@ export class HostGuard {
   }
 }
 
-/** Name or address in a `Host`: lower case, without port, brackets and final dot. `null` for what is no host. */
+/** Name or address in a `Host` header: lower case, without port, brackets and trailing dot. `null` if not valid. */
 export function hostName(host: string): string | null {
   if (!HOST.test(host)) return null;
   const hostname = URL.parse(`http://${host}/`)?.hostname;

@@ -1,28 +1,28 @@
-/** Opens the server's port: the one that was asked for, or the default one and the next ones above it. */
+/** Listens on the configured port, or on the first free one from the default port on. */
 import { DEFAULT_PORT } from "../../config/options.ts";
 import { connectionLimits } from "../limits.ts";
 import { StartError } from "../../config/start_error.ts";
 
-/** Ports tried above the default one before the start fails. */
+/** Ports to try above the default one. */
 const PORTS_TRIED = 100;
 
 export interface ListenOptions {
   readonly host: string;
-  /** `null`: the default port, or the next free one. 0: any free one. */
+  /** `null`: the default port, or the next free one. 0: any free port. */
   readonly port: number | null;
-  /** Whether another process that listens on the port has allowed this one to listen beside it. */
+  /** Whether another process already listens on the port and shares it. */
   readonly shared?: boolean;
-  /** Whether others listen beside it by the time the port has to be opened again. */
+  /** Whether other processes share the port when it has to be reopened. */
   readonly sharedLater?: boolean;
-  /** Called when no connection can be taken, each time before it is tried again. */
+  /** Called before each retry when connections cannot be accepted. */
   readonly onPause?: (error: unknown) => void;
-  /** Called once when the port is closed and stays so, though nobody has shut it down. */
+  /** Called once when the port is closed for good without a shutdown. */
   readonly onEnd?: (error: Error) => void;
 }
 
 type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
-/** Starts to serve. Throws a `StartError` when the port or the address cannot be had. */
+/** Starts to serve. Throws a `StartError` if it cannot listen. */
 export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
   const { host, port, shared = false, sharedLater = shared, onPause = () => {}, onEnd = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
@@ -44,16 +44,15 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
 }
 
 /**
- * A port that stays open. When a connection cannot be taken, as no file is left for it, the runtime closes the port and goes
- * on serving those it has: the port is opened again as soon as that is possible. A port that the runtime closes for any
- * other reason, or that cannot be opened again, is reported to `onEnd`.
+ * Keeps a port open. If a connection cannot be accepted, for example for lack of file descriptors, the runtime closes the
+ * listener but keeps its connections. The port is then reopened. Other failures are reported to `onEnd`.
  */
 export class Listener {
   readonly addr: Deno.NetAddr;
   readonly #reopen: (port: number) => HttpServer;
   readonly #onPause: (error: unknown) => void;
   readonly #onEnd: (error: Error) => void;
-  /** Those that closed their port serve the connections they have taken. */
+  /** Current and closed listeners that still serve connections. */
   readonly #servers = new Set<HttpServer>();
   #stopping = false;
   /** When the port was closed, by performance.now(); `null` while it is open. */
@@ -76,12 +75,11 @@ export class Listener {
     this.#keep(first);
   }
 
-  /** Whether connections are taken. */
   get isOpen(): boolean {
     return !this.#stopping && this.#closedAt === null;
   }
 
-  /** Takes no more connections, and resolves when the requests of all have been answered. */
+  /** Stops accepting connections. Resolves when all requests have been answered. */
   async shutdown(): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#timer);
@@ -133,16 +131,16 @@ function listenMessage(
   { host, port }: { readonly host: string; readonly port: number },
 ): string {
   if (error instanceof Deno.errors.AddrInUse) {
-    return `Port ${port} of ${host} is in use. Stop the program that has it, or choose another with --port`;
+    return `Port ${port} of ${host} is in use. Stop the program that uses it, or choose another port with --port`;
   }
   if (error instanceof Deno.errors.PermissionDenied) {
-    return `Not allowed to listen on port ${port}: ports below 1024 are kept for the system. Choose another with --port`;
+    return `Not allowed to listen on port ${port}: ports below 1024 are privileged. Choose another port with --port`;
   }
   const reason = error instanceof Error ? error.message : String(error);
   return `Cannot listen on ${host}, port ${port}: ${reason}`;
 }
 
-/** The address for a browser on this machine, without a slash at its end. */
+/** URL for a browser on this machine, without a trailing slash. */
 export function localUrl(address: Partial<Deno.NetAddr> & Pick<Deno.NetAddr, "hostname" | "port">): string {
   const everywhere = address.hostname === "0.0.0.0" || address.hostname === "::";
   const host = everywhere ? "localhost" : address.hostname;

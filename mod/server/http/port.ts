@@ -1,4 +1,4 @@
-/** The server's port, and the connections that come to it. */
+/** The server's port and its connections. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServeConfig } from "../../config/config.ts";
 import type { Log } from "../../kit/log.ts";
@@ -9,21 +9,21 @@ import { listen, type Listener, localUrl } from "./listen.ts";
 
 export interface PortOptions {
   readonly config: Pick<ServeConfig, "host" | "port" | "workers">;
-  /** `null`: the system has no way to end connections or to share a port. */
+  /** `null`: connections cannot be closed and the port cannot be shared. */
   readonly native: NativeSockets | null;
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
 }
 
-/** Disposing of it ends its care for connections; {@linkcode finish} closes it. */
+/** Disposing of it stops the connection checks; {@linkcode finish} closes the port. */
 export class Port implements Disposable {
   readonly connections: Connections;
   readonly #options: PortOptions;
-  /** `null` until it is open. */
+  /** `null` until the port is open. */
   #http: Listener | null = null;
   #address: Pick<Deno.NetAddr, "hostname" | "port">;
   readonly #ended = Promise.withResolvers<Error>();
-  /** When the log last said that no connection could be taken. */
+  /** When the log last reported that connections could not be accepted. */
   #pauseToldAt = -Infinity;
 
   constructor(options: PortOptions) {
@@ -37,27 +37,27 @@ export class Port implements Disposable {
     return this.#http !== null;
   }
 
-  /** Whether connections are taken now; so it is before the port is to be open. */
+  /** Whether connections are accepted. Also `true` before the port is first opened. */
   get takesConnections(): boolean {
     return this.#http?.isOpen ?? true;
   }
 
-  /** Resolves when the port is closed and stays so, though nothing has closed it here: why. */
+  /** Resolves with the reason when the port is closed for good without a shutdown. */
   get ended(): Promise<Error> {
     return this.#ended.promise;
   }
 
-  /** The one that is open, or about to be. */
+  /** Port number, also before it is open. */
   get number(): number {
     return this.#address.port;
   }
 
-  /** Address for a browser on this machine, without a slash at its end. */
+  /** URL for a browser on this machine, without a trailing slash. */
   get url(): string {
     return localUrl(this.#address);
   }
 
-  /** Throws a `StartError`. `shared`: beside another process that allows it. */
+  /** Opens the port. Throws a `StartError`. With `shared`, another process already listens on it. */
   listen({ shared = false }: { readonly shared?: boolean } = {}): void {
     const { config: { host, port, workers }, respond } = this.#options;
     const onPause = (error: unknown) => this.#relieve(error);
@@ -67,7 +67,7 @@ export class Port implements Disposable {
     this.connections.watch(this.#http.addr.port);
   }
 
-  /** For one that cannot be shared: it is free when the server that gave way has closed it, or is dead. */
+  /** Retries until the old process has closed a port that cannot be shared. */
   async listenSoon(isWanted: () => boolean): Promise<void> {
     for (let toldAt = performance.now(); isWanted();) {
       try {
@@ -77,7 +77,7 @@ export class Port implements Disposable {
           toldAt = performance.now();
           this.#options.log(
             "error",
-            "The port of the server that gave way is not free yet: it is tried again",
+            "The port of the old process is still in use; retrying",
             { error },
           );
         }
@@ -86,14 +86,14 @@ export class Port implements Disposable {
     }
   }
 
-  /** Lets other processes listen on it from now on. `false`: the system does not. */
+  /** Lets other processes listen on the port. Returns `false` if the system does not support it. */
   share(): boolean {
     const { native } = this.#options;
     const fd = native?.listening(this.number) ?? null;
     return fd !== null && native !== null && native.share(fd);
   }
 
-  /** The process that listened before this one takes all new connections, until it has given way. */
+  /** Directs new connections to the process that listened first, until it has handed over. */
   leaveToFirst(): void {
     const { native } = this.#options;
     const fd = native?.listening(this.number) ?? null;
@@ -101,8 +101,7 @@ export class Port implements Disposable {
   }
 
   /**
-   * Takes no more connections, and waits for requests that run. One that is late is not cut off here: ending the isolates
-   * answers it, and the process ends anyway.
+   * Stops accepting connections and waits up to `msMax` for running requests. Later ones are answered when the isolates end.
    */
   async finish(msMax: number): Promise<void> {
     const finished = this.#http?.shutdown();
@@ -111,7 +110,7 @@ export class Port implements Disposable {
       timer = setTimeout(() => resolve("late"), msMax);
     });
     if (await Promise.race([finished, late]) === "late") {
-      this.#options.log("warn", "Requests were still running when the time to finish them was over");
+      this.#options.log("warn", "Requests were still running at the end of the drain timeout");
     }
     clearTimeout(timer);
   }
@@ -120,7 +119,7 @@ export class Port implements Disposable {
     this.connections[Symbol.dispose]();
   }
 
-  /** The port is closed for a moment, because no connection could be taken. */
+  /** Called when connections could not be accepted and the port is closed for a moment. */
   #relieve(error: unknown): void {
     const ended = this.connections.relieve();
     const now = performance.now();
@@ -128,7 +127,7 @@ export class Port implements Disposable {
     this.#pauseToldAt = now;
     this.#options.log(
       "warn",
-      "No connection could be taken for a moment: raise the limit of open files",
+      "Cannot accept connections for a moment. Raise the limit of open files",
       { error, ended },
     );
   }

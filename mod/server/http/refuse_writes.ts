@@ -1,4 +1,4 @@
-/** What a server that follows another refuses before anything is looked at: writes to accounts, files and operations. */
+/** Refuses writes to accounts, files and operations on a follower. */
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
@@ -6,10 +6,10 @@ import { apiHeaders } from "./api_headers.ts";
 
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** What is read with a filter in the body. */
+/** Reads with a filter in the body. */
 const READS_BY_BODY = /^\/api\/admin\/export\//;
 
-/** Function calls pass: mutations are refused where they would run, with the same code. */
+/** Function calls pass: mutations are refused with the same code where they would run. */
 export const refuseWrites: MiddlewareHandler = async (c, next) => {
   const { method, path } = c.req;
   const isRead = READS.has(method) || READS_BY_BODY.test(path);

@@ -1,6 +1,6 @@
 /**
- * The entrance of every request: gives it one path, and refuses it where its host or its page may not use this server.
- * What it decides by is read here, once. An upgraded request has no headers to read any more.
+ * First step of every request: normalizes its path and checks its host and origin. The headers are read here once, because
+ * they are not available after an upgrade.
  */
 import type { ServeConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
@@ -12,19 +12,19 @@ import { OriginGuard } from "./origin_guard.ts";
 
 type Answer = Response | Promise<Response>;
 
-/** A request that may be answered. */
+/** An accepted request. */
 export interface Admitted {
-  /** With its path in normal form. */
+  /** With a normalized path. */
   readonly request: Request;
   readonly path: string;
-  /** The answer as its page may read it. */
+  /** Restricts the CORS headers of the response to the page's origin. */
   readonly finish: (answer: Answer) => Answer;
 }
 
-/** Refused hosts that the log names, each once. */
+/** Maximum number of refused hosts to log, each once. */
 const HOSTS_LOGGED_MAX = 20;
 
-/** Load balancers ask these by names of their own, and they show nothing of what is stored. */
+/** Load balancers request these with their own host names; they expose no stored data. */
 const FOR_ANY_HOST = new Set(["/api/health", "/api/health/ready"]);
 
 export class RequestGate {
@@ -49,8 +49,8 @@ export class RequestGate {
   }
 
   /**
-   * Gives the request as it is to be answered, or the answer that refuses it: 400, 421 for its host, 403 for its origin.
-   * `passedOn`: another process has taken it from its client, and has judged its host.
+   * Returns the normalized request, or the response that refuses it: 400, 421 for its host, 403 for its origin. `passedOn`:
+   * another process has forwarded it and checked its host.
    */
   admit(given: Request, { passedOn = false }: { readonly passedOn?: boolean } = {}): Admitted | Response {
     const host = given.headers.get("host") || authorityOf(given.url);
@@ -76,7 +76,7 @@ export class RequestGate {
       "or with --public-url if that is its address";
     if (this.#logged.size < HOSTS_LOGGED_MAX && !this.#logged.has(name)) {
       this.#logged.add(name);
-      this.#log("warn", "Request refused: its host is not among those of --allow-host and --public-url", {
+      this.#log("warn", "Request refused: the host is not configured with --allow-host or --public-url", {
         code: "option",
         host: name,
       });
@@ -85,25 +85,25 @@ export class RequestGate {
   }
 }
 
-/** Whether a path in normal form is one of the API. */
+/** Whether a normalized path belongs to the API. */
 export function isApi(path: string): boolean {
   return path === "/api" || path.startsWith("/api/");
 }
 
-/** Without a public URL this server is one for this machine, which has several names: the one in use is kept. */
+/** Keeps the host name of a request to this machine, which has several; otherwise returns `own`. */
 export function localOrigin({ url }: Pick<Request, "url">, own: string): string {
   const name = hostName(authorityOf(url)) ?? "";
   return /^(?:localhost|127(?:\.\d+){3}|::1)$/.test(name) ? new URL(url).origin : own;
 }
 
-/** The part of a request's URL that names the server. */
+/** The authority of a URL: host and port. */
 function authorityOf(url: string): string {
   const start = url.indexOf("://") + 3;
   const end = url.indexOf("/", start);
   return end === -1 ? url.slice(start) : url.slice(start, end);
 }
 
-/** Says of an answer which page it is for, where it says that it is for any. */
+/** Restricts a wildcard CORS header to one origin. */
 function narrowed(answer: Answer, origin: string | null): Answer {
   if (origin === null) return answer;
   return answer instanceof Promise
@@ -112,7 +112,7 @@ function narrowed(answer: Answer, origin: string | null): Answer {
 }
 
 function narrow(response: Response, origin: string): Response {
-  // The answer to a handshake has none of these headers, and must stay as it is.
+  // Handshake responses have no such header and must not be modified.
   if (!response.headers.has("access-control-allow-origin")) return response;
   response.headers.set("Access-Control-Allow-Origin", origin);
   response.headers.append("Vary", "Origin");

@@ -1,12 +1,12 @@
-/** How many requests are being answered, for who has to wait until none is. */
+/** Counts requests in flight. */
 import { setTimeout as delay } from "node:timers/promises";
 
 export class RequestsUnderWay {
   #count = 0;
-  /** Whoever waits; `null`: nobody does. */
+  /** Set while a caller waits for the last request. */
   #none: PromiseWithResolvers<void> | null = null;
 
-  /** One has come, and has its answer when this settles. */
+  /** Counts a request until `answer` settles. */
   begin(answer: Promise<unknown>): void {
     this.#count++;
     const end = () => {
@@ -17,7 +17,7 @@ export class RequestsUnderWay {
     answer.then(end, end);
   }
 
-  /** Resolves when there is none; to `false` when there still are some after so long, or when `stopping` is aborted. */
+  /** Resolves to `true` when no request is in flight, or to `false` after `msMax` or when `stopping` is aborted. */
   async none(msMax: number, stopping: AbortSignal): Promise<boolean> {
     if (this.#count === 0) return true;
     this.#none ??= Promise.withResolvers();

@@ -1,6 +1,6 @@
 /**
- * Which part of the server answers a request. Service routes come first (`/api/*`, `/_/*`, `/metrics`) and are never
- * answered with static files; everything else belongs to the app: its own routes, then its static frontend.
+ * Routes requests: first the service's paths (`/api/*`, `/_/*`, `/metrics`), which are never answered with static files; then
+ * the app's own routes and its static frontend.
  */
 import { Hono } from "hono";
 import { cors } from "hono/cors";
@@ -19,9 +19,9 @@ import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "../../config/version.ts";
 
 export interface RouterParts {
-  /** Routes below `/api`: one-shot function calls, accounts and files. */
+  /** Routes below `/api`: function calls, accounts and files. */
   readonly routes: Hono;
-  /** Routes whose answers are complete as they are. */
+  /** Routes whose responses need no further headers. */
   readonly completeRoutes?: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
   readonly acceptSocket: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
@@ -31,17 +31,17 @@ export interface RouterParts {
   readonly appRoutes: AppRoutes;
   readonly clientModules: ClientModules;
   readonly dashboard: StaticFiles;
-  /** The app's frontend as it is now; `null` when it has none. */
+  /** The app's current frontend; `null` if it has none. */
   readonly frontend: () => Frontend | null;
-  /** Answers `/metrics`; absent when there are none. */
+  /** Answers `/metrics`; absent without metrics. */
   readonly metrics?: (request: Request) => Promise<Response>;
   readonly log: Log;
 }
 
-/** The version of RFC 6455, the only one there is. */
+/** The only version of RFC 6455. */
 const WEBSOCKET_VERSION = "13";
 
-/** HSTS is left to whoever ends TLS, which this server does not. */
+/** HSTS is left to the proxy that terminates TLS. */
 const commonHeaders = {
   crossOriginOpenerPolicy: false,
   originAgentCluster: false,
@@ -57,7 +57,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.notFound(() => errorResponse(new ServiceError("not_found")));
   app.onError((error) => failureResponse(error, parts.log));
 
-  // Before all middleware: the answer to a handshake must leave exactly as the platform made it.
+  // Before all middleware: the response to a handshake must not be modified.
   app.get("/api/sync", (c) => {
     const asks = c.req.header("upgrade")?.toLowerCase() === "websocket";
     if (asks && c.req.header("sec-websocket-version") === WEBSOCKET_VERSION) {
@@ -71,7 +71,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
 
   if (parts.completeRoutes !== undefined) app.route("/", parts.completeRoutes);
 
-  // Apps on other origins may call: credentials are bearer tokens, which no browser sends by itself.
+  // Pages of other origins may call: credentials are bearer tokens, which browsers do not send by themselves.
   app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders: [...exposeHeaders] }));
   app.use(
     "/api/*",
@@ -82,7 +82,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
     (c) =>
       c.json({ status: "ok", ts: parts.ts() }, 200, {
         "Cache-Control": "no-store",
-        // To who sends it on trial: it comes through, and mutations that have it are recognised.
+        // Tells a client that its proxies let the header pass and that mutations with it are deduplicated.
         ...c.req.header("Syncline-Request") !== undefined && { "Syncline-Request": "recognised" },
       }),
   );
@@ -116,7 +116,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   const { metrics } = parts;
   app.all("/metrics", (c) => metrics === undefined ? c.notFound() : metrics(c.req.raw));
 
-  // Before the middleware: what headers an app's responses have is for the app to say.
+  // Before the middleware: the app sets the headers of its own responses.
   app.all(
     "*",
     async (c, next) => await parts.appRoutes(c.req.raw, c.env as Deno.ServeHandlerInfo) ?? await next(),
@@ -132,14 +132,14 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   return app;
 }
 
-/** The dashboard shows nothing but its own files, in no frame; its modules may be imported by any page. */
+/** The dashboard loads only its own files and cannot be framed. Any page may import the client modules. */
 const serviceHeaders = {
   ...commonHeaders,
   crossOriginResourcePolicy: "cross-origin",
   xFrameOptions: "DENY",
   contentSecurityPolicy: {
     defaultSrc: ["'self'"],
-    // Styles that scripts add to the page carry the page's nonce.
+    // Styles that scripts add carry the page's nonce.
     styleSrc: ["'self'", NONCE],
     imgSrc: ["'self'", "data:", "blob:"],
     objectSrc: ["'none'"],
@@ -149,7 +149,7 @@ const serviceHeaders = {
   },
 };
 
-/** What is safe for every app; the rest is for its authors to decide. */
+/** Headers that are safe for every app; its authors set the others. */
 const frontendHeaders = {
   ...commonHeaders,
   crossOriginResourcePolicy: false,

@@ -1,4 +1,4 @@
-/** The answer with one file: whole, compressed where the client takes that, a part of it, or that the client's copy is good. */
+/** Responses with a static file: whole, compressed, a byte range, or 304. */
 import { getMimeType } from "hono/mime";
 import { type ByteRange, parseByteRange } from "../../kit/byte_range.ts";
 import type { CompressedCopies } from "./compressed_copies.ts";
@@ -12,12 +12,12 @@ export interface FoundFile {
 interface Headed extends FoundFile {
   readonly request: Request;
   readonly copies: CompressedCopies;
-  /** Of the file as it is. */
+  /** Of the uncompressed file. */
   readonly etag: string;
   readonly headers: Headers;
 }
 
-/** 200, 206, 304 or 416. `kept`: whether its path never holds anything else. */
+/** Responds with 200, 206, 304 or 416. `kept`: the contents at this path never change. */
 export async function respondWithFile(
   request: Request,
   { path, info, copies, kept }: FoundFile & { readonly copies: CompressedCopies; readonly kept: boolean },
@@ -51,7 +51,7 @@ export async function respondWithFile(
     await plain(headed, range);
 }
 
-/** The whole file, compressed; `null` where it is not worth it, or there is too much to compress. */
+/** Responds with the compressed file; `null` if it should be sent uncompressed. */
 async function compressed(
   { request, path, info, copies, etag, headers }: Headed,
   coding: Coding,
@@ -69,7 +69,7 @@ async function compressed(
   return new Response(request.method === "HEAD" ? null : copy, { headers });
 }
 
-/** The file as it is, or a part of it: parts are always of the file itself. */
+/** Responds with the uncompressed file or a range of it. */
 async function plain(
   { request, path, info, headers }: Headed,
   range: ByteRange | "unsatisfiable" | null,
@@ -86,7 +86,7 @@ async function plain(
   return new Response(await readPart(path, { start, end }), { status, headers });
 }
 
-/** The same file compressed is another representation, and has an ETag of its own. */
+/** A compressed representation has its own ETag. */
 function etagOf(etag: string, coding: Coding): string {
   return `${etag.slice(0, -1)}-${coding}"`;
 }
@@ -96,7 +96,7 @@ interface Validators {
   readonly modifiedMs: number;
 }
 
-/** The ETag of the copy that the client has and may go on using; of those it could be sent, any will do. */
+/** ETag of the client's copy if it is still valid in any coding that could be sent. */
 function freshCopy(
   request: Request,
   { etags, modifiedMs }: { readonly etags: readonly string[]; readonly modifiedMs: number },
@@ -110,14 +110,14 @@ function freshCopy(
   return since >= modifiedMs ? etags[0] ?? null : null;
 }
 
-/** With `If-Range` a part is sent only when the client's copy is still the current one. */
+/** With `If-Range`, a range is sent only if the client's copy is current. */
 function rangeMayApply(request: Request, { etag, modifiedMs }: Validators): boolean {
   if (request.method !== "GET") return false;
   const ifRange = request.headers.get("if-range");
   return ifRange === null || ifRange === etag || Date.parse(ifRange) === modifiedMs;
 }
 
-/** Streams the bytes from `start` to `end`. The file closes when they have been read or nobody wants them any more. */
+/** Streams bytes `start` to `end`. The file is closed at the end or when the stream is canceled. */
 async function readPart(
   path: string,
   { start, end }: { start: number; end: number },

@@ -1,4 +1,4 @@
-/** A folder of files served over HTTP, with `index.html` for the paths that a client-side router handles itself. */
+/** Serves a folder of files, with `index.html` for paths of a client-side router. */
 import { join, sep } from "node:path";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { requestSearch } from "../../kit/request_path.ts";
@@ -7,14 +7,14 @@ import { type FoundFile, respondWithFile } from "./static_file_answer.ts";
 import { isPlainName, staticPathNames } from "./static_path.ts";
 
 export interface StaticFilesOptions {
-  /** Whether paths that name no file are answered with the folder's `index.html` when a browser navigates to them. */
+  /** Whether navigations to paths without a file get the folder's `index.html`. */
   readonly clientRoutes: boolean;
-  /** Paths whose names change with what the files hold: browsers keep them without asking again. */
+  /** Paths whose contents never change: browsers cache them without revalidation. */
   readonly kept?: RegExp;
 }
 
 export class StaticFiles {
-  /** Real path of the folder: what is served has to lie below it after symbolic links are followed. */
+  /** Real path of the folder. Served files must be below it after symbolic links are resolved. */
   readonly #root: string;
   readonly #clientRoutes: boolean;
   readonly #keptPaths: RegExp | null;
@@ -26,7 +26,7 @@ export class StaticFiles {
     this.#keptPaths = options.kept ?? null;
   }
 
-  /** Throws a `StartError` when the folder is not there. */
+  /** Throws a `StartError` if the folder does not exist. */
   static async open(folder: string, options: StaticFilesOptions): Promise<StaticFiles> {
     let root: string;
     try {
@@ -41,8 +41,8 @@ export class StaticFiles {
   }
 
   /**
-   * Answers a request for `pathname` (still encoded, beginning with a slash): 200, 206, 304, 307 to a folder's path with
-   * a slash, 404, 405 for methods that would write, 416.
+   * Answers a request for `pathname`, which is still encoded and begins with a slash: 200, 206, 304, 307 to a folder's path
+   * with a trailing slash, 404, 405, 416.
    */
   async respond(request: Request, pathname: string): Promise<Response> {
     if (request.method !== "GET" && request.method !== "HEAD") {
@@ -52,7 +52,7 @@ export class StaticFiles {
     if (names === null) return notFound();
     const found = await this.#find(names);
     if (found === "folder") {
-      // `names` has no empty name here, so the target cannot begin with two slashes, which would name another host.
+      // `names` contains no empty name, so the target cannot begin with two slashes, which would name another host.
       return new Response(null, {
         status: 307,
         headers: { Location: `${pathname}/${requestSearch(request)}` },
@@ -81,20 +81,20 @@ export class StaticFiles {
       if (!info.isDirectory || asksForFolder) return null;
       return await this.#find([...names, ""]) === null ? null : "folder";
     } catch (error) {
-      // Whatever keeps a file from being read, to the client it is not there.
+      // Unreadable files are reported as missing.
       if (error instanceof Error) return null;
       throw error;
     }
   }
 
-  /** A symbolic link may lead neither out of the folder nor to a hidden file inside it. */
+  /** A symbolic link may lead neither out of the folder nor to a hidden file. */
   #mayServe(realPath: string): boolean {
     const root = this.#root.endsWith(sep) ? this.#root : this.#root + sep;
     return realPath.startsWith(root) && realPath.slice(root.length).split(sep).every(isPlainName);
   }
 }
 
-/** Whether a browser seems to go to a page, rather than to ask for a script or an image that is missing. */
+/** Whether a browser seems to navigate to a page, rather than load a missing script or image. */
 function isNavigation(request: Request, names: readonly string[]): boolean {
   return !(names.at(-1) ?? "").includes(".") || (request.headers.get("accept") ?? "").includes("text/html");
 }

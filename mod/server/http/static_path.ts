@@ -1,9 +1,9 @@
-/** Which file of a static folder a URL path names, if it is one that may be served. */
+/** Maps URL paths to files of a static folder. */
 
 /**
- * The names of folders and file a URL path leads through, decoded. `null` for a path that cannot name a file of the
- * folder: `..`, hidden files (but `/.well-known/`), encoded slashes, control characters, bad encoding, empty names.
- * A trailing slash gives an empty last name.
+ * Returns the decoded names of the folders and the file in a URL path, or `null` if it cannot name a servable file: `..`,
+ * hidden files (except `/.well-known/`), encoded slashes, control characters, bad encoding, empty names. A trailing slash
+ * yields an empty last name.
  */
 export function staticPathNames(pathname: string): readonly string[] | null {
   if (!pathname.startsWith("/")) return null;
@@ -25,7 +25,7 @@ export function staticPathNames(pathname: string): readonly string[] | null {
 
 /** Whether a name at this depth of the folder may be served. */
 export function isPlainName(name: string, position: number): boolean {
-  // deno-lint-ignore no-control-regex -- control characters are what must be kept out
+  // deno-lint-ignore no-control-regex -- rejects control characters
   if (/[\x00-\x1f\x7f/\\:]/.test(name) || name.length > 255) return false;
   return !name.startsWith(".") || (position === 0 && name === ".well-known");
 }

@@ -1,4 +1,4 @@
-/** Turns the handshake of `/api/sync` into a socket. */
+/** Upgrades the handshake of `/api/sync` to a WebSocket. */
 import { ServiceError } from "../../errors.ts";
 import { socketLimits } from "../../limits.ts";
 
@@ -8,10 +8,9 @@ export interface UpgradeOptions {
 }
 
 /**
- * Upgrades a request. The platform pings a peer that has said nothing for half of `deadPeerMs` and lets go of the
- * connection when not even that is answered: after a close frame of our own it would wait for the peer's without end,
- * and a peer whose network is gone never sends one. Any message, and the protocol's answer to our Ping each 15 s, is
- * a sign of life, so clients that are there never see this ping. Throws `bad_request` for what is no handshake.
+ * Upgrades a request. The platform pings a peer that has been silent for half of `deadPeerMs` and drops the connection if it
+ * does not answer. This matters after our close frame, which a vanished peer never answers. Live clients never see this
+ * ping, because they answer ours every 15 s. Throws `bad_request` if the handshake is not valid.
  */
 export function upgradeSocket(
   request: Request,

@@ -1,6 +1,6 @@
 /**
- * The connections of the server's port, beside the runtime's own accounts of them: ends the ones that must not stay, which
- * the runtime would keep for ever. Where the system's calls are not to be had, it does nothing.
+ * Tracks the connections of the server's port and closes idle, stalled and excess ones, which the runtime would keep open
+ * forever. Does nothing where native socket calls are unavailable.
  */
 import { bodiesBeingRead } from "../../kit/request_text.ts";
 import type { Log } from "../../kit/log.ts";
@@ -14,7 +14,7 @@ interface UnderWay {
   readonly info: Deno.ServeHandlerInfo;
 }
 
-/** A connection as it was last seen, and since when nothing has gone over it in either direction. */
+/** Traffic of a connection at the last check, and when it last changed in each direction. */
 interface Seen {
   readonly peer: string;
   acknowledged: number;
@@ -23,20 +23,20 @@ interface Seen {
   receivedAt: number;
 }
 
-/** The connection below a socket, until `closed` is called. */
+/** The connection under a WebSocket, until `closed` is called. */
 export interface UpgradedConnection extends SocketConnection {
   closed(): void;
 }
 
 export interface ConnectionsOptions {
-  /** `null`: nothing can be ended from here. */
+  /** `null`: connections cannot be closed from here. */
   readonly native: NativeSockets | null;
   readonly log: Log;
-  /** Milliseconds; only differences count. */
+  /** Monotonic time in milliseconds. */
   readonly now?: () => number;
 }
 
-/** The files of a process that no connection may take: of the database, the isolates, uploads. */
+/** Open files reserved for the database, the isolates and uploads. */
 function reserveOf(filesMax: number): number {
   return Math.min(connectionLimits.filesReservedMax, Math.ceil(filesMax / 4));
 }
@@ -46,13 +46,13 @@ export class Connections implements Disposable {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #underWay = new Set<UnderWay>();
-  /** Connections that have become sockets, which look after themselves. */
+  /** Peers of connections that were upgraded to WebSockets, which have their own limits. */
   readonly #sockets = new Set<string>();
   #seen = new Map<number, Seen>();
-  /** Numbers of connections by their other side, as of the last time that one was not found. */
+  /** File descriptor by peer. Rebuilt when a peer is missing. */
   #numbers = new Map<string, number>();
   #port: number | null = null;
-  /** Files looked at, from 0: grows when connections are found near its end. */
+  /** Number of file descriptors to check. Grows when connections are found near the end. */
   #filesLooked: number = connectionLimits.filesLookedMin;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -62,37 +62,37 @@ export class Connections implements Disposable {
     this.#now = now;
   }
 
-  /** Connections at once; those that do nothing give way to more. */
+  /** Maximum number of connections. Above it, idle ones are closed. */
   get connectionsMax(): number {
     return this.#native === null ? Infinity : this.#native.filesMax - reserveOf(this.#native.filesMax);
   }
 
-  /** Sockets at once: requests have to come through beside them. */
+  /** Maximum number of WebSockets, which leaves connections for requests. */
   get socketsMax(): number {
     return Math.floor(this.connectionsMax * connectionLimits.socketsShare);
   }
 
-  /** Looks after the connections of this port from now on. */
+  /** Starts to check the connections of a port. */
   watch(port: number): void {
     this.#port = port;
     if (this.#native === null) {
-      this.#log("debug", "Connections that do nothing stay open: this system has no way to end them");
+      this.#log("debug", "Idle connections stay open: native socket calls are unavailable");
       return;
     }
     this.#timer ??= setInterval(() => this.look(), connectionLimits.lookMs);
   }
 
-  /** Notes a request whose answer takes a while. */
+  /** Tracks a request that is not answered synchronously. */
   requested(request: Request, info: Deno.ServeHandlerInfo): void {
     if (this.#native === null) return;
     const entry = { request, info };
     this.#underWay.add(entry);
     const done = () => this.#underWay.delete(entry);
-    // Not when the answer begins: its body may stream for as long as it likes.
+    // `completed` resolves after the body, which may stream for any time.
     info.completed.then(done, done);
   }
 
-  /** Notes that a connection has become a socket, until `closed`. */
+  /** Tracks a connection that was upgraded to a WebSocket, until `closed` is called. */
   upgraded(remoteAddr: Deno.Addr): UpgradedConnection {
     const peer = remoteAddr.transport === "tcp" ? peerKey(remoteAddr) : "";
     this.#sockets.add(peer);
@@ -114,7 +114,7 @@ export class Connections implements Disposable {
     };
   }
 
-  /** Ends what has done nothing for too long, and what is too much. */
+  /** Closes idle, stalled and excess connections. */
   look(): void {
     const now = this.#now();
     const seen = new Map<number, Seen>();
@@ -148,7 +148,7 @@ export class Connections implements Disposable {
     for (const { fd } of ending) this.#native?.end(fd);
   }
 
-  /** There was no file left for a new connection: those that do nothing give way. Gives how many did. */
+  /** Closes idle connections when no file descriptor is left for new ones. Returns how many. */
   relieve(): number {
     const busy = this.#busy();
     const now = this.#now();
@@ -181,7 +181,7 @@ export class Connections implements Disposable {
     return entry;
   }
 
-  /** Whose requests are under way, and whether the server waits for the rest of one. */
+  /** Peers with requests in flight, and whether the server waits for the body of one. */
   #busy(): Map<string, "answering" | "reading"> {
     const busy = new Map<string, "answering" | "reading">();
     for (const { request, info } of this.#underWay) {
@@ -200,7 +200,7 @@ export class Connections implements Disposable {
     for (let fd = 0; fd < this.#filesLooked; fd++) {
       const connection = this.#native.connection(fd, this.#port);
       if (connection !== null) connections.push(connection);
-      // The lowest free number is given to a new file: where there are some near the end there may be more behind it.
+      // A new file gets the lowest free descriptor: if some are near the end, there may be more beyond it.
       if (connection !== null && fd > this.#filesLooked / 2 && this.#filesLooked < this.#native.filesMax) {
         this.#filesLooked = Math.min(this.#filesLooked * 2, this.#native.filesMax);
       }
@@ -208,7 +208,7 @@ export class Connections implements Disposable {
     return connections;
   }
 
-  /** The number of a connection. Numbers are given to others when a connection is gone: each is looked at again. */
+  /** Finds the descriptor of a connection. Descriptors are reused, so each is verified. */
   #find(peer: string): number | null {
     if (this.#native === null || this.#port === null) return null;
     const known = this.#numbers.get(peer);
@@ -218,7 +218,7 @@ export class Connections implements Disposable {
   }
 }
 
-/** `null` for a request that is over. */
+/** `null` for a request that has ended. */
 function peerOf(info: Deno.ServeHandlerInfo): string | null {
   try {
     return info.remoteAddr.transport === "tcp" ? peerKey(info.remoteAddr) : null;
@@ -227,10 +227,10 @@ function peerOf(info: Deno.ServeHandlerInfo): string | null {
   }
 }
 
-/** A connection on which nothing is under way. */
+/** A connection without a request in flight. */
 interface IdleConnection extends NativeConnection {
   readonly since: number;
-  /** Whether a request of it was ever answered. */
+  /** Whether it has ever received an answer. */
   readonly answered: boolean;
 }
 
@@ -238,7 +238,7 @@ function idleOf(connection: NativeConnection, { sentAt, acknowledged }: Seen): I
   return { ...connection, since: sentAt, answered: acknowledged > 1 };
 }
 
-/** Those that never asked for anything first. */
+/** Connections that never sent a request come first. */
 function longestIdle(items: IdleConnection[], count: number): IdleConnection[] {
   return items.sort((a, b) => Number(a.answered) - Number(b.answered) || a.since - b.since).slice(0, count);
 }

@@ -1,44 +1,43 @@
 /**
- * The calls of the system for which the runtime has no words: ending a connection whose other side does not read, and
- * looking at connections on which no request ever came. They are bound once, at the start; after that the right to load
- * native code is given up, so that nothing else can be bound.
+ * System calls on sockets that the runtime does not offer: reset a connection, read its TCP statistics, share a port. They
+ * are bound once at the start; the permission to load native code is then revoked.
  */
 
-/** A connection of this process, by its number among the open files. */
+/** A connection of this process. */
 export interface NativeConnection {
   readonly fd: number;
-  /** Address and port of the other side, as {@linkcode peerKey} gives it. */
+  /** Remote address and port in the format of {@linkcode peerKey}. */
   readonly peer: string;
 }
 
-/** What has gone over a connection so far. */
+/** TCP statistics of a connection. */
 export interface Traffic {
-  /** Bytes sent that the other side has acknowledged. */
+  /** Bytes that the peer has acknowledged. */
   readonly acknowledged: number;
   readonly received: number;
 }
 
 export interface NativeSockets {
-  /** Open files this process may have. */
+  /** Limit of open files of this process. */
   readonly filesMax: number;
-  /** The connection with this number that came in on a port; `null` when it is none. */
+  /** Returns the connection that was accepted on `port`, or `null` if the descriptor is something else. */
   connection(fd: number, port: number): NativeConnection | null;
   traffic(fd: number): Traffic | null;
-  /** Ends a connection at once: what waits to be sent or read is dropped. */
+  /** Resets a connection: buffered data is dropped. */
   end(fd: number): void;
-  /** Sets how much of what comes the system keeps until it is read: the other side can send no more than that ahead. */
+  /** Sets the size of the receive buffer, which limits how much the peer can send before it is read. */
   buffer(fd: number, bytes: number): void;
-  /** The socket on which this process takes the connections of a port; `null` when there is none among so many files. */
+  /** Returns the listening socket of a port, or `null`. */
   listening(port: number): number | null;
-  /** Lets other processes of this user listen on the port of a socket too; whether that is so now. */
+  /** Lets other processes of this user listen on the same port. Returns whether that succeeded. */
   share(fd: number): boolean;
-  /** New connections of a shared port go to one of two sockets from now on, in the order in which they began; whether that is so now. */
+  /** Directs new connections of a shared port to its first or second listener. Returns whether that succeeded. */
   steer(fd: number, to: "first" | "second"): boolean;
-  /** Connections that a listening socket has, and that nobody has taken yet. */
+  /** Number of connections in the accept queue of a listening socket. */
   untaken(fd: number): number;
 }
 
-/** Where the C library lies; the permission sets name the same files. */
+/** Paths of the C library; the permission sets name the same files. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   x86_64: ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"],
   aarch64: ["/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/usr/lib/libc.so.6"],
@@ -55,7 +54,7 @@ const symbols = {
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
 } as const;
 
-// Of Linux, where they are the same on all machines the runtime runs on.
+// Constants of Linux, the same on all architectures that the runtime supports.
 const AF_INET = 2;
 const AF_INET6 = 10;
 const SOL_SOCKET = 1;
@@ -66,16 +65,16 @@ const SO_ATTACH_REUSEPORT_CBPF = 51;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const INFO_BYTES = 136;
-/** Of a listening socket: the connections that wait. */
+/** On a listening socket: the length of its accept queue. */
 const UNACKED_AT = 24;
 const ACKNOWLEDGED_AT = 120;
 const RECEIVED_AT = 128;
 const RLIMIT_NOFILE = 7;
 const ADDRESS_BYTES = 128;
-/** What is planned with where there is no limit at all. */
+/** Used if the system has no limit. */
 const FILES_MAX = 1_048_576;
 
-/** Binds the calls; `null` where that is not possible or not allowed. */
+/** Binds the system calls. Returns `null` where that is not possible or not allowed. */
 export async function openNativeSockets(): Promise<NativeSockets | null> {
   const library = bind();
   await Deno.permissions.revoke({ name: "ffi" });
@@ -90,7 +89,7 @@ function bind(): Library | null {
     try {
       return Deno.dlopen(path, symbols);
     } catch {
-      // Not there, or not allowed: another may be.
+      // Missing or not allowed: try the next path.
     }
   }
   return null;
@@ -134,7 +133,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
         received: Number(view.getBigUint64(RECEIVED_AT, true)),
       };
     },
-    // To connect a connected socket to nowhere resets it: what waits in either direction is dropped by the system.
+    // Connecting a connected socket to AF_UNSPEC resets it.
     end: (fd) => void calls.connect(fd, nowhere, nowhere.length),
     buffer(fd, bytes) {
       const value = new Uint8Array(new Uint32Array([bytes]).buffer);
@@ -149,7 +148,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     share: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
     steer(fd, to) {
       const { program, code } = filters[to];
-      // The code is read as long as this holds it.
+      // `filters` keeps the code in memory.
       return code.length > 0 &&
         calls.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0;
     },
@@ -158,8 +157,8 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
 }
 
 /**
- * A filter of one instruction, "return 0" or "return 1": the kernel asks it which of the sockets of a port gets a connection, in the order
- * in which they began to listen. An answer that names none leaves the choice to the kernel.
+ * A BPF program of one instruction, "return 0" or "return 1": the index of the listener, in the order of their bind. If there
+ * is no such listener, the kernel chooses one.
  */
 function alwaysOne(calls: Library["symbols"], socket: 0 | 1): {
   readonly program: Uint8Array<ArrayBuffer>;
@@ -171,7 +170,7 @@ function alwaysOne(calls: Library["symbols"], socket: 0 | 1): {
   new DataView(code.buffer).setUint32(4, socket, true);
   const program = new Uint8Array(16);
   new DataView(program.buffer).setUint16(0, 1, true);
-  // A copy of nothing tells where something is, with no right beyond the calls that are bound.
+  // memcpy of zero bytes returns the address, without another native permission.
   new DataView(program.buffer).setBigUint64(8, BigInt(calls.memcpy(code, code, 0n)), true);
   return { program, code };
 }
@@ -190,14 +189,14 @@ function addressText(address: Uint8Array, isFour: boolean): string {
   return plainAddress(groups.join(":"));
 }
 
-/** One spelling for each address of version 6; those of version 4 have one anyway. */
+/** Normalizes an IPv6 address. */
 function plainAddress(hostname: string): string {
   if (!hostname.includes(":")) return hostname;
   const [address = ""] = hostname.split("%");
   return URL.parse(`http://[${address}]/`)?.hostname ?? address;
 }
 
-/** The key of the other side of a connection, as the runtime tells it. */
+/** Key of a remote address, as reported by the runtime. */
 export function peerKey({ hostname, port }: Deno.NetAddr): string {
   return `${plainAddress(hostname)} ${port}`;
 }

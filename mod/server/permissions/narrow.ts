@@ -1,7 +1,6 @@
 /**
- * Gives up what a server was started with and does not need. The set `serve` has the whole disk as one folder, of which
- * parts can be kept: asking for what is granted anyway makes a grant of its own, which stays when the large one is given
- * up. That takes no second process, and it is done before anything is served.
+ * Revokes permissions that the server does not need. The permission set `serve` grants the whole disk. Requesting a path that
+ * is already granted creates a separate grant, which remains when the one for the whole disk is revoked.
  */
 import type { Log } from "../../kit/log.ts";
 import type { ServeConfig } from "../../config/config.ts";
@@ -9,20 +8,20 @@ import { ownPlaces } from "./own_places.ts";
 
 const WHOLE_DISK = "/";
 
-/** Narrows reading and writing to what the configuration needs. Says so where the way the server was started does not let it. */
+/** Restricts reads and writes to the paths of the configuration. Logs a warning if the permissions are too wide for that. */
 export async function narrowPermissions(config: ServeConfig, log: Log): Promise<void> {
   const places = await ownPlaces(config);
   const narrowed = await Promise.all([keepOnly("read", places.read), keepOnly("write", places.write)]);
   if (narrowed.includes(false)) {
-    log("warn", "The server may read or write all files: start it with the permission set serve (-P=serve)");
+    log("warn", "The server may read or write all files. Start it with the permission set serve (-P=serve)");
   }
 }
 
-/** Whether nothing but these is left. */
+/** Returns whether the whole disk is no longer granted. */
 async function keepOnly(name: "read" | "write", paths: readonly string[]): Promise<boolean> {
   const { permissions } = Deno;
   for (const path of paths) {
-    // Where it is not granted, asking could ask the operator.
+    // Requesting a path that is not granted could prompt the operator.
     const { state } = await permissions.query({ name, path });
     if (state === "granted") await permissions.request({ name, path });
   }
@@ -30,7 +29,7 @@ async function keepOnly(name: "read" | "write", paths: readonly string[]): Promi
   return (await permissions.query({ name, path: WHOLE_DISK })).state !== "granted";
 }
 
-/** The machine's addresses, asked for once: the right to ask is given up behind it. None where they may not be asked for. */
+/** Returns the machine's network interfaces and revokes that permission. Empty if it is not granted. */
 export async function networkInterfaces(): Promise<Deno.NetworkInterfaceInfo[]> {
   try {
     return Deno.networkInterfaces();

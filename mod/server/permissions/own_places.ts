@@ -1,21 +1,21 @@
-/** The files that a server needs, as its configuration says: what it may read and write once it has started. */
+/** Files that a server needs to read and write while it runs, according to its configuration. */
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { LocationConfig, ServeConfig } from "../../config/config.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 
-/** Paths are absolute: as they were named, and as they are without links. */
+/** Absolute paths, both as configured and with symbolic links resolved. */
 export interface OwnPlaces {
   readonly read: readonly string[];
   readonly write: readonly string[];
 }
 
-/** What of the program's own files is read while it runs: modules that are loaded late, pages, what clients import. */
+/** Files of the program that are read while it runs: modules loaded on demand, pages, client modules. */
 export const PROGRAM = [
   ...["mod", "dashboard/public", "examples/chat", "docs"],
   ...["deno.json", "deno.lock", "deno.serve.json", "deno.serve.lock"],
 ];
-/** Sockets of a data folder whose path is longer are made where the system keeps temporary files. */
+/** Longest path of a data folder that contains its own sockets; others use the folder for temporary files. */
 const SHORT_PATH_BYTES_MAX = 60;
 
 export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
@@ -44,15 +44,15 @@ function folderOf(place: LocationConfig | undefined): string[] {
   return place?.kind === "folder" ? [place.path] : [];
 }
 
-/** Where sockets of a data folder are made when they are not made in it: either name of the folder may be used for them. */
+/** Folders of the sockets of a data folder, if they are outside of it. */
 export async function socketPlaces(dataDir: string): Promise<string[]> {
   const bytes = (await withReal([dataDir])).map((path) => new TextEncoder().encode(path).length);
   return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];
 }
 
 /**
- * The functions and the packages they use: in the folder they lie in, which is the app's, and in those above it; where links
- * among these lead within the project is known from what is there now.
+ * Folders of the functions and their packages: `node_modules` in the functions folder and above, and the targets of symbolic
+ * links in it.
  */
 async function codePlaces(functionsDir: string, dataDir: string): Promise<string[]> {
   const places = [functionsDir];
@@ -67,7 +67,7 @@ async function codePlaces(functionsDir: string, dataDir: string): Promise<string
   return places;
 }
 
-/** The file, what lies beside it, and the files of secrets it names. */
+/** The file, its folder, and the secret files it names. */
 async function authConfigPlaces(path: string): Promise<string[]> {
   const folder = dirname(path);
   const places = [path, folder];
@@ -77,12 +77,12 @@ async function authConfigPlaces(path: string): Promise<string[]> {
       return value;
     });
   } catch {
-    // Whoever uses it says what is wrong with it.
+    // The code that uses the file reports its errors.
   }
   return places;
 }
 
-/** These paths, and those they lead to; of one that is not there yet, as far as it is. */
+/** Adds the real paths. For a path that does not exist yet, the existing part is resolved. */
 async function withReal(paths: readonly string[]): Promise<string[]> {
   const real = await Promise.all(paths.map(realPath));
   return [...new Set([...paths, ...real])];

@@ -1,6 +1,6 @@
 /**
- * The side of a server that can be asked to give way. One successor at a time, and until it is told that the folder is its
- * own everything can be taken back: when it goes away, or takes too long, this server goes on.
+ * The old process's side of a takeover. It serves one new process at a time. Until the new process owns the data folder,
+ * everything can be reverted: if the new process ends or takes too long, this server continues.
  */
 import { closeQuietly, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
@@ -13,26 +13,26 @@ import {
   takeoverSocketFile,
 } from "./messages.ts";
 
-/** What a server does when it gives way, step by step. */
+/** Steps of the old process. */
 export interface GivesWay {
-  /** As it was asked to listen, and the port it has. */
+  /** The host it was asked to listen on, and its port. */
   readonly address: { readonly host: string; readonly port: number };
-  /** Lets go of the database; requests wait from now on. `false` when that cannot be done now. */
+  /** Releases the database and holds requests. Returns `false` if that is not possible now. */
   letGo(): Promise<boolean>;
-  /** Lets other processes listen on its port; `false` where that cannot be. */
+  /** Lets other processes listen on its port. Returns `false` if that is not supported. */
   sharePort(): boolean;
-  /** The successor is lost: when its process is gone, all that was let go is its own again. */
+  /** Called when the new process is lost. Reverts everything once that process has ended. */
   takeBack(): Promise<void>;
-  /** The successor serves, and takes on this socket what comes here: there is no way back. Throws when it may not any more. */
+  /** Final step: the new process serves and accepts forwarded requests on `socket`. Throws if a handover is not allowed any more. */
   giveWay(successor: { readonly socket: string; readonly key: string }): void;
 }
 
 export interface DoorOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly dataDir: string;
   readonly server: GivesWay;
   readonly log: Log;
-  /** Time from letting go to the successor's word that it serves. */
+  /** Time from the release of the database until the new process serves, in milliseconds. */
   readonly switchMs?: number;
 }
 
@@ -40,12 +40,12 @@ export class TakeoverDoor implements AsyncDisposable {
   readonly #options: DoorOptions;
   readonly #socket: LocalSocket;
   readonly #connections = new Set<Deno.Conn>();
-  /** Process of the successor that is being served. */
+  /** Id of the new process that is connected. */
   #successor: number | null = null;
-  /** The connection of the one that it has given way to. */
+  /** Connection of the process that has taken over. */
   #heir: Deno.Conn | null = null;
   readonly #serving: Promise<void>;
-  /** The socket's name may be an heir's by then. */
+  /** After closing, the socket file may belong to the new process. */
   #closed = false;
 
   private constructor(options: DoorOptions, socket: LocalSocket) {
@@ -58,7 +58,7 @@ export class TakeoverDoor implements AsyncDisposable {
     return new TakeoverDoor(options, await LocalSocket.open(options.dataDir, takeoverSocketFile));
   }
 
-  /** Nobody can ask any more; an heir stays connected until it is told of the end. */
+  /** Stops accepting takeovers. A process that has taken over stays connected until this one ends. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -66,7 +66,7 @@ export class TakeoverDoor implements AsyncDisposable {
     for (const connection of this.#connections) if (connection !== this.#heir) closeQuietly(connection);
   }
 
-  /** The server has let everything go. */
+  /** Call after the server has released everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
     if (this.#heir !== null) {
@@ -110,9 +110,9 @@ export class TakeoverDoor implements AsyncDisposable {
 
   #refusal(protocol: number): string | null {
     if (protocol !== TAKEOVER_PROTOCOL) {
-      return "The server that runs is of a version that cannot be taken over by this one: stop it first";
+      return "The running server has an incompatible version. Stop it first";
     }
-    if (this.#heir !== null) return "The server that runs has just been taken over";
+    if (this.#heir !== null) return "Another process has just taken over";
     if (this.#successor === null) return null;
     return `Another server (process ${this.#successor}) is taking over already`;
   }
@@ -125,12 +125,12 @@ export class TakeoverDoor implements AsyncDisposable {
     try {
       for await (const message of messages) {
         if (message.type === "letGo" && step === "asked") {
-          log("info", "Another server takes over: requests wait until it is ready", {
+          log("info", "Another process takes over: requests wait until it is ready", {
             process: this.#successor,
           });
           if (!await server.letGo()) {
             const message =
-              "The server that runs cannot give way now: it is loading functions, or ending. Try again";
+              "The running server cannot hand over now: it is loading functions or stopping. Try again";
             return await say(connection, { type: "refused", message });
           }
           step = "letGo";
@@ -147,7 +147,7 @@ export class TakeoverDoor implements AsyncDisposable {
           step = "given";
           this.#heir = connection;
           await say(connection, { type: "yours" });
-        } else throw new TypeError(`"${message.type}" came out of turn`);
+        } else throw new TypeError(`"${message.type}" is out of order`);
       }
     } catch (error) {
       if (!late && !isGone(error)) throw error;
@@ -156,7 +156,9 @@ export class TakeoverDoor implements AsyncDisposable {
       if (step === "letGo") {
         log(
           "warn",
-          `The takeover failed, as the other server ${late ? "took too long" : "ended"}: this one goes on`,
+          `The takeover failed because the new process ${
+            late ? "took too long" : "ended"
+          }; this server continues`,
           { code: "takeover" },
         );
         closeQuietly(connection);
@@ -172,7 +174,7 @@ export class TakeoverDoor implements AsyncDisposable {
   }
 }
 
-/** Whether a connection was closed, at either end. */
+/** Whether an error means that the connection was closed, at either end. */
 export function isGone(error: unknown): boolean {
   return error instanceof Deno.errors.BadResource || error instanceof Deno.errors.ConnectionReset ||
     error instanceof Deno.errors.BrokenPipe || error instanceof Deno.errors.Interrupted;

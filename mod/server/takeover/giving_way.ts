@@ -1,6 +1,6 @@
 /**
- * How a server gives way to another that takes over. Requests wait from the moment it lets go of the database; then it either
- * goes on, as if nothing had happened, or has given way, and passes on what still comes.
+ * Hands a server over to a new process. Requests are held from the moment the database is released. The server then either
+ * continues as before or forwards them, and all later ones, to the new process.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lent } from "../../functions/host/mod.ts";
@@ -19,13 +19,13 @@ type Answer = Response | Promise<Response>;
 
 export interface GivingWayOptions {
   readonly address: GivesWay["address"];
-  /** Lends the database to the successor; `null` when that cannot be done now. */
+  /** Releases the database for the new process; `null` if that is not possible now. */
   readonly lend: () => Promise<Lent | null>;
-  /** Waits for a bounded time until no other process has the data folder; `false`: one still does. */
+  /** Waits for a limited time until no other process holds the data folder. Returns `false` on timeout. */
   readonly alone: () => Promise<boolean>;
-  /** Answers as ever, when this server goes on. */
+  /** Answers a request in this server. */
   readonly respond: (admitted: Admitted, info: Deno.ServeHandlerInfo) => Answer;
-  /** Told of each request that waits. */
+  /** Called with each request that is held. */
   readonly onHeld: (request: Request, info: Deno.ServeHandlerInfo) => void;
   readonly native: NativeSockets | null;
   readonly log: Log;
@@ -33,17 +33,17 @@ export interface GivingWayOptions {
 
 export class GivingWay implements GivesWay, Disposable {
   readonly #options: GivingWayOptions;
-  /** Set while it is not known who answers. */
+  /** Set while it is undecided which process answers. */
   #passing: Passing | null = null;
-  /** Set for good. */
+  /** Set after the handover. */
   #successor: Successor | null = null;
-  /** The server ends: what was lent is not given back any more. */
+  /** Set when the server stops: a released database is not reopened. */
   #stopping = false;
   readonly #stopped = Promise.withResolvers<null>();
   readonly #done = Promise.withResolvers<void>();
-  /** Whether the successor listens on the same port. */
+  /** Whether the new process listens on the same port. */
   #portShared = false;
-  /** When a request was passed on last. */
+  /** When a request was last forwarded. */
   #passedAt = -Infinity;
 
   constructor(options: GivingWayOptions) {
@@ -54,21 +54,21 @@ export class GivingWay implements GivesWay, Disposable {
     return this.#options.address;
   }
 
-  /** Whether it has given way. */
+  /** Whether the handover is complete. */
   get given(): boolean {
     return this.#successor !== null;
   }
 
-  /** Resolves when it has given way. */
+  /** Resolves when the handover is complete. */
   get done(): Promise<void> {
     return this.#done.promise;
   }
 
-  /** How a request is answered; `null`: as ever. */
+  /** Holds or forwards a request; `null` if this server answers it as usual. */
   respond(admitted: Admitted, info: Deno.ServeHandlerInfo): Answer | null {
     if (this.#successor !== null) return this.#pass(admitted.request, { info, successor: this.#successor });
     if (this.#passing === null) return null;
-    // Health is told meanwhile.
+    // Health checks are answered during the switch.
     return admitted.path === "/api/health" ? null : this.#hold(admitted, info, this.#passing);
   }
 
@@ -88,16 +88,16 @@ export class GivingWay implements GivesWay, Disposable {
     return this.#portShared = fd !== null && native !== null && native.share(fd);
   }
 
-  /** The other one's writer goes with its process, and with that its hold of the folder: before, there would be two. */
+  /** Waits for the end of the new process, which releases its lock: until then there would be two writers. */
   async takeBack(): Promise<void> {
     const { alone, log } = this.#options;
     for (let told = false; !this.#stopping && !await alone(); told = true) {
-      if (!told) log("error", "The server that was to take over has not ended: this one waits for that");
+      if (!told) log("error", "The new process has not ended after the failed takeover; waiting for it");
     }
     if (!this.#stopping) this.#goOn();
   }
 
-  /** The server ends: requests that wait are refused, and nothing that was lent is given back. */
+  /** Called when the server stops: held requests are refused and a released database is not reopened. */
   stop(): void {
     if (this.given || this.#stopping) return;
     this.#stopping = true;
@@ -114,12 +114,12 @@ export class GivingWay implements GivesWay, Disposable {
 
   giveWay(to: { readonly socket: string; readonly key: string }): void {
     const passing = this.#passing;
-    if (passing === null) throw new TypeError("The server has not let go of its database, or ends");
+    if (passing === null) throw new TypeError("The server has not released its database or is stopping");
     const { native, log } = this.#options;
     const fd = this.#portShared ? native?.listening(this.address.port) ?? null : null;
-    // Otherwise the kernel would go on giving every other connection to this one.
+    // Otherwise the kernel would distribute new connections between both.
     if (fd !== null && native?.steer(fd, "second") === false) {
-      log("warn", "New connections come to both servers: some may be cut when this one ends");
+      log("warn", "Both processes receive new connections: some may be reset when this one ends");
     }
     this.#successor = new Successor(to, log);
     this.#passing = null;
@@ -129,8 +129,8 @@ export class GivingWay implements GivesWay, Disposable {
   }
 
   /**
-   * Until nobody sends requests here any more and no connection waits to be taken, for a bounded time. A port that is not
-   * shared is given up at once: the successor waits for it.
+   * Waits up to `msMax` until no requests arrive and no connection waits to be accepted. A port that is not shared is closed at
+   * once, because the new process waits for it.
    */
   async quiet(msMax: number): Promise<void> {
     if (!this.#portShared) return;
@@ -162,7 +162,7 @@ export class GivingWay implements GivesWay, Disposable {
     }
   }
 
-  /** The successor answers; a client that wants a socket is told to come back, which leads it there. */
+  /** Forwards a request. WebSocket clients are told to reconnect, which leads them to the new process. */
   #pass(
     request: Request,
     { info, successor }: { readonly info: Deno.ServeHandlerInfo; readonly successor: Successor },

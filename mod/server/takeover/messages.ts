@@ -1,46 +1,46 @@
-/** What two servers of one data folder say to each other when one takes over from the other: JSON, a message a line. */
+/** Messages between the old and the new process during a takeover: one JSON object a line. */
 import { z } from "zod";
 
-/** Name of the socket in the data folder on which a server can be asked to give way. */
+/** Name of the socket in the data folder that accepts takeovers. */
 export const takeoverSocketFile = "takeover.sock";
 
-/** Raised when an older server could not understand what a newer one says, or the other way round. */
+/** Incremented when old and new processes could not understand each other. */
 export const TAKEOVER_PROTOCOL = 2;
 
-/** From the new server, in this order. */
+/** Messages of the new process, in this order. */
 const fromSuccessor = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ask"), protocol: z.int(), pid: z.int() }),
-  /** Everything is ready but what needs the database. */
+  /** Everything that does not need the database is ready. */
   z.object({ type: z.literal("letGo") }),
-  /** The database is open and all is wired: the port is what is missing. */
+  /** The database is open and everything is connected, except for the port. */
   z.object({ type: z.literal("sharePort") }),
-  /** It listens, and has a socket for what the old one still gets; with the key that one may call functions there. */
+  /** It listens and accepts forwarded requests on `socket`, and function calls that carry `key`. */
   z.object({ type: z.literal("serving"), socket: z.string(), key: z.string().min(1) }),
 ]);
 
-/** From the old server: an answer to each, and at last its end. */
+/** Messages of the old process: a response to each message, and `ended`. */
 const fromPredecessor = z.discriminatedUnion("type", [
   z.object({ type: z.literal("here"), host: z.string(), port: z.int(), pid: z.int() }),
-  /** Why it does not give way, or not now. */
+  /** The takeover is refused for now or entirely. */
   z.object({ type: z.literal("refused"), message: z.string() }),
   z.object({ type: z.literal("gone") }),
-  /** Whether another process may listen beside it. */
+  /** Whether another process may listen on the port. */
   z.object({ type: z.literal("port"), shared: z.boolean() }),
-  /** The data folder and the port are the new one's. */
+  /** The data folder and the port belong to the new process. */
   z.object({ type: z.literal("yours") }),
-  /** It has let everything go and exits. */
+  /** It has released everything and exits. */
   z.object({ type: z.literal("ended") }),
 ]);
 
 export type FromSuccessor = z.infer<typeof fromSuccessor>;
 export type FromPredecessor = z.infer<typeof fromPredecessor>;
 
-/** Throws for what is no message. */
+/** Throws for an invalid message. */
 export function parseFromSuccessor(line: string): FromSuccessor {
   return fromSuccessor.parse(JSON.parse(line));
 }
 
-/** Throws for what is no message. */
+/** Throws for an invalid message. */
 export function parseFromPredecessor(line: string): FromPredecessor {
   return fromPredecessor.parse(JSON.parse(line));
 }

@@ -1,4 +1,4 @@
-/** One server takes over from another that runs: data folder, database, port and sockets. */
+/** A new process takes over from a running one: data folder, database, port and sockets. */
 export { TakeoverDoor } from "./door.ts";
 export { GivingWay } from "./giving_way.ts";
 export { PassedRequests } from "./passed_requests.ts";

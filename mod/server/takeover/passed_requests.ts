@@ -1,20 +1,20 @@
 /**
- * The ear of a server for what other processes of its data folder pass on: the one that it has taken over from, or those
- * that take connections beside it. A socket in a folder that only their user can enter.
+ * Accepts requests and calls that other processes of this data folder forward: an old process after a takeover, workers, or
+ * the cluster's link. Listens on a socket in a folder that only the same user can enter.
  */
 import { join } from "node:path";
 import type { PassedCalls } from "../../functions/host/mod.ts";
 import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "./passed_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
-/** Left by a server that was killed, it goes with the folders of its isolates. */
+/** Removed with the folders of isolates if the server is killed. */
 const FOLDER_PREFIX = "run-";
-/** Of one that outlives the isolates; those that were left are removed when the next one is opened. */
+/** For sockets that outlive the isolates; leftovers are removed when the next one is opened. */
 const KEPT_PREFIX = "passed-";
 
 export class PassedRequests implements AsyncDisposable {
   readonly socket: string;
-  /** Has to be in what is a call, which passes no door: requests of clients come on the same socket. */
+  /** Authenticates function calls, because requests of clients arrive on the same socket. */
   readonly key: string;
   readonly #folder: string;
   readonly #http: Deno.HttpServer<Deno.UnixAddr>;
@@ -33,10 +33,10 @@ export class PassedRequests implements AsyncDisposable {
   static async open(
     dataDir: string,
     { calls, respond, kept = false }: {
-      /** `null`: only requests come, and no calls. */
+      /** `null` if only requests are accepted. */
       readonly calls: PassedCalls | null;
       readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
-      /** Whether it is there for longer than what it leads to. */
+      /** Whether the socket outlives the isolates. */
       readonly kept?: boolean;
     },
   ): Promise<PassedRequests> {
@@ -73,7 +73,7 @@ async function removeLeft(dataDir: string): Promise<void> {
   }
 }
 
-/** The request as it came to whoever has passed it on. */
+/** Restores the original request. */
 function asAsked(request: Request): Request {
   const url = request.headers.get(URL_HEADER);
   if (url === null) return request;

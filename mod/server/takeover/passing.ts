@@ -1,4 +1,4 @@
-/** Requests that come while the database is lent: whether this server or its successor answers them is not known yet. */
+/** Requests that arrive while the database is released and it is undecided which process answers. */
 import { ServiceError } from "../../errors.ts";
 import type { Lent } from "../../functions/host/mod.ts";
 import { takeoverLimits } from "../limits.ts";
@@ -9,14 +9,14 @@ export class Passing {
   #lent: Lent | null = null;
   #held = 0;
 
-  /** The database is lent now. */
+  /** Sets the released database. */
   lent(lent: Lent): void {
     this.#lent = lent;
   }
 
   /**
-   * Waits for the end of the switch: the successor, or `null` when this server goes on. Rejects with `unavailable` when too
-   * many wait.
+   * Waits for the end of the switch. Returns the new process, or `null` if this server continues. Rejects with `unavailable` if
+   * too many requests wait.
    */
   async hold(): Promise<Successor | null> {
     if (this.#held >= takeoverLimits.requestsHeldMax) throw new ServiceError("unavailable");
@@ -28,13 +28,13 @@ export class Passing {
     }
   }
 
-  /** This server goes on. */
+  /** This server continues. */
   takeBack(): void {
     this.#lent?.giveBack();
     this.#decided.resolve(null);
   }
 
-  /** This server ends: its database stays lent. */
+  /** This server stops without reopening the database. */
   refuse(): void {
     this.#decided.resolve(null);
   }

@@ -1,4 +1,4 @@
-/** The side of a server that takes over: the server that has the data folder now, asked step by step to give way. */
+/** The new process's side of a takeover: asks the old process, step by step, to hand over. */
 import { StartError } from "../../config/start_error.ts";
 import { closeQuietly, connectLocal, readLines, writeLine } from "../../kit/local_socket.ts";
 import { takeoverLimits } from "../limits.ts";
@@ -23,16 +23,16 @@ export class Predecessor implements AsyncDisposable {
     port: 0,
     pid: 0,
   };
-  /** Whether this server has given up, or needs it no more. */
+  /** Whether this process has closed the connection. */
   #left = false;
-  /** Whether the folder is this server's. */
+  /** Whether this process owns the data folder. */
   #given = false;
-  /** Gets the folder for this server alone, when the other one dies after it has let go. */
+  /** Acquires the data folder exclusively if the old process dies after releasing the database. */
   #inherit: () => Promise<boolean> = () => Promise.resolve(false);
   #hasLetGo = false;
-  /** Whether it died after it had let go, and the folder is this server's for that. */
+  /** Whether the data folder was acquired in that way. */
   #inherited = false;
-  /** Why nothing more is to be heard of it; set at its end. */
+  /** Error for further requests; set when the connection ends. */
   #gone: StartError | null = null;
 
   private constructor(connection: Deno.Conn, dataDir: string) {
@@ -42,7 +42,7 @@ export class Predecessor implements AsyncDisposable {
     this.#reading = this.#read();
   }
 
-  /** Asks the server of a data folder. `null` when none listens; throws a `StartError` when it does not give way. */
+  /** Connects to the server of a data folder. Returns `null` if none listens. Throws a `StartError` if it refuses. */
   static async find(dataDir: string): Promise<Predecessor | null> {
     let connection;
     try {
@@ -67,7 +67,7 @@ export class Predecessor implements AsyncDisposable {
     }
   }
 
-  /** Where it listens. */
+  /** Address that it listens on. */
   get address(): { readonly host: string; readonly port: number } {
     const { host, port } = this.#address;
     return { host, port };
@@ -77,44 +77,44 @@ export class Predecessor implements AsyncDisposable {
     return this.#address.pid;
   }
 
-  /** Rejects with a `StartError` when it has gone on by itself, or ended, before the folder was this server's. */
+  /** Rejects with a `StartError` if the old process continues or ends before the handover. */
   get lost(): Promise<never> {
     return this.#lost.promise;
   }
 
-  /** Resolves when it has let everything go, or is gone. */
+  /** Resolves when the old process has released everything or is gone. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
   /**
-   * Resolves when the database is nobody's. When the other one dies from then on, `inherit` is to get the folder for this
-   * server alone, or to say that it cannot.
+   * Resolves when the old process has released the database. If it dies after that, `inherit` acquires the data folder
+   * exclusively, or returns `false`.
    */
   async letGo(inherit: () => Promise<boolean>): Promise<void> {
     this.#inherit = inherit;
     await this.#ask({ type: "letGo" }, "gone");
   }
 
-  /** Whether this process may listen on its port beside it. */
+  /** Whether this process may listen on the same port. */
   async sharePort(): Promise<boolean> {
     const answer = await this.#ask({ type: "sharePort" }, "port");
     return answer?.shared ?? false;
   }
 
-  /** Tells it that this server serves, and where it takes what still comes there. Then the folder is this one's. */
+  /** Completes the handover: this process serves and accepts forwarded requests on `socket`. */
   async serving({ socket, key }: { readonly socket: string; readonly key: string }): Promise<void> {
     await this.#ask({ type: "serving", socket, key }, "yours");
   }
 
-  /** Without the folder being this server's, the other one goes on. */
+  /** Closes the connection. Without a completed handover, the old process continues. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#left = true;
     closeQuietly(this.#connection);
     await this.#reading;
   }
 
-  /** `null`: it is dead, and everything is this server's. */
+  /** Returns `null` if the old process is dead and its data folder was acquired. */
   async #ask<Type extends FromPredecessor["type"]>(
     message: FromSuccessor,
     type: Type,
@@ -131,12 +131,12 @@ export class Predecessor implements AsyncDisposable {
     if (answer instanceof Error) throw answer;
     if (answer.type === "refused") throw new StartError(answer.message);
     if (answer.type === type) return answer as Extract<FromPredecessor, { type: Type }>;
-    throw new StartError(`The server that runs was to answer "${type}", and said "${answer.type}"`);
+    throw new StartError(`Expected "${type}" from the running server, but received "${answer.type}"`);
   }
 
   async #read(): Promise<void> {
     let gone = new StartError(
-      "The server that was to give way has ended, or goes on by itself: start again",
+      "The old process has ended or continues to serve. Start again",
       { code: "takeover" },
     );
     try {
@@ -149,10 +149,10 @@ export class Predecessor implements AsyncDisposable {
         this.#answers.shift()?.(message);
       }
     } catch {
-      // What it says is not understood any more, or it is gone: the same to this server.
+      // An invalid message is handled like the end of the connection.
     }
     if (!this.#given && await this.#isDead()) {
-      // The folder may be given up meanwhile.
+      // Waiting for the lock may take a while.
       this.#given = this.#inherited = await this.#inherit().catch(() => false);
     }
     this.#gone = gone;
@@ -161,7 +161,7 @@ export class Predecessor implements AsyncDisposable {
     this.#ended.resolve();
   }
 
-  /** Where it lives it goes on by itself, and takes its socket away only when it does not. */
+  /** An old process that lives continues by itself, and keeps its socket. */
   async #isDead(): Promise<boolean> {
     if (!this.#hasLetGo || this.#left) return false;
     try {

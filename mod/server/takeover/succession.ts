@@ -1,4 +1,4 @@
-/** The time after a takeover: what only one server may do begins when the other one is gone. */
+/** The time between a handover and the end of the old process, after which background work starts. */
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
 import type { PassedRequests } from "./passed_requests.ts";
@@ -6,9 +6,9 @@ import type { Predecessor } from "./predecessor.ts";
 
 export interface SuccessionOptions {
   readonly predecessor: Predecessor;
-  /** Takes what still comes to the other one. */
+  /** Accepts what the old process forwards. */
   readonly passed: PassedRequests;
-  /** Begins what the server does by itself. Never rejects. */
+  /** Starts background work. Never rejects. */
   readonly begin: () => Promise<void>;
   readonly log: Log;
 }
@@ -22,7 +22,7 @@ export class Succession implements AsyncDisposable {
     this.#done = this.#succeed();
   }
 
-  /** The other one is not waited for any more; resolves when what has begun stands. */
+  /** Stops waiting for the old process. Resolves when background work has started. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#options.predecessor[Symbol.asyncDispose]();
     await this.#done;
@@ -39,7 +39,7 @@ export class Succession implements AsyncDisposable {
     await ended;
   }
 
-  /** One that hangs must not keep crons from running for ever. */
+  /** The wait is limited, so that an unresponsive process does not prevent background work forever. */
   async #end(): Promise<void> {
     const { predecessor, log } = this.#options;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -47,7 +47,7 @@ export class Succession implements AsyncDisposable {
       timer = setTimeout(() => resolve("late"), takeoverLimits.endMs);
     });
     if (await Promise.race([predecessor.ended, late]) === "late") {
-      log("error", "The server that gave way has not ended: end its process", { process: predecessor.pid });
+      log("error", "The old process has not ended after the takeover. End it", { process: predecessor.pid });
     }
     clearTimeout(timer);
   }

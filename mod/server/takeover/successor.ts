@@ -1,6 +1,5 @@
 /**
- * The way of a server that has given way to its successor: requests still come on connections it has taken, and actions
- * that still run in it call functions.
+ * The new process as seen by the old one: forwards requests that still arrive, and function calls of actions that still run.
  */
 import { ServiceError } from "../../errors.ts";
 import type { PassedCalls } from "../../functions/host/mod.ts";
@@ -11,7 +10,7 @@ import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
 import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_headers.ts";
 
-/** Of one connection only. */
+/** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
 export class Successor implements Disposable {
@@ -30,13 +29,13 @@ export class Successor implements Disposable {
     };
   }
 
-  /** Has a request answered. The connection below is closed then: the next one goes to the successor itself. */
+  /** Forwards a request and closes the client's connection, so that its next request goes to the new process. */
   async forward(request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
     try {
       const headers = new Headers(request.headers);
-      // What the servers tell one another is nothing for a client to say.
+      // Clients must not set internal headers.
       for (const name of [...HOP_HEADERS, CALL_HEADER, KEY_HEADER, URL_HEADER]) headers.delete(name);
-      // What comes back is packed for whoever asked, here.
+      // This process compresses the response for the client.
       headers.set("accept-encoding", "identity");
       headers.set(ADDRESS_HEADER, JSON.stringify(info.remoteAddr));
       const { method, url } = request;
@@ -55,7 +54,7 @@ export class Successor implements Disposable {
       const { status, statusText } = answer;
       return new Response(answer.body, { status, statusText, headers: answered });
     } catch (error) {
-      this.#log("warn", "A request could not be passed on to the server that took over", { error });
+      this.#log("warn", "Cannot forward a request to the new process", { error });
       return errorResponse(new ServiceError("unavailable"), { connection: "close" });
     }
   }
@@ -78,21 +77,21 @@ export class Successor implements Disposable {
         body,
         client: this.#client,
       });
-      if (!answer.ok) throw new Error(`It was answered with ${answer.status}`);
+      if (!answer.ok) throw new Error(`The new process answered with status ${answer.status}`);
       return await answer.json() as Answer;
     } catch (error) {
-      this.#log("warn", "A call could not be passed on to the server that took over", { error });
+      this.#log("warn", "Cannot forward a call to the new process", { error });
       return null;
     }
   }
 }
 
-/** Whether it ran is not known. */
+/** It is not known whether the call ran. */
 function lost(): Outcome {
-  return failed("internal", "The server that took over could not be asked");
+  return failed("internal", "The new process could not be reached");
 }
 
-/** A body as a stream: one of bytes is sent again by itself when a connection that was kept ends before the answer. */
+/** Streams a body: the runtime would repeat a buffered one when a pooled connection ends. */
 function once(body: string | Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new Blob([body]).stream();
 }

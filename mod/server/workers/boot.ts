@@ -1,24 +1,24 @@
-/** What a worker is told when it is started, on its standard input: one line of JSON, which names a secret. */
+/** The configuration of a worker: one line of JSON on its standard input, because it contains a secret. */
 import type { ServeConfig } from "../../config/config.ts";
 import { memoryPlan } from "../../config/memory.ts";
 import type { IsolateMemory } from "../../functions/host/mod.ts";
 
 export interface WorkerBoot {
-  /** In the log, and in figures. */
+  /** For logs and figures. */
   readonly name: string;
-  /** Where it listens, beside the others. */
+  /** Address that all workers share. */
   readonly host: string;
   readonly port: number;
-  /** The socket on which the leader takes followers, and what shows it that this is one. */
+  /** Socket on which the leader accepts followers, and the secret that authenticates this one. */
   readonly link: { readonly path: string; readonly secret: string };
-  /** The socket on which the leader takes requests. */
+  /** Socket on which the leader accepts requests. */
   readonly passed: { readonly path: string };
-  /** What functions of the service have to know, by feature. */
+  /** Settings of the service's functions, by feature. */
   readonly settings: Readonly<Record<string, unknown>>;
   readonly config: WorkerConfig;
 }
 
-/** What of a configuration concerns a worker. */
+/** The parts of a configuration that workers need. */
 export type WorkerConfig =
   & Pick<
     ServeConfig,
@@ -33,15 +33,15 @@ export type WorkerConfig =
     | "example"
   >
   & {
-    /** Its share. */
+    /** Memory of this worker in bytes. */
     readonly memoryBytes: number;
-    /** What its isolates may use of that. */
+    /** Share of its isolates. */
     readonly memory: IsolateMemory;
-    /** Processors that are its share, rounded up. */
+    /** Processors per worker, rounded up. */
     readonly cores: number;
   };
 
-/** Of processes that share a machine none keeps more readers busy than its part of the processors. */
+/** Processes on one machine share its processors: none runs more busy readers than its share. */
 export function coresOf({ workers }: Pick<ServeConfig, "workers">): number {
   return Math.ceil(navigator.hardwareConcurrency / workers);
 }

@@ -1,4 +1,4 @@
-/** What workers need of the server behind its port. */
+/** Parts of a leader's backend that followers and workers use. */
 import { requestPath } from "../../kit/request_path.ts";
 import type { LeaderOptions } from "../../cluster/mod.ts";
 import type { PassedCalls, RunObserver } from "../../functions/host/mod.ts";
@@ -10,9 +10,9 @@ import type { WorkerBoot } from "./boot.ts";
 
 export interface LeadingParts
   extends Pick<LeaderOptions, "host" | "admits" | "verify" | "observer" | "onCacheHit" | "onRequests"> {
-  /** Calls the listener when credentials end that no commit tells workers of. */
+  /** Calls the listener when credentials expire without a commit. */
   onEnded(listener: (ended: unknown) => void): void;
-  /** What functions of the service have to know, by feature. */
+  /** Settings of the service's functions, by feature. */
   readonly settings: WorkerBoot["settings"];
   readonly passedCalls: PassedCalls;
 }
@@ -37,7 +37,7 @@ export function leadingParts(
     ...(metrics && {
       onRequests: (url, answers) => metrics.requests.answeredElsewhere(requestPath({ url }), answers),
     }),
-    // Ends of sessions follow from commits, which workers are told of.
+    // The end of a session is a commit, which workers receive.
     onEnded: (listener) =>
       authenticator.onSessionEnd((ended) => {
         if ("withoutSession" in ended) listener(ended);

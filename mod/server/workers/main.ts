@@ -1,4 +1,4 @@
-/** The program of a worker. It is told what it serves on its standard input, and ends when the process that started it does. */
+/** Entry point of a worker process. Reads its configuration from standard input and ends with the process that started it. */
 import { stderrLog } from "../../kit/log.ts";
 import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { workerLimits } from "../limits.ts";

@@ -1,6 +1,6 @@
 /**
- * The newest ts a server has answered for, as 8 bytes in the data folder. A worker is told of commits over its link, but
- * may be busy while a client that has its answer already asks it for something: it reads here what it has yet to hear.
+ * The newest answered ts, as 8 bytes in the data folder. Workers receive commits over a link, which may lag behind a client
+ * that already has its answer. They read here which commits to wait for.
  */
 import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 const NAME = "workers.newest";
 const BYTES = 8;
 
-/** The end of the process that commits. */
+/** Written by the process that commits. */
 export class NewestTsFile implements Disposable {
   readonly #path: string;
   readonly #file: number;
@@ -21,7 +21,7 @@ export class NewestTsFile implements Disposable {
     this.write(ts);
   }
 
-  /** A positioned write of a few microseconds. Without effect once closed. */
+  /** A positioned write of a few microseconds. Has no effect after the file is closed. */
   write(ts: number): void {
     if (this.#closed) return;
     this.#view.setFloat64(0, ts, true);
@@ -35,7 +35,7 @@ export class NewestTsFile implements Disposable {
   }
 }
 
-/** A worker's end. */
+/** Read by workers. */
 export class NewestTsReader implements Disposable {
   readonly #file: number;
   readonly #view = new DataView(new ArrayBuffer(BYTES));

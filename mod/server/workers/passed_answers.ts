@@ -1,28 +1,28 @@
-/** What a leader says beside its answers to requests that other servers have passed on. No client is told of it. */
+/** Headers between leader and forwarding process, which clients never see. */
 import { ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 
-/** The commit up to which the answer may show something. */
+/** ts of the newest commit that the response may show. */
 export const SHOWN_HEADER = "syncline-passed-ts";
-/** Nothing has happened: this server does not lead. */
+/** The request was not processed, because this server does not lead. */
 export const REFUSED_HEADER = "syncline-passed-refused";
 
-/** An answer of a leader whose newest commit is `ts`. */
+/** Adds the leader's newest ts to a response. */
 export function shownAt(ts: number, answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SHOWN_HEADER, String(ts));
-  // An app may send back what it was sent: that something has not happened is for the server to say.
+  // An app may echo request headers: only the server may state this.
   headers.delete(REFUSED_HEADER);
   const { body, status, statusText } = answer;
   return new Response(body, { headers, status, statusText });
 }
 
-/** The answer of a server that does not lead. */
+/** Response of a server that does not lead. */
 export function refusedHere(): Response {
   return errorResponse(new ServiceError("unavailable"), { [REFUSED_HEADER]: "1" });
 }
 
-/** What an answer says beside itself, which is taken from its headers. */
+/** Removes the headers from a forwarded response and returns their values. */
 export function takeSaid(headers: Headers): { readonly ts: number; readonly refused: boolean } {
   const said = { ts: Number(headers.get(SHOWN_HEADER) ?? 0), refused: headers.has(REFUSED_HEADER) };
   headers.delete(SHOWN_HEADER);

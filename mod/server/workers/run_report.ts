@@ -1,4 +1,4 @@
-/** What runs at a follower, told to the leader now and then, so that logs, stats and metrics are those of all processes. */
+/** Reports a follower's runs to the leader, so that logs, stats and metrics cover all processes. */
 import type { FollowerRun, LeaderLink } from "../../cluster/mod.ts";
 import type { RunEnd, RunKind, RunObserver } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
@@ -6,7 +6,7 @@ import { workerLimits } from "../limits.ts";
 
 type Way = Pick<LeaderLink, "report" | "unsentBytes">;
 
-/** What of `/api` a worker answers itself. */
+/** Paths below `/api` that a worker answers itself. */
 const PARTS = new Set(["query", "mutation", "action", "sync"]);
 
 export class RunReport implements RunObserver, Disposable {
@@ -14,7 +14,7 @@ export class RunReport implements RunObserver, Disposable {
   readonly #log: Log;
   #runs: FollowerRun[] = [];
   #cached: string[] = [];
-  /** Answers by part of the server and status: there are few of both. */
+  /** Answers by path and status. Both have few values. */
   #requests = new Map<string, { readonly url: string; readonly status: number; count: number }>();
   #chars = 0;
   #left = 0;
@@ -41,7 +41,7 @@ export class RunReport implements RunObserver, Disposable {
     if (this.#cached.length < workerLimits.reportRunsMax) this.#cached.push(udfPath);
   }
 
-  /** Counts a request that is answered here. */
+  /** Counts a request that was answered here. */
   answered(pathname: string, status: number): void {
     const [, first = "", second = ""] = pathname.split("/", 3);
     const part = first === "api" ? `/api/${PARTS.has(second) ? second : ""}` : first === "_" ? "/_/" : "/";
@@ -53,11 +53,11 @@ export class RunReport implements RunObserver, Disposable {
 
   flush(): void {
     if (this.#left > 0) {
-      this.#log("warn", "Runs were not told to the process that keeps the log", { runs: this.#left });
+      this.#log("warn", "Dropped run reports because too many were pending", { runs: this.#left });
       this.#left = 0;
     }
     if (this.#runs.length === 0 && this.#cached.length === 0 && this.#requests.size === 0) return;
-    // What is told of runs must not stand in the way of what runs.
+    // Reports must not delay other messages.
     if (this.#way.unsentBytes > workerLimits.reportBytesBehind) return;
     this.#way.report({ runs: this.#runs, cached: this.#cached, requests: [...this.#requests.values()] });
     this.#runs = [];

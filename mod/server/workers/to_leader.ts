@@ -1,4 +1,4 @@
-/** The way of requests that only the leader answers: on a unix socket, with the address of the client and the body as it comes. */
+/** Forwards requests to the leader over a unix socket, with the client's address and a streamed body. */
 import { ServiceError } from "../../errors.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
@@ -14,16 +14,16 @@ import {
   URL_HEADER,
 } from "../takeover/passed_headers.ts";
 
-/** Of one connection only. */
+/** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
-/** What processes of the server tell one another. */
+/** Internal headers, which clients must not set. */
 const INNER_HEADERS = [CALL_HEADER, KEY_HEADER, LENGTH_HEADER, REFUSED_HEADER, SHOWN_HEADER];
 
 export interface PassOptions {
-  /** Resolves when commits up to this one are shown here: the answer waits for it. */
+  /** Waits until commits up to `ts` are shown here; called before the response is returned. */
   readonly shown?: (ts: number) => Promise<void>;
-  /** For so long a request is asked again that came to a server which does not lead. */
+  /** How long to repeat a request that a server which does not lead has refused, in milliseconds. */
   readonly againMs?: number;
 }
 
@@ -31,7 +31,7 @@ export class ToLeader implements Disposable {
   readonly #client: Deno.HttpClient;
   readonly #log: Log;
 
-  /** `idleMax`: connections that are kept for the next request. */
+  /** @param idleMax Maximum number of pooled connections. */
   constructor({ path, idleMax = 64, log }: {
     readonly path: string;
     readonly idleMax?: number;
@@ -52,15 +52,14 @@ export class ToLeader implements Disposable {
   ): Promise<Response> {
     try {
       const headers = new Headers(request.headers);
-      // Beside a coding of the transfer it says nothing.
+      // With a transfer coding, the content length is meaningless.
       const length = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
-      // What processes of the server tell one another is nothing for a client to say.
       for (const name of [...HOP_HEADERS, ...INNER_HEADERS, "content-length"]) headers.delete(name);
-      // What comes back is packed for whoever asked, here.
+      // This process compresses the response for the client.
       headers.set("accept-encoding", "identity");
       headers.set(ADDRESS_HEADER, JSON.stringify(info.remoteAddr));
       headers.set(URL_HEADER, request.url);
-      // The body goes on as a stream, whose length is not announced.
+      // The body is streamed, so its length travels in a header.
       const { method, signal } = request;
       const isRead = method === "GET" || method === "HEAD";
       if (length !== null && !isRead) headers.set(LENGTH_HEADER, length);
@@ -70,7 +69,7 @@ export class ToLeader implements Disposable {
         const answer = await fetch(`http://leader${requestPath(request)}${requestSearch(request)}`, {
           method,
           headers,
-          // As a stream, or it would be sent again by itself when a connection that was kept ends before the answer.
+          // A stream prevents the runtime from repeating the request when a pooled connection ends.
           body: isRead ? null : body instanceof ReadableStream ? body : new Blob([body]).stream(),
           signal,
           client,
@@ -90,10 +89,10 @@ export class ToLeader implements Disposable {
       }
     } catch (error) {
       if (!request.signal.aborted) {
-        this.#log("warn", "A request could not be passed on to the process that writes", { error });
+        this.#log("warn", "Cannot forward a request to the leader", { error });
       }
       const isRead = request.method === "GET" || request.method === "HEAD";
-      // The leader may have got it, and done it.
+      // The leader may have processed it.
       return errorResponse(new ServiceError(isRead ? "unavailable" : "outcome_unknown"));
     }
   }
@@ -103,7 +102,7 @@ export class ToLeader implements Disposable {
   }
 }
 
-/** The body as it can be sent again, if it is not too long for that. */
+/** Buffers a body that is small enough, so that it can be sent again. */
 async function repeatable(request: Request): Promise<ReadableStream | Uint8Array<ArrayBuffer>> {
   if (request.body === null) return new Uint8Array();
   const length = Number(request.headers.get("content-length") ?? Infinity);

@@ -1,4 +1,4 @@
-/** What is behind the port of a worker: readers of its own, sockets and sign-in state; all that writes goes to the leader. */
+/** The backend of a worker: its own readers, sockets and sign-in state. Writes go to the leader. */
 import { AccessTokens, AccountAuthenticator, type EndedSession, type OtherIssuers } from "../../auth/mod.ts";
 import { LeaderCalls, LeaderLink } from "../../cluster/mod.ts";
 import { ServiceError } from "../../errors.ts";
@@ -21,13 +21,13 @@ export interface WorkerBackend extends AsyncDisposable {
   readonly host: IsolateHost;
   readonly hub: Hub;
   readonly calls: HttpCalls;
-  /** To count requests that are answered here. */
+  /** Counts requests that are answered here. */
   readonly report: Pick<RunReport, "answered">;
-  /** The address of the client of a request. */
+  /** Address of the client, taking trusted proxies into account. */
   readonly addressOf: ReturnType<typeof addressOfRequests>;
-  /** Tells the leader that this worker serves. */
+  /** Reports to the leader that this worker serves. */
   ready(): void;
-  /** Resolves when nobody is left to serve for: why. Never rejects. */
+  /** Resolves with the reason when this worker must end. Never rejects. */
   readonly ended: Promise<{ readonly why: string; readonly orderly: boolean }>;
 }
 
@@ -47,7 +47,7 @@ export async function startWorkerBackend(
   link.ended.then(({ detail }) => ended.resolve({ why: detail, orderly: false }));
   const report = opened.use(new RunReport(link, log));
   const { ts, app } = link.welcome;
-  if (app === null) throw new TypeError("The leader did not say what it serves");
+  if (app === null) throw new TypeError("The leader did not send its app version");
   const host = opened.use(
     await IsolateHost.start({
       dataDir: config.dataDir,
@@ -102,7 +102,7 @@ async function wire(
     calls: new SystemCalls({ mutate: (call) => host.mutate(call), query: (call) => hub.query(call) }),
     now: Date.now,
   });
-  // Accounts are told of commits first: a session that ended sends nothing more.
+  // Accounts receive commits first: a session that has ended sends nothing more.
   host.onCommits((entries) => authenticator.applyCommits(entries));
   host.onReload(() => {
     authenticator.recheck().catch((error) => log("error", "Cannot look up sessions again", { error }));
@@ -126,7 +126,7 @@ async function wire(
   return { authenticator, hub };
 }
 
-/** The leader knows the issuers and their keys, and tells of what ends. */
+/** The leader verifies external tokens and reports those that end. */
 function issuersOf(calls: LeaderCalls): OtherIssuers {
   return {
     async verify(token) {
@@ -156,8 +156,8 @@ function told(
     hold: () => host.holdQueries(),
     release(app: ServedApp | null) {
       host.follow(app).catch((error) => {
-        log("error", "The functions that are served now cannot be loaded here", { error });
-        stop("it cannot load the functions", false);
+        log("error", "Cannot load the deployed functions", { error });
+        stop("cannot load the functions", false);
       });
     },
     stop: () => stop("the server stops", true),

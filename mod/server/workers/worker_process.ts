@@ -1,4 +1,4 @@
-/** One worker as the process that started it sees it: from its start to its end. */
+/** The process of a worker, from start to end. */
 import { fileURLToPath } from "node:url";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
@@ -9,7 +9,7 @@ import type { WorkerBoot } from "./boot.ts";
 
 const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(path, programRoot)));
 
-/** What a process is started with, and whoever it starts in turn. */
+/** Environment variables of the worker and its child processes. */
 const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
 const LIBRARIES = [
   "/lib/x86_64-linux-gnu/libc.so.6",
@@ -19,8 +19,8 @@ const LIBRARIES = [
 ];
 
 /**
- * The flags of a worker: it reads the data, the program and the front end, writes in the data folder alone, and starts
- * isolates. The network is whole, because every isolate has a socket with a name of its own; nothing in it connects anywhere.
+ * Permission flags of a worker. It reads the data, the program and the frontend, writes in the data folder only, and starts
+ * isolates. Network access is unrestricted because the names of the isolates' sockets are not known in advance.
  */
 export async function workerPermissions({ config, link, passed }: WorkerBoot): Promise<readonly string[]> {
   const { dataDir, staticDir } = config;
@@ -61,7 +61,7 @@ export class WorkerProcess {
       niceness: 0,
       stderr: "inherit",
     });
-    // One that has ended is noticed by its end.
+    // A worker that has ended is handled when its status resolves.
     process.input.write(encodeJsonLine(boot)).then(() => process.input.close()).catch(() => {});
     void process.output.pipeTo(new WritableStream()).catch(() => {});
     return new WorkerProcess(process, boot.name);
@@ -71,7 +71,7 @@ export class WorkerProcess {
     return this.#process.pid;
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when the process has ended. */
   get ended(): Promise<Deno.CommandStatus> {
     return this.#process.status;
   }

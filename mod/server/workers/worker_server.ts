@@ -1,4 +1,4 @@
-/** The port of a worker: sockets, calls of functions and static files are answered here, all else by the leader. */
+/** The HTTP server of a worker: answers sockets, function calls and static files, and forwards everything else to the leader. */
 import { Hono } from "hono";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../../kit/log.ts";
@@ -56,10 +56,10 @@ export class WorkerServer {
     });
     const onPause = (error: unknown) => {
       connections.relieve();
-      log("warn", "No connection could be taken for a moment: raise the limit of open files", { error });
+      log("warn", "Cannot accept connections for a moment. Raise the limit of open files", { error });
     };
     const onEnd = (error: Error) => {
-      log("error", "This process ends: it can take no connections any more", { error });
+      log("error", "This worker ends because its port was closed", { error });
       this.#portEnded.resolve();
     };
     this.#http = listen(
@@ -69,7 +69,7 @@ export class WorkerServer {
     connections.watch(port);
   }
 
-  /** Serves until the leader ends it, or is gone. Gives whether that was in order. */
+  /** Serves until the leader stops it or is lost. Returns `true` after an orderly stop. */
   static async run(
     boot: WorkerBoot,
     { native, log }: { readonly native: NativeSockets | null; readonly log: Log },
@@ -84,13 +84,13 @@ export class WorkerServer {
     const ended = await Promise.race([backend.ended, server.#portEnded.promise]);
     const { why = null, orderly = false } = ended ?? {};
     if (why !== null && !orderly) {
-      log("warn", "This process ends: it has lost the one that writes", { reason: why });
+      log("warn", "This worker ends because it lost the leader", { reason: why });
     }
     await server.#stop(orderly);
     return orderly;
   }
 
-  /** What an option names, or what came with the version that is served. */
+  /** Opens the folder of an option, or the frontend of the deployed version. */
   async #openFrontend(): Promise<void> {
     const { staticDir, example } = this.#boot.config;
     const deployed = this.#backend.host.version?.staticDir ?? null;
@@ -98,7 +98,7 @@ export class WorkerServer {
     try {
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
     } catch (error) {
-      this.#log("error", "The front end that came with the functions cannot be served", {
+      this.#log("error", "Cannot serve the frontend of the deployed version", {
         code: "deploy",
         error,
       });
@@ -108,7 +108,7 @@ export class WorkerServer {
 
   #acceptSocket(request: Request, info: Deno.ServeHandlerInfo): Response {
     const { hub, addressOf } = this.#backend;
-    // Once it is upgraded, the request does not tell any more.
+    // The address cannot be read after the upgrade.
     const address = addressOf(request, info);
     const { remoteAddr } = info;
     const { socket, response } = upgradeSocket(request);
@@ -148,11 +148,11 @@ export class WorkerServer {
   ): Response | Promise<Response> {
     const answer = this.#backend.calls.handleDirectly(request, info) ??
       (path === "/api/sync" ? this.#router.fetch(request, info) : null);
-    // The leader has its answers say which page they are for.
+    // The leader restricts the CORS headers of its responses itself.
     return answer === null ? this.#leader.pass(request, info) : this.#counted(path, finish(answer));
   }
 
-  /** Nobody waits for a leader that is gone: whoever is connected here comes back to another process. */
+  /** Without a leader, running requests are not awaited: clients reconnect to another process. */
   async #stop(orderly: boolean): Promise<void> {
     const finished = this.#http.shutdown();
     await this.#backend.hub.shutdown();

@@ -1,7 +1,4 @@
-/**
- * The processes that take connections beside this one: each is started, watched, killed when it hangs, and started again
- * when it ends.
- */
+/** Starts worker processes, monitors them, kills unresponsive ones and restarts those that have ended. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServeConfig } from "../../config/config.ts";
@@ -18,15 +15,15 @@ import { WorkerProcess } from "./worker_process.ts";
 
 export interface WorkersOptions {
   readonly config: ServeConfig;
-  /** The port that is shared. */
+  /** The shared port. */
   readonly port: number;
   readonly parts: LeadingParts;
-  /** Answers what a worker passes on. */
+  /** Answers a request that a worker forwards. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
 }
 
-/** Name of the socket in the data folder on which workers reach the process that writes. */
+/** Name of the socket in the data folder on which workers reach the leader. */
 const LINK_SOCKET = "workers.sock";
 
 const NOTHING: FollowerFigures = {
@@ -67,7 +64,7 @@ export class Workers implements AsyncDisposable {
     this.#passed = passed;
   }
 
-  /** Starts one less than there are to be processes; resolves when each serves, or has been tried once. */
+  /** Starts all processes besides this one. Resolves when each serves or has failed once. */
   static async start(options: WorkersOptions): Promise<Workers> {
     const { config: { dataDir, workers }, parts, respond, log } = options;
     const { host, admits, verify, observer, onCacheHit, onRequests, passedCalls: calls } = parts;
@@ -99,7 +96,7 @@ export class Workers implements AsyncDisposable {
     return self;
   }
 
-  /** What workers have to do now; what was sent by those that are gone counts too. */
+  /** Load of the workers. Transitions of ended workers are included. */
   get figures(): readonly FollowerFigures[] {
     const now = [...this.#leader.followers].map(({ figures }) => figures).filter((figures) =>
       figures !== null
@@ -112,7 +109,7 @@ export class Workers implements AsyncDisposable {
     return [...this.#running.values()].map(({ pid }) => pid);
   }
 
-  /** Has all of them finish what they are at, and end. */
+  /** Lets the workers finish running requests and ends them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     this.#leader.tell({ t: "stop" });
@@ -127,17 +124,17 @@ export class Workers implements AsyncDisposable {
     this.#socket[Symbol.dispose]();
   }
 
-  /** A link that ends while its process goes on: that hangs, or serves what nobody tells it is old. */
+  /** Kills a worker whose link ends while its process continues: it is unresponsive or no longer receives commits. */
   #watch(follower: Follower): void {
     const worker = this.#running.get(follower.name);
-    // It was being started when the server was told to stop.
+    // It was starting when the server was stopped.
     if (this.#stopping.signal.aborted) follower.tell({ t: "stop" });
     follower.ended.then(({ end, detail }) => {
       this.#pastTransitions += follower.figures?.transitions ?? 0;
       if (worker === undefined || this.#stopping.signal.aborted) return;
-      // One that has closed the link is about to end.
+      // A worker that has closed its link is about to end.
       if (end === "closed") return this.#killLater(worker);
-      this.#options.log("error", "A worker is killed, as it does not answer", {
+      this.#options.log("error", "Killed an unresponsive worker", {
         worker: follower.name,
         reason: detail,
       });
@@ -150,7 +147,7 @@ export class Workers implements AsyncDisposable {
     worker.ended.then(() => clearTimeout(late));
   }
 
-  /** Runs one worker again and again. `tried` is called when it serves, or cannot. Never rejects. */
+  /** Keeps one worker running. Calls `tried` when it serves or has failed. Never rejects. */
   async #keep(name: string, tried: () => void): Promise<void> {
     const { log } = this.#options;
     const { signal } = this.#stopping;
@@ -160,14 +157,14 @@ export class Workers implements AsyncDisposable {
       tried();
       if (signal.aborted) return;
       failures = performance.now() - startedAt >= workerLimits.steadyMs ? 1 : failures + 1;
-      log("warn", "A worker ended, and is started again", { worker: name, reason: why });
+      log("warn", "A worker ended and will be restarted", { worker: name, reason: why });
       const { restartMsMin, restartMsMax } = workerLimits;
       const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** Math.min(failures - 1, 16));
       await delay(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
 
-  /** Gives how it ended. */
+  /** Returns the reason of its end. */
   async #runOnce(name: string, serves: () => void): Promise<string> {
     const worker = await WorkerProcess.start(this.#boot(name));
     this.#running.set(name, worker);

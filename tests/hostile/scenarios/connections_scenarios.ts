@@ -63,7 +63,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
       for (let n = 0; n < CONNECTIONS; n++) {
         await Deno.connect({ hostname: "127.0.0.1", port }).then((c) => connections.push(c), () => refused++);
       }
-      await world.logged(/No connection could be taken/);
+      await world.logged(/Cannot accept connections/);
       let tries = 0;
       await until(async () => (tries++, await health(port) === 200), {
         what: "another connection is served",

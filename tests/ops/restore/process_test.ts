@@ -266,7 +266,7 @@ Deno.test("[RS12] a start that cannot apply a restore fails and explains how to 
   assert.equal(code, 1);
   assert.match(
     err,
-    /Cannot apply the restore that is staged in .*data\.db" is missing .*restore --cancel --data "/,
+    /Cannot apply the restore staged in .*data\.db" is missing .*restore --cancel --data "/,
   );
   assert.equal((await place.restore("--cancel")).code, 0);
   await using second = await place.serve();
