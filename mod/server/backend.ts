@@ -22,7 +22,7 @@ import { upgradeSocket } from "./http/upgrade.ts";
 import type { UpgradedConnection } from "./net/connections.ts";
 import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
 
-/** What the HTTP layer uses. Disposing of it ends the isolates. */
+/** The interface of the HTTP layer. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
@@ -67,7 +67,7 @@ export interface Backend extends AsyncDisposable {
   letGo?(): Promise<void>;
   /** Runs calls of the old process after a takeover. */
   readonly passedCalls?: PassedCalls;
-  /** What worker processes need. */
+  /** Parts that worker processes use. */
   readonly leading?: LeadingParts;
   /**
    * Closes every socket with 1012. Resolves when the close frames are sent, or after a timeout. Calls in flight are still
@@ -80,7 +80,7 @@ export interface Backend extends AsyncDisposable {
   standBy?(): void;
 }
 
-/** What a backend is started with. */
+/** Surroundings of a backend: port, cluster and lifecycle. */
 export interface BackendSurroundings {
   readonly log: Log;
   /** URL of the server for a browser on this machine, without a trailing slash. */

@@ -51,7 +51,7 @@ export interface Feature {
   [Symbol.asyncDispose]?(): PromiseLike<void>;
 }
 
-/** What features are started with. */
+/** Arguments of every feature. */
 export interface FeatureContext {
   readonly config: ServeConfig;
   readonly keys: SecretKeys;

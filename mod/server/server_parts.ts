@@ -1,4 +1,4 @@
-/** What a server is started with besides its configuration. */
+/** Options of a server besides its configuration. */
 import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";

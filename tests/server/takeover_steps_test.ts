@@ -143,7 +143,7 @@ Deno.test("[TO4] a server that cannot lend its database says so and goes on, and
   const { backend, server } = await started(folder.path);
   await using _server = server;
   backend.lendable = false;
-  await assert.rejects(started(folder.path, { takeover: true }), /cannot give way now/);
+  await assert.rejects(started(folder.path, { takeover: true }), /cannot hand over now/);
   assert.equal(await statusOf(server.url), 200);
   backend.lendable = true;
   const predecessor = await Predecessor.find(folder.path);
@@ -176,10 +176,10 @@ Deno.test("[TO4] a successor that takes too long loses its turn, and everything 
   });
   await using predecessor = await Predecessor.find(folder.path);
   await predecessor?.letGo(dies);
-  await assert.rejects(predecessor?.lost ?? Promise.resolve(), /goes on by itself/);
+  await assert.rejects(predecessor?.lost ?? Promise.resolve(), /continues to serve/);
   await assert.rejects(
     predecessor?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(),
-    /goes on by itself/,
+    /continues to serve/,
   );
   await back.promise;
   assert.deepEqual(told, ["let go", "took back"]);

@@ -82,7 +82,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
     (c) =>
       c.json({ status: "ok", ts: parts.ts() }, 200, {
         "Cache-Control": "no-store",
-        // Tells a client that its proxies let the header pass and that mutations with it are deduplicated.
+        // Confirms to a client that its proxies let the header pass and that mutations with it are deduplicated.
         ...c.req.header("Syncline-Request") !== undefined && { "Syncline-Request": "recognised" },
       }),
   );

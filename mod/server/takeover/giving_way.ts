@@ -162,7 +162,7 @@ export class GivingWay implements GivesWay, Disposable {
     }
   }
 
-  /** Forwards a request. WebSocket clients are told to reconnect, which leads them to the new process. */
+  /** Forwards a request. WebSocket connections are closed for a restart, so that clients reconnect to the new process. */
   #pass(
     request: Request,
     { info, successor }: { readonly info: Deno.ServeHandlerInfo; readonly successor: Successor },
