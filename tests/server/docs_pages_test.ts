@@ -42,6 +42,7 @@ Deno.test("DO1 the navigation has the groups of the index, and a page has a tabl
   assert.deepEqual(groups, ["Start", "Guides", "Operate", "Reference", "Explanation", "On this page"]);
   assert.match(page, /<a href="errors" aria-current="page">/);
   assert.match(page, /<aside[^]*<a href="#sockets">/);
+  assert.match(await text("client_api"), /<aside[^]*<a href="#usequery">/);
 });
 
 Deno.test("DO4 the search finds sections that contain every word, headings first", async () => {

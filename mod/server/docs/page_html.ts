@@ -73,7 +73,11 @@ function searchHtml(query: string, results: readonly SearchResult[]): string {
 }
 
 function contentsOf({ sections }: DocsPage): string {
-  const headings = sections.filter(({ depth }) => depth === 2);
+  const chapters = sections.filter(({ depth }) => depth === 2);
+  // The API pages have few chapters with many entries.
+  const headings = chapters.length < CONTENTS_MIN
+    ? sections.filter(({ depth }) => depth === 2 || depth === 3)
+    : chapters;
   if (headings.length < CONTENTS_MIN) return "";
   const links = headings.map(({ id, title }) => `<a href="#${id}">${title}</a>`);
   return `<aside aria-label="On this page"><h2>On this page</h2>${links.join("")}</aside>`;
