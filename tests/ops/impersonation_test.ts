@@ -5,7 +5,7 @@ import { type AdminApp, errorOf, startAdminApp } from "./support/admin_app.ts";
 const impersonate = (app: AdminApp, body: unknown) =>
   app.request("/impersonate", { method: "POST", body: JSON.stringify(body) });
 
-Deno.test("[AD2] impersonation gives tokens of a session of the user that ends at a fixed time", async () => {
+Deno.test("[AD2] impersonation returns tokens of a user session with a fixed end", async () => {
   await using app = await startAdminApp();
   const { accounts } = app;
   const { userId = "" } = await accounts.signUp("user@example.com");

@@ -15,7 +15,7 @@ async function imageProcesses(): Promise<number[]> {
 const spec = { width: 20, height: 20, fit: "cover" } as const;
 
 Deno.test({
-  name: "TH13 the process starts with the first thumbnail, and its end costs nobody anything",
+  name: "TH13 the process starts with the first thumbnail, and its crash affects no one",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });

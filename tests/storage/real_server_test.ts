@@ -44,7 +44,7 @@ Deno.test("files over real connections", async (t) => {
   const server = await start(dataDir, ["--upload-max-bytes", "3MiB"]);
   try {
     await t.step(
-      "UP7 FR10 what is uploaded is read again, in parts and beside clients that leave",
+      "UP7 FR10 uploads are read in full and in ranges, beside disconnecting clients",
       async () => {
         const contents = new Uint8Array(randomBytes(3_000_000));
         const { storageId: id } = await (await upload(server, contents, "application/x-test")).json();
@@ -124,7 +124,7 @@ Deno.test("files over real connections", async (t) => {
     });
 
     await t.step(
-      "TH1 TH13 thumbnails are made by a server with its own permissions, which starts no process before",
+      "TH1 TH13 thumbnails are made by a server with its own permissions, which starts the process on demand",
       async () => {
         const imageProcesses = async () => {
           const lines = await Promise.all((await childrenOf(server.pid)).map(commandLine));

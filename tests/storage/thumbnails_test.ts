@@ -126,7 +126,7 @@ Deno.test("thumbnails of real images", async (t) => {
   });
 
   await t.step(
-    "TH4 one that is in memory is answered at once, just as on the way with all checks",
+    "TH4 a cached thumbnail is returned by the fast path with the same response",
     async () => {
       const file = `/api/storage/${await s.upload(images.png, { type: types.png })}`;
       const atOnce = (path: string, init?: RequestInit) =>

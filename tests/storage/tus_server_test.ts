@@ -195,7 +195,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "RU3 a server that is told to stop keeps what running uploads have brought",
+  name: "RU3 a stopping server keeps the bytes of running uploads",
   sanitizeResources: false,
   fn: async () => {
     const dataDir = await Deno.makeTempDir();

@@ -1,4 +1,4 @@
-/** Deploys and rolls back: one at a time, checked beside what runs, swapped between two commits. */
+/** Deploys and rollbacks: one at a time, validated beside the running code and swapped between two commits. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
@@ -23,39 +23,39 @@ import { type DeployChanges, deployChanges, misfitText, type WaitingJobs } from 
 
 export interface DeploymentsOptions {
   readonly dataDir: string;
-  /** Folder of what is being received. */
+  /** Folder of uploads in progress. */
   readonly incomingDir: string;
   readonly host: Pick<IsolateHost, "check" | "crons" | "load" | "version" | "versions">;
-  /** Whether the server serves a folder that it was started with. */
+  /** Whether the server serves the functions folder it was started with. */
   readonly pinned: boolean;
-  /** What the other servers of a cluster get versions from; absent on a server that is alone. */
+  /** Version store shared by the servers of a cluster; absent on a single server. */
   readonly shared?: SharedVersions;
-  /** Counts the jobs that wait for each of the app's functions. */
+  /** Counts the pending jobs of each of the app's functions. */
   readonly waitingJobs: () => Promise<WaitingJobs>;
-  /** Told when another version is served. */
+  /** Called when another version is served. */
   readonly onServed: (version: Version) => Promise<void>;
   readonly now: () => number;
   readonly log: Log;
 }
 
-/** Versions where every server of a cluster finds them. What names the one that is served is the commit log. */
+/** Versions stored for all servers of a cluster. The commit log determines which one is served. */
 export interface SharedVersions {
-  /** Those to which one may go back. */
+  /** Versions available for a rollback. */
   readonly list: () => Promise<readonly { readonly hash: string; readonly bytes: number }[]>;
-  /** Has one of them here. Throws a `VersionError`. */
+  /** Fetches a version. Throws a `VersionError`. */
   readonly bring: (hash: string) => Promise<Version>;
-  /** Puts one there, before it is served. */
+  /** Stores a version before it is served. */
   readonly put: (hash: string) => Promise<void>;
-  /** It is served from now on. */
+  /** Records that the version is served from now on. */
   readonly served: (deployment: Deployment) => Promise<void>;
 }
 
-/** A deployed version as it is listed. */
+/** A deployed version as listed. */
 export interface DeployedVersion {
   readonly hash: string;
   readonly deployedAt: number;
   readonly by: string;
-  /** Of its files. */
+  /** Total size of its files. */
   readonly bytes: number;
   readonly functions: number;
   readonly current: boolean;
@@ -63,19 +63,19 @@ export interface DeployedVersion {
 
 export interface DeployResult {
   readonly hash: string;
-  /** What was served before. */
+  /** The previously served version. */
   readonly previous: string | null;
-  /** Whether it was loaded: not for a dry run, and not when it is served already. */
+  /** Whether it was loaded; `false` for a dry run or if it was served already. */
   readonly swapped: boolean;
   readonly changes: DeployChanges;
 }
 
 export interface DeployOptions {
-  /** Who does it, for people. */
+  /** Display name of the caller. */
   readonly by: string;
-  /** Id of the administrator or deploy key. */
+  /** ID of the administrator or deploy key. */
   readonly callerId: string;
-  /** Throws if the caller may not deploy any more; see `AdminEnv`. */
+  /** Throws if the caller may no longer deploy; see `AdminEnv`. */
   readonly confirmAccess: () => Promise<void>;
   readonly dryRun: boolean;
 }
@@ -93,7 +93,7 @@ export class Deployments {
     this.#options = options;
   }
 
-  /** The versions that were deployed, the newest first. */
+  /** Lists deployed versions, newest first. */
   async list(): Promise<{ readonly pinned: boolean; readonly versions: readonly DeployedVersion[] }> {
     const { dataDir, host, pinned } = this.#options;
     const [deployed, kept] = [await readDeployed(dataDir), await this.#kept()];
@@ -108,18 +108,18 @@ export class Deployments {
     return { pinned, versions };
   }
 
-  /** The size of each version that can be served, by its hash: of its files, of one that is not here of its bundle. */
+  /** Sizes of available versions by hash: of the files, or of the bundle if the version is not stored locally. */
   async #kept(): Promise<ReadonlyMap<string, number>> {
     const { host, shared } = this.#options;
     const versions = [...await shared?.list() ?? [], ...await host.versions.list()];
     return new Map(versions.map(({ hash, bytes }) => [hash, bytes]));
   }
 
-  /** Takes a bundle, and serves it unless it is a dry run. Whatever goes wrong leaves nothing behind. */
+  /** Receives a bundle and serves it, unless it is a dry run. A failure leaves nothing behind. */
   async deploy(request: Request, options: DeployOptions): Promise<DeployResult> {
     const refusal = this.#refusedNow() ?? this.#uploadRefused(options.callerId);
     if (refusal !== null) {
-      // Whoever is still sending would meet a closed connection instead of the answer.
+      // A client that is still sending would see a closed connection instead of the response.
       await drainBody(request.body, { bytesMax: deployLimits.drainBytesMax, ms: deployLimits.drainMs });
       throw refusal;
     }
@@ -140,13 +140,13 @@ export class Deployments {
     });
   }
 
-  /** Serves a version that was deployed before; without a hash the one before the present one. */
+  /** Serves a version deployed before; without a hash the previous one. */
   rollBack(hash: string | null, options: DeployOptions): Promise<DeployResult> {
     return this.#alone(async () => {
       const { dataDir, host, shared } = this.#options;
       const { versions } = await this.list();
       const deployed = await readDeployed(dataDir);
-      // In a cluster what is served is what the log says, which may not have been noted in the data folder.
+      // In a cluster the log determines the served version, which may not be recorded in the data folder yet.
       const current = shared === undefined ? deployed?.current : host.version?.hash;
       const wanted = hash ?? versions.find((version) => version.hash !== current)?.hash;
       if (wanted === undefined || !versions.some((version) => version.hash === wanted)) {
@@ -187,7 +187,7 @@ export class Deployments {
     }
   }
 
-  /** Receives a bundle into a temporary file. Does not hold the lock: an upload may be slow. */
+  /** Receives a bundle into a temporary file. Does not hold the lock, because uploads may be slow. */
   async #received(request: Request, { callerId }: DeployOptions): Promise<SpooledBody> {
     this.#uploading.add(callerId);
     try {
@@ -201,7 +201,7 @@ export class Deployments {
     }
   }
 
-  /** Makes a version of a bundle, through files that are gone afterwards. */
+  /** Creates a version from a bundle through temporary files. */
   async #unpacked({ path }: SpooledBody): Promise<Version> {
     const { host, now } = this.#options;
     const file = await Deno.open(path);
@@ -243,26 +243,26 @@ export class Deployments {
     // Checked here too, so that a caller without access usually starts no isolates and leaves no version behind.
     await confirmAccess();
     await shared?.put(version.hash);
-    // What takes room on the disk is done before anything changes.
+    // Steps that need disk space come before any change.
     await using staged = await this.#staged({ deployed, deployment });
     let failure: { readonly error: unknown } | null = null;
     const loaded = await host.load(version, {
       confirm: confirmAccess,
-      // From the first commit of the new code on a start serves it too.
+      // From the first commit of the new code on, a start serves it too.
       swapped: () =>
         staged.commit().catch((error) => {
           failure = { error };
         }),
     });
     if (!loaded.ok) throw await this.#refusal(version, loaded);
-    // In a cluster the log has noted it already.
+    // In a cluster the log has recorded it already.
     await shared?.served(deployment).catch((error) =>
-      log("warn", "A deploy is not in the list of versions to go back to", { code: "deploy", error })
+      log("warn", "Cannot add a deploy to the list of versions", { code: "deploy", error })
     );
     if (failure !== null) {
       const { error } = failure as { readonly error: unknown };
       if (shared === undefined) throw await this.#wayBack({ before, deployed, error });
-      log("warn", "A deploy to the cluster could not be noted in the data folder", {
+      log("warn", "Cannot record a deploy to the cluster in the data folder", {
         code: "cluster",
         error,
       });
@@ -270,7 +270,7 @@ export class Deployments {
     await onServed(version);
   }
 
-  /** Why a version was not loaded: documents may have come that do not fit since it was checked. */
+  /** Why a version was not loaded: invalid documents may have been written since its validation. */
   async #refusal(
     version: Version,
     { busy = false, message }: { readonly busy?: boolean; readonly message: string },
@@ -280,7 +280,7 @@ export class Deployments {
     return new ServiceError(schema.misfits.length > 0 ? "schema_mismatch" : "broken_functions", message);
   }
 
-  /** Serves again what was served before, because it could not be noted that this is over. Returns what to tell. */
+  /** Serves the previous version again, because the deploy could not be recorded. Returns the error to report. */
   async #wayBack(
     { before, deployed, error }: {
       readonly before: Version | null;
@@ -289,16 +289,16 @@ export class Deployments {
     },
   ): Promise<unknown> {
     const { dataDir, host, log } = this.#options;
-    log("error", "A deploy could not be noted in the data folder", { code: "deploy", error });
+    log("error", "Cannot record a deploy in the data folder", { code: "deploy", error });
     const noted = await writeDeployed(dataDir, deployed).then(() => true, (error) => {
-      log("error", "What was deployed before could not be noted again", { code: "deploy", error });
+      log("error", "Cannot record the previous deploy again", { code: "deploy", error });
       return false;
     });
     const back = before === null
       ? { ok: false, message: "nothing was served before" }
       : await host.load(before);
     if (back.ok && noted) return error;
-    if (!back.ok) log("error", "What was served before could not be loaded again", { message: back.message });
+    if (!back.ok) log("error", "Cannot load the previous version again", { message: back.message });
     return new ServiceError(
       "internal",
       `The deploy could not be noted in the data folder. ${
@@ -324,11 +324,11 @@ export class Deployments {
     });
   }
 
-  /** A deploy does not fail because they cannot be counted. */
+  /** A failure to count them does not fail the deploy. */
   async #waiting(): Promise<WaitingJobs> {
     const { waitingJobs, log } = this.#options;
     return await waitingJobs().catch((error) => {
-      log("warn", "Waiting jobs could not be counted for a deploy", { code: "deploy", error });
+      log("warn", "Cannot count pending jobs for a deploy", { code: "deploy", error });
       return { functions: [], complete: false };
     });
   }
@@ -338,7 +338,7 @@ export class Deployments {
     return this.#options.host.check(version, { documentsMax: documentsTold, charsMax, msMax });
   }
 
-  /** What is known of what is served; of code that was not deployed, what an isolate finds in it. */
+  /** Functions and files of the served version; for code that was not deployed, as an isolate reports them. */
   async #facts(version: Version | null, deployed: Deployed | null) {
     const { crons } = this.#options.host;
     if (version === null) return { functions: {}, manifest: null, crons };
@@ -348,7 +348,7 @@ export class Deployments {
   }
 }
 
-/** What a deployer is told. */
+/** Converts an error for the client. */
 function asServiceError(error: unknown): unknown {
   if (error instanceof BundleError) {
     return new ServiceError("invalid_bundle", error.message, { cause: error });

@@ -1,4 +1,4 @@
-/** `/api/admin/functions`: deploys, the versions that are kept, rollbacks, variables of `ctx.env`. */
+/** `/api/admin/functions`: deploys, stored versions, rollbacks and environment variables. */
 import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
@@ -13,7 +13,7 @@ export interface DeployRoutesOptions {
   readonly variables: Pick<Variables, "list" | "set">;
 }
 
-/** Where deploy keys open: below `/api/admin`. */
+/** Paths below `/api/admin` that accept deploy keys. */
 export const deployPath = /^\/api\/admin\/functions(?:\/versions|\/rollback|\/env)?$/;
 
 const rollbackBody = z.strictObject({
@@ -44,7 +44,7 @@ export function deployRoutes({ deployments, variables }: DeployRoutesOptions): H
     return c.json(await variables.set(changes));
   });
   app.get("/functions/env", (c) => {
-    // A key may set what an app needs; what others have set is for administrators.
+    // Deploy keys may set variables, but only administrators may read them.
     if (c.get("deployKey") !== undefined) throw new ServiceError("invalid_token");
     return c.json({ variables: variables.list() });
   });

@@ -22,7 +22,7 @@ Deno.test("the audit log", async (t) => {
       .page;
 
   await t.step(
-    "[AU1] it tells what was changed, by whom and from where, and nothing of what was only read",
+    "[AU1] it records changes with the administrator and address, but no reads",
     async () => {
       await ok("query", "_admin/users:list", { paginationOpts: { cursor: null, numItems: 5 } });
       await ok("action", "_admin/data:sizes");
@@ -62,7 +62,7 @@ Deno.test("the audit log", async (t) => {
   });
 
   await t.step(
-    "[AU2] [EX17] what was looked for does not stand in it, however it was asked, refused or not",
+    "[AU2] [EX17] it contains no search terms, whether or not the request was rejected",
     async () => {
       const sought = "somebody in particular";
       const asked: readonly object[] = [
@@ -105,7 +105,7 @@ Deno.test("the audit log", async (t) => {
   );
 
   await t.step(
-    "[AU3] what failed as a whole has not happened; an action that failed stands there with its code",
+    "[AU3] a failed mutation is not recorded; a failed action is recorded with its code",
     async () => {
       const before = await list();
       assert.equal((await call("mutation", "_admin/users:edit", { userId: "x" })).code, "user_not_found");
@@ -120,7 +120,7 @@ Deno.test("the audit log", async (t) => {
   );
 
   await t.step(
-    "[AU4] it is found by administrator and by action, and who removes themselves is still told",
+    "[AU4] it is filtered by administrator and action, and keeps removed administrators",
     async () => {
       const other = await world.addAdmin("second@example.com");
       await ok("mutation", "_admin/administrators:remove", { adminId: other.adminId }, other.accessToken);

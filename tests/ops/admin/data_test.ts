@@ -30,7 +30,7 @@ Deno.test("data and code for administrators", async (t) => {
   });
 
   await t.step(
-    "[SY20] tables are told with schema, indexes and counts, their sizes by an action of its own",
+    "[SY20] tables are listed with schema, indexes and counts, their sizes by a separate action",
     async () => {
       const tables = await ok("query", "_admin/data:tables");
       const messages = tables.find(({ name }: { name: string }) => name === "messages");
@@ -156,7 +156,7 @@ Deno.test("data and code for administrators", async (t) => {
   );
 
   await t.step(
-    "[SY22] what is written has to fit the table: what does not is told by field, and nothing is stored",
+    "[SY22] invalid documents are rejected with an error by field, and nothing is stored",
     async () => {
       const wrong = { channel: 7, meta: { tags: "x" }, colour: "red" };
       const answer = await call("mutation", "_admin/data:insert", {
@@ -197,7 +197,7 @@ Deno.test("data and code for administrators", async (t) => {
   );
 
   await t.step(
-    "[SY23] of two who edit one document the second is told, and deleted documents can be put back",
+    "[SY23] the second of two conflicting edits is rejected, and deleted documents can be restored",
     async () => {
       const { ids: [id] } = await ok("mutation", "_admin/data:insert", {
         table: "messages",
@@ -276,7 +276,7 @@ Deno.test("data and code for administrators", async (t) => {
   });
 
   await t.step(
-    "[SY26] any function of the app runs as anyone, with result, log lines, reads and time",
+    "[SY26] any function of the app runs under any identity, with result, log lines, reads and time",
     async () => {
       const run = (path: string, rest: object = {}) =>
         ok("action", "_admin/functions:run", { path, ...rest });
@@ -322,7 +322,7 @@ Deno.test("data and code for administrators", async (t) => {
   );
 
   await t.step(
-    "[SY28] files are listed, previewed by a signed URL, found where they are named, deleted",
+    "[SY28] files are listed, previewed by a signed URL, searched for references, deleted",
     async () => {
       const upload = async (name: string, type: string) => {
         const url = await ok("mutation", "messages:uploadUrl", {}, world.user);

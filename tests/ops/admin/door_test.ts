@@ -110,7 +110,7 @@ Deno.test("admin functions", async (t) => {
   });
 
   await t.step(
-    "[SY4] results are not shared: another administrator gets their own, a guest at the same path none",
+    "[SY4] results are not shared with another administrator or a guest",
     async () => {
       const other = await world.addAdmin("second@example.com");
       await using mine = await server.socket(world.admin);
@@ -126,7 +126,7 @@ Deno.test("admin functions", async (t) => {
   );
 
   await t.step(
-    "[SY5] when the administrator's session ends the socket is closed, and calls are refused",
+    "[SY5] when the administrator's session ends the socket is closed, and calls are rejected",
     async () => {
       const other = await world.addAdmin("leaving@example.com");
       await using socket = await server.socket(other.accessToken);
@@ -153,7 +153,7 @@ Deno.test("admin functions", async (t) => {
     assert.equal(
       await world.ok("action", "messages:who", {}, world.user),
       world.userId,
-      "the user's own goes on",
+      "the user's own session continues",
     );
   });
 });

@@ -54,7 +54,7 @@ Deno.test("settings", async (t) => {
     server.post("/api/auth/signup", { email, password: "correct horse battery" });
 
   await t.step(
-    "[SE4] every option that is a setting is listed, with where its value comes from",
+    "[SE4] every option that is a setting is listed with the source of its value",
     async () => {
       const listed = await ok("query", "_admin/settings:list");
       const expected = optionsOf("serve").filter(([, spec]) => spec.setting !== undefined).map(([name]) =>
@@ -94,7 +94,7 @@ Deno.test("settings", async (t) => {
   });
 
   await t.step(
-    "[SE6] a mail server that is set is used from then on, and tried with a test mail",
+    "[SE6] a configured mail server is used immediately, and tested with a test mail",
     async () => {
       assert.equal(
         (await call("action", "_admin/settings:testMail", { to: "a@example.com" })).code,
@@ -200,7 +200,7 @@ Deno.test("settings", async (t) => {
   });
 
   await t.step(
-    "[SE9] texts of mails are settings: looked at first, tried with a mail, and used at once",
+    "[SE9] mail templates are settings: previewed, tested with a mail, and used immediately",
     async () => {
       const text =
         "Subject: {{app}}: your password\n\nHello {{email}},\nset it <here>: {{link}}\n\n{{code}}, {{validFor}}";
@@ -249,7 +249,7 @@ Deno.test("settings", async (t) => {
   );
 
   await t.step(
-    "[SE10] providers are set while the server runs, their secrets sealed one by one",
+    "[SE10] providers are configured at runtime, their secrets encrypted individually",
     async () => {
       await using op = await startOpenIdServer();
       op.serve([`${server.url}/api/auth/oauth/work/callback`]);
@@ -329,7 +329,7 @@ Deno.test("settings", async (t) => {
   );
 
   await t.step(
-    "[SE3] secrets lie encrypted, are shown to nobody, and are entered again under another key",
+    "[SE3] secrets are stored encrypted, never shown, and entered again after a key change",
     async () => {
       await set({ s3SecretAccessKey: "very secret indeed", backupKeep: "3" });
       const { secret, text, set: isSet, unreadable } = await setting("s3SecretAccessKey");

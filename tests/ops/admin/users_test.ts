@@ -12,7 +12,7 @@ Deno.test("administrators and accounts", async (t) => {
       .map(({ email }: { email: string | null }) => email);
 
   await t.step(
-    "[SY10] users are listed by page, in three orders, and found by words, a prefix or an id",
+    "[SY10] users are listed by page in three orders, and found by words, a prefix or an id",
     async () => {
       for (const email of ["bob@example.com", "carol@other.org"]) await world.signUp(email);
       assert.deepEqual(await emails(), ["carol@other.org", "bob@example.com", "ada@example.com"]);
@@ -120,7 +120,7 @@ Deno.test("administrators and accounts", async (t) => {
   );
 
   await t.step(
-    "[SY13] a deleted user takes along sessions and what the app's tables name as theirs, and nothing else",
+    "[SY13] deleting a user deletes their sessions and the rows that the app's tables tie to them, and nothing else",
     async () => {
       await deleteWithCascade(world);
     },
@@ -162,7 +162,7 @@ Deno.test("administrators and accounts", async (t) => {
   );
 
   await t.step(
-    "[SY15] an administrator's own password asks for the present one and ends the other sessions",
+    "[SY15] changing an administrator's password requires the current one and ends the other sessions",
     async () => {
       const other = await world.addAdmin("third@example.com");
       const elsewhere = await world.signInAdmin("third@example.com");

@@ -117,7 +117,7 @@ async function servedWhole(server: SteppedServer, dataDir: string): Promise<numb
   return round;
 }
 
-Deno.test("a deploy that is interrupted at any step leaves the old version or the new one, whole", async (t) => {
+Deno.test("a deploy interrupted at any step leaves the old or the new version intact", async (t) => {
   await using folder = new TempFolder();
   const dataDir = folder.at("data");
   // Readable by the server.

@@ -41,7 +41,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 
   await t.step(
-    "DP1 the new code is served from one commit on: sockets stay, queries run again, running calls end with the old code",
+    "DP1 the new code is served from one commit on: sockets stay open, queries rerun, running calls end with the old code",
     async () => {
       const running = call("action", "notes:slow");
       while ((await call("query", "notes:list")).length < 1) await new Promise((done) => setTimeout(done, 5));
@@ -66,7 +66,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 
   await t.step(
-    "DP3 tables that go out of reach are told with their documents, and come back with them",
+    "DP3 tables that become inaccessible are reported with their documents, and come back with them",
     async () => {
       const without = appWith({
         "functions/schema.ts": (text) => text.replace(/drafts: .*\n/, ""),
@@ -112,7 +112,7 @@ Deno.test("deploys to a running server", async (t) => {
   });
 
   await t.step(
-    "DP5 functions that cannot be loaded are refused with the reason, and nothing changes",
+    "DP5 functions that cannot be loaded are rejected with the reason, and nothing changes",
     async () => {
       const before = await world.leftovers();
       const broken = {
@@ -128,7 +128,7 @@ Deno.test("deploys to a running server", async (t) => {
   );
 
   await t.step(
-    "DP10 the versions that were deployed are listed, the newest first, with who did it",
+    "DP10 deployed versions are listed, newest first, with the deployer",
     async () => {
       const { body } = await admin_("GET", "/functions/versions");
       assert.equal(body.pinned, false);
@@ -255,7 +255,7 @@ Deno.test("DP8 a server started with a functions folder rejects deploys with the
   assert.equal((await world.admin_("GET", "/functions/versions")).body.pinned, true);
 });
 
-Deno.test("DP1 npm packages come along as they are installed, by links too, and nothing of the server's own is met", async () => {
+Deno.test("DP1 npm packages are deployed as installed, including links, without the server's own", async () => {
   await using world = await startDeployWorld();
   const { bytes, manifest } = await bundleOf({
     "functions/sum.ts": `

@@ -29,7 +29,7 @@ const richer = appWith({
     export default crons;`,
 });
 
-Deno.test("DP17 tables, indexes, crons and waiting jobs that the other version lacks are named, and kept", async () => {
+Deno.test("DP17 tables, indexes, cron jobs and pending jobs that the other version lacks are listed and kept", async () => {
   await using world = await startDeployWorld();
   const { admin, admin_, call } = world;
   const first = await world.deploy(firstApp);
@@ -67,7 +67,7 @@ Deno.test("DP17 tables, indexes, crons and waiting jobs that the other version l
   assert.equal(page.length, 6);
 });
 
-Deno.test("DP17 another schedule of a cron is a change, and text of an older server is written all the same", async () => {
+Deno.test("DP17 another schedule of a cron job is a change, and output of an older server is still formatted", async () => {
   await using world = await startDeployWorld();
   await world.deploy(richer);
   const { body } = await world.deploy({

@@ -28,7 +28,7 @@ async function writeApp(folder: string, files: number): Promise<void> {
   }
 }
 
-Deno.test("[DP6] 64 MiB are deployed in bounded memory, and what is larger than a bundle may be is refused in a line", async (t) => {
+Deno.test("[DP6] 64 MiB are deployed in bounded memory, and larger bundles are rejected with one line", async (t) => {
   await using folder = new TempFolder();
   await writeApp(folder.at("app"), 4);
   await using server = new Child({
@@ -59,7 +59,7 @@ Deno.test("[DP6] 64 MiB are deployed in bounded memory, and what is larger than 
       body: body as ReadableStream<Uint8Array<ArrayBuffer>>,
     });
 
-  await t.step("[DP1] it is served, and main has taken no more than its pieces into its memory", async () => {
+  await t.step("[DP1] it is served, and the main process has held only chunks of it in memory", async () => {
     const bundle = await readBundle({
       functionsDir: folder.at("app", "functions"),
       staticDir: folder.at("app", "public"),
@@ -75,7 +75,7 @@ Deno.test("[DP6] 64 MiB are deployed in bounded memory, and what is larger than 
     assert.ok(Buffer.from(file).equals(await Deno.readFile(folder.at("app", "public", "3.bin"))));
   });
 
-  await t.step("[DP6] more than a bundle may have is refused at once, and nothing is left", async () => {
+  await t.step("[DP6] an oversized bundle is rejected immediately without leftovers", async () => {
     const { hostname, port } = new URL(url);
     using connection = await Deno.connect({ hostname, port: Number(port) });
     const lines = [

@@ -79,7 +79,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
   });
 
   await t.step(
-    "MG1 MG3 each document is done once, in steps between which others write, also across a restart",
+    "MG1 MG3 each document is migrated once, in steps between which others write, also across a restart",
     async () => {
       const begun = await act("begin", place);
       assert.deepEqual([begun.documents, begun.resumed], [0, false]);
@@ -114,7 +114,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
   });
 
   await t.step(
-    "MG4 a document for which it fails is named, what went before it is kept, and the migration goes on from there",
+    "MG4 a failing document is named, earlier ones are kept, and the migration resumes there",
     async () => {
       const { migrationId } = await act("begin", { path: "notes:picky", table: "notes" });
       assert.equal((await act("step", { migrationId, rows: 20 })).documents, 20);

@@ -1,16 +1,16 @@
 /**
- * The server, but for one step of what it writes: where a file says so, it stands still before or after that step, so that
- * it can be killed there, or the step fails. The file is read at each step, and is JSON of a {@linkcode Step}.
+ * The server with one controlled write step: as configured by a JSON file with a {@linkcode Step}, which is read at each step, it
+ * blocks before or after the step, so that it can be killed there, or the step fails.
  */
 import { readFileSync } from "node:fs";
 import { exitOnBug, runProgram } from "../../../mod/cli/program.ts";
 import { serveCommand } from "../../../mod/cli/serve_command.ts";
 
-/** A step, and what becomes of it. */
+/** A step and what happens at it. */
 export interface Step {
-  /** What writes. */
+  /** Kind of write. */
   readonly call: "mkdir" | "rename" | "writeTextFile";
-  /** The path that is made, as a pattern. */
+  /** Pattern of the written path. */
   readonly path: string;
   readonly then: "stand before" | "stand behind" | "ENOSPC" | "EACCES";
 }
@@ -28,7 +28,7 @@ function stepAt(call: Step["call"], path: unknown): Step["then"] | null {
   return step.call === call && new RegExp(step.path).test(String(path)) ? step.then : null;
 }
 
-/** Holds up the whole process, until it is killed. */
+/** Blocks the whole process until it is killed. */
 function stand(): never {
   Deno.stdout.writeSync(new TextEncoder().encode("stands at the step\n"));
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

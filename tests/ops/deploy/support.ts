@@ -1,4 +1,4 @@
-/** A server that can be deployed to, and bundles of apps that are written here. */
+/** A server for deploys, and bundles of inline apps. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { readBundle } from "../../../mod/ops/deploy/mod.ts";
@@ -7,7 +7,7 @@ import { type StartOptions, startTestServer, type TestServer } from "../../auth/
 
 export const password = "correct horse battery";
 
-/** The app that the server begins with. */
+/** The app that the server starts with. */
 export const firstApp = {
   "functions/schema.ts": `
     import { defineSchema, defineTable } from "syncline/server";
@@ -95,13 +95,13 @@ export interface Answer {
 export interface DeployWorld extends AsyncDisposable {
   readonly server: TestServer;
   readonly admin: string;
-  /** A request below `/api/admin`; in the administrator's name unless it says otherwise. */
+  /** A request below `/api/admin`, by default as the administrator. */
   admin_(method: string, path: string, body?: BodyInit | object, bearer?: string | null): Promise<Answer>;
   deploy(
     files: Readonly<Record<string, string>>,
     options?: { readonly query?: string; readonly bearer?: string | null },
   ): Promise<Answer>;
-  /** Calls a function, which has to succeed. */
+  /** Calls a function, requiring success. */
   // deno-lint-ignore no-explicit-any -- results of many shapes
   call(kind: "query" | "mutation" | "action", path: string, args?: object, bearer?: string): Promise<any>;
   /** Names below the folders that deploys write to. */

@@ -32,7 +32,7 @@ Deno.test("environment variables are stored by the server", async (t) => {
   });
 
   await t.step(
-    "EV3 they lie sealed in the data folder, and the audit log tells their names alone",
+    "EV3 they are stored encrypted in the data folder, and the audit log contains names only",
     async () => {
       for await (const { name, isFile } of Deno.readDir(server.dataDir)) {
         if (!isFile) continue;
@@ -51,7 +51,7 @@ Deno.test("environment variables are stored by the server", async (t) => {
   );
 
   await t.step(
-    "EV4 names that are none and values that are too long are refused, and nothing changes",
+    "EV4 invalid names and long values are rejected, and nothing changes",
     async () => {
       for (
         const changes of [

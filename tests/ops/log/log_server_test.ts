@@ -142,7 +142,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   });
 
   await t.step(
-    "[EL5] what an action calls stands under its request, and its lines in the action's too",
+    "[EL5] calls of an action have its request id, and their lines are in the action's run too",
     async () => {
       await call(server, "act", { text: "from an action" });
       const { runs: [action] } = await logs(server, bearer, { function: "notes:act" });
@@ -192,7 +192,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   });
 
   await t.step(
-    "[EL1] [EL6] a scheduled function stands under its own name, with its own failure",
+    "[EL1] [EL6] a scheduled function is logged under its own name, with its own failure",
     async () => {
       const { runs: before } = await logs(server, bearer, { function: "notes:fail" });
       await call(server, "later");
@@ -233,7 +233,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   });
 
   await t.step(
-    "[EL9] pages go on where the last one ended, newest first, and cursors are checked",
+    "[EL9] pages continue where the last one ended, newest first, and cursors are validated",
     async () => {
       const { runs: all, cursor: none } = await logs(server, bearer, { limit: "500" });
       assert.equal(none, null);
@@ -310,7 +310,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
 
   const stream = `${server.url}/api/admin/logs/stream`;
   await t.step(
-    "[LS1] [LS5] [LS6] the stream tells of runs that pass its filter, and goes on behind one that was seen",
+    "[LS1] [LS5] [LS6] the stream reports matching runs, and resumes after a given one",
     async () => {
       let last: number;
       {
@@ -337,7 +337,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
   );
 
   await t.step(
-    "[HC13] [WS17] what a Server Error hides is found by the request id that comes with it",
+    "[HC13] [WS17] the cause of a Server Error is found by its request id",
     async () => {
       const found = async (id: string | null) => {
         assert.match(id ?? "", /^[0-9a-z]{8,}$/);

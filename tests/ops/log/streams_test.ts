@@ -109,7 +109,7 @@ Deno.test("[LS8] a slow reader blocks no one: it skips runs that do not fit and 
   assert.deepEqual(
     (await slow.next())?.data,
     { count: 40 },
-    "also when more came at once than a stream is told",
+    "also with more runs at once than a stream buffers",
   );
 });
 

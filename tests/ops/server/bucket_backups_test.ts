@@ -60,7 +60,7 @@ Deno.test({
     const folder = tempFolder.path;
 
     await t.step(
-      "[SB8] a large archive goes in parts, is whole, listed and removed; others' names stay",
+      "[SB8] a large archive is uploaded in parts, intact, listed and removed; other objects stay",
       async () => {
         const { target, unreachable } = await BucketTarget.open({ ...place, prefix: "parts/" }, {
           partBytes: 5 * MiB,
@@ -189,7 +189,7 @@ Deno.test({
     });
 
     await t.step(
-      "[SB7] [SB10] after the loss of the disk the archive brings data and files back",
+      "[SB7] [SB10] after the loss of the disk the archive restores data and files",
       async () => {
         const [name = ""] = await namesIn(place);
         const dataDir = join(folder, "new");

@@ -1,4 +1,4 @@
-/** The admin endpoints on real accounts, called as functions, with what stands behind them in the test's hands. */
+/** The admin endpoints on real accounts, called as functions, with controlled dependencies. */
 import { Hono } from "hono";
 import { join } from "node:path";
 import { ServiceError } from "../../../mod/errors.ts";
@@ -17,10 +17,10 @@ export interface AdminApp extends AsyncDisposable {
   readonly adminToken: string;
   /** Folder of the backups. */
   readonly backupsDir: string;
-  /** Folder of bodies that are being received. */
+  /** Folder of request bodies being received. */
   readonly incomingDir: string;
   readonly logged: { readonly level: string; readonly message: string; readonly fields: unknown }[];
-  /** A request below `/api/admin`, in the name of the administrator unless it says otherwise. */
+  /** A request below `/api/admin`, by default as the administrator. */
   request(
     path: string,
     init?: RequestInit & { readonly bearer?: string | null },
@@ -28,7 +28,7 @@ export interface AdminApp extends AsyncDisposable {
 }
 
 export interface AdminAppOptions {
-  /** Removed by the test; otherwise one of its own. */
+  /** Removed by the test; by default a new one. */
   readonly dataDir?: string;
   readonly restart?: () => void;
   readonly replication?: ReplicationPort;
@@ -37,7 +37,7 @@ export interface AdminAppOptions {
   readonly restores?: Partial<RestorePort>;
 }
 
-/** What was not given is not to be called. */
+/** Default of dependencies that must not be called. */
 const unexpected = (name: string) => () => Promise.reject(new Error(`${name} was not expected`));
 
 export async function startAdminApp(
@@ -93,7 +93,7 @@ export async function startAdminApp(
   };
 }
 
-/** Status and the parts of an error's body. */
+/** Status and fields of an error response. */
 export async function errorOf(response: Response): Promise<{
   readonly status: number;
   readonly code: string;

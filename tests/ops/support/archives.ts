@@ -1,11 +1,11 @@
-/** Archives with contents that mean nothing, for tests of what stands around them. */
+/** Archives with dummy contents. */
 import { type ArchiveManifest, writeArchive } from "../../../mod/ops/backups/archive/mod.ts";
 
 export interface TestArchive extends Partial<Pick<ArchiveManifest, "createdAt" | "ts">> {
   readonly bytes?: number;
 }
 
-/** Writes an archive to a file and gives back its manifest. */
+/** Writes an archive to a file and returns its manifest. */
 export async function writeTestArchive(
   path: string,
   { createdAt = "2030-01-01T00:00:00.000Z", ts = 7, bytes = 10_000 }: TestArchive = {},

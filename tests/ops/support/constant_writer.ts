@@ -1,10 +1,10 @@
 /**
- * A process that writes to a database as fast as it can. Each transaction moves an amount between two accounts, so that
- * their sum stays; and stores a file, or deletes one, in the order of the service: the blob is there before its document,
- * and goes after it. Answers each line on its input with the number of its commits; ends with its input.
+ * A process that writes to a database as fast as it can. Each transaction moves an amount between two accounts, whose sum is
+ * constant, and stores or deletes a file in the order of the server: the blob exists before its document and is removed after
+ * it. Answers each line of its input with the number of its commits; exits with its input.
  *
- * A line that says `for a backup` bounds what comes and goes behind its back, however slow it is: from then on a file is
- * deleted only if it was there at that line, or the backup has linked it, but for a few that go as soon as they are there.
+ * The line `for a backup` bounds changes during a backup on slow machines: from then on only files that existed at that line or
+ * that the backup has linked are deleted, except for a few that are deleted right after their creation.
  */
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
@@ -16,7 +16,7 @@ const ACCOUNTS = 20;
 const FILES_KEPT = 30;
 /** While nothing may be deleted. */
 const FILES_MAX = 300;
-/** A backup takes its state once more for each, and gives up taking states later. */
+/** A backup retries its snapshot for each, up to a limit. */
 const GONE_AT_ONCE = opsLimits.snapshotAttemptsMax - 1;
 
 const [dataDir = ""] = Deno.args;
@@ -33,7 +33,7 @@ interface StoredFile {
 }
 
 let files: StoredFile[] = [];
-/** Of these any may go; `null`: any may. */
+/** Files that may be deleted; `null` allows all. */
 let old: Set<StoredFile> | null = null;
 let goneAtOnce = 0;
 let commits = 0;
@@ -60,7 +60,7 @@ while (!ended) {
   commits++;
   if (files.length < FILES_KEPT) storeFile();
   else if (!deleteFile() && files.length < FILES_MAX) storeFile();
-  // Reads what is asked.
+  // Reads requests.
   await turn();
 }
 
@@ -74,7 +74,7 @@ function storeFile(): void {
   commits++;
 }
 
-/** Gives back whether there was one to delete. */
+/** Returns whether there was a file to delete. */
 function deleteFile(): boolean {
   const at = Math.floor(Math.random() * files.length);
   const file = [...files.slice(at), ...files.slice(0, at)].find(mayGo);

@@ -1,4 +1,4 @@
-/** Data folders for tests of operations, with a database of the engine, and a process that keeps writing to one. */
+/** Data folders with an engine database, and a process that keeps writing to one. */
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { openWriterDatabase, type WriterDatabase, type WriteTransaction } from "../../../mod/engine/mod.ts";
@@ -17,7 +17,7 @@ export class DataFolder implements AsyncDisposable {
     return new DataFolder(await Deno.makeTempDir({ prefix: "syncline-ops-" }));
   }
 
-  /** A path in it. */
+  /** Joins a path. */
   at(...names: readonly string[]): string {
     return join(this.path, ...names);
   }
@@ -28,13 +28,13 @@ export class DataFolder implements AsyncDisposable {
     return writer;
   }
 
-  /** Writes a file as the storage lays it out. */
+  /** Writes a file in the layout of the storage. */
   async putBlob(blob: string, bytes: Uint8Array): Promise<void> {
     await Deno.mkdir(this.at("storage", blob.slice(0, 2)), { recursive: true });
     await Deno.writeFile(this.at("storage", blob.slice(0, 2), blob), bytes);
   }
 
-  /** Names of what is in it, without SQLite's own files and locks. */
+  /** Names of its contents, without SQLite's own files and locks. */
   async names(): Promise<string[]> {
     const names = await Array.fromAsync(Deno.readDir(this.path), ({ name }) => name);
     return names.filter((name) => !/-wal$|-shm$|lock$/.test(name)).sort();
@@ -45,7 +45,7 @@ export class DataFolder implements AsyncDisposable {
   }
 }
 
-/** Runs one transaction in a group of its own. */
+/** Runs one transaction in its own group. */
 export function commit<Result>(writer: WriterDatabase, run: (tx: WriteTransaction) => Result): Result {
   writer.openGroup();
   const result = run(writer.beginMutation({ at: Date.now() }));
@@ -78,19 +78,19 @@ export class ConstantWriter implements AsyncDisposable {
     this.#lines = this.#child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   }
 
-  /** Resolves when it writes. */
+  /** Resolves when it has started to write. */
   static async start(dataDir: string): Promise<ConstantWriter> {
     const writer = new ConstantWriter(dataDir);
     await writer.#lines.read();
     return writer;
   }
 
-  /** How many commits it has made so far, by its own count. */
+  /** Number of its commits so far. */
   commits(): Promise<number> {
     return this.#say("?");
   }
 
-  /** The same, and a backup begins: see constant_writer.ts. */
+  /** The same, starting a backup: see constant_writer.ts. */
   commitsBeforeBackup(): Promise<number> {
     return this.#say("for a backup");
   }

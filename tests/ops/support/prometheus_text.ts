@@ -1,4 +1,4 @@
-/** Reads Prometheus text (format 0.0.4) strictly: what does not follow its rules is an error. */
+/** Strict parser of the Prometheus text format (0.0.4). */
 
 export interface Series {
   readonly labels: Readonly<Record<string, string>>;
@@ -8,14 +8,14 @@ export interface Series {
 export interface Family {
   readonly type: string;
   readonly help: string;
-  /** By the name of the sample, which for a histogram ends in `_bucket`, `_sum` or `_count`. */
+  /** By sample name, which for a histogram ends in `_bucket`, `_sum` or `_count`. */
   readonly samples: ReadonlyMap<string, readonly Series[]>;
 }
 
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|\+Inf|NaN)$/;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)/y;
 
-/** Families by name. Throws for text that Prometheus would refuse, and for a series that is there twice. */
+/** Returns the families by name. Throws for text that Prometheus would reject, and for duplicate series. */
 export function parseMetrics(text: string): Map<string, Family> {
   if (!text.endsWith("\n")) throw new SyntaxError("The last line has no end");
   const families = new Map<string, Omit<Family, "samples"> & { readonly samples: Map<string, Series[]> }>();
@@ -62,7 +62,7 @@ function parseLabels(text: string): Record<string, string> {
   return labels;
 }
 
-/** The value of one series; `undefined` when it is not there. */
+/** Value of a series, or `undefined`. */
 export function valueOf(
   families: ReadonlyMap<string, Family>,
   sample: string,
