@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { CommitNews } from "../../mod/functions/host/commit_news.ts";
+import { CommitPublisher } from "../../mod/functions/host/commit_publisher.ts";
 import type { IsolateHost } from "../../mod/functions/host/mod.ts";
 import { steadyClock } from "../../mod/kit/clock.ts";
 import { type Feature, Features } from "../../mod/server/feature.ts";
@@ -38,7 +38,7 @@ Deno.test("what has begun ends once", async () => {
 
 Deno.test("[PG5] features are told of another server's commits when tables of the service changed, and of their own always", () => {
   const heard: string[] = [];
-  const news = new CommitNews({ clock: steadyClock, log: () => {} });
+  const news = new CommitPublisher({ clock: steadyClock, log: () => {} });
   const features = new Features({
     onCommits: (listener, passes) => news.onCommits(listener, passes),
     onReload() {},

@@ -1,4 +1,4 @@
-/** Over how much of the last second something was fully busy. */
+/** Measures the fraction of the last second during which something was fully busy. */
 const WINDOW_MS = 1_000;
 
 export class BusyShare {
@@ -10,7 +10,7 @@ export class BusyShare {
     this.#windowAt = now;
   }
 
-  /** Notes whether it is busy from now on. Gives the share of the last window once a second, else `null`. */
+  /** Records whether it is busy from now on. Returns the share of the last window once per second, otherwise `null`. */
   note(busy: boolean, now: number): number | null {
     if (this.#busySince !== null) this.#busyMs += now - this.#busySince;
     this.#busySince = busy ? now : null;

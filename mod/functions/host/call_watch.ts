@@ -1,16 +1,16 @@
-/** How long the call an isolate is running has been running, by the host's own clock: the wall clock may jump. */
+/** Measures how long an isolate's current call has been running, by a monotonic clock. */
 import type { Progress } from "../wire/progress_file.ts";
 
 export interface Running {
   /** `null` while no call runs. */
   readonly position: number | null;
-  /** Whether it works with the database for all calls. If neither, it has not taken up what it was sent. */
+  /** Whether it is starting or committing a group. If neither, it has not started its batch. */
   readonly storing: boolean;
-  /** Time since this was first seen, so less than the true time by at most one look's interval. */
+  /** Time since this was first observed. Too short by up to one polling interval. */
   readonly forMs: number;
 }
 
-/** Compares one look at a progress file with the next. */
+/** Compares a progress file with its previous state. */
 export class CallWatch {
   #seen: Progress | null = null;
   #since: number;

@@ -1,17 +1,17 @@
-/** What the functions are known to take, in milliseconds: those that take long are remembered, the others cost next to nothing. */
+/** Cost estimates of functions in milliseconds. Only slow functions are tracked. */
 import { isolateLimits } from "../limits.ts";
 
-/** What a function costs of which nothing is known. */
+/** Estimate for unknown functions. */
 const USUAL_MS = 0.1;
-/** Share of what is remembered that is left after a run that was quick. */
+/** Decay factor of the estimate after a fast run. */
 const FADING = 0.5;
-/** Functions remembered; the one noted first gives way. */
+/** Tracked functions. The oldest is evicted. */
 const FUNCTIONS_MAX = 10_000;
 
 export class Costs {
   readonly #ms = new Map<string, number>();
 
-  /** Whether nothing is known to take long. */
+  /** Whether no function is tracked. */
   get empty(): boolean {
     return this.#ms.size === 0;
   }
@@ -20,7 +20,7 @@ export class Costs {
     return this.#ms.get(work) ?? USUAL_MS;
   }
 
-  /** A run took so long. A slow one counts at once, quick ones bit by bit. */
+  /** Records a run. Slow runs take effect immediately, fast ones gradually. */
   took(work: string, ms: number): void {
     const known = this.#ms.get(work);
     if (known === undefined && ms < isolateLimits.costToldMs) return;

@@ -1,4 +1,4 @@
-/** What the operator, and with `--dev` the author, read about runs that failed with an internal error: a bounded log. */
+/** Logs runs that failed with an internal error, rate limited. */
 import type { Log } from "../../kit/log.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
 import { failureLogLimits } from "../limits.ts";
@@ -11,16 +11,16 @@ export interface FailureLogOptions {
   readonly clock: Clock;
 }
 
-/** Disposing of it tells what was left out so far; after that nothing is told any more. */
+/** Disposal logs the number of suppressed failures and stops logging. */
 export class FailureLog implements Disposable {
   readonly #options: FailureLogOptions;
-  /** One function that fails all the time hides no other one. */
+  /** Limits each function separately, so that one failing function does not hide others. */
   readonly #ofFunction: RateLimiter;
   readonly #ofAll: RateLimiter;
   #leftOut = 0;
-  /** Some of the functions whose failures were left out. */
+  /** Some of the functions with suppressed failures. */
   readonly #leftOutPaths = new Set<string>();
-  /** Exists while something was left out and not told. */
+  /** Set while there are suppressed failures to report. */
   #timer: Timer | null = null;
   #closed = false;
 
@@ -32,7 +32,7 @@ export class FailureLog implements Disposable {
     this.#ofAll = new RateLimiter({ ...ofAll, keysMax: 1, now: () => clock.now() });
   }
 
-  /** Takes note of how a run ended. To be called once for each. */
+  /** Records the end of a run. Call once for each. */
   note(udfPath: string, outcome: Outcome): void {
     if (outcome.ok || outcome.error.kind !== "internal" || this.#closed) return;
     const path = cut(udfPath);

@@ -1,4 +1,4 @@
-/** The isolates as the rest of the server sees them: one writer, readers, action runners. */
+/** The isolates of a server: one writer, readers and action runners. Implements `FunctionHost`. */
 import type { JournalRow } from "../../engine/journal/journal_row.ts";
 import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../limits.ts";
@@ -29,11 +29,11 @@ import type { Version, VersionStore } from "../versions/version_store.ts";
 import { CodeSwaps, type LoadOptions } from "./code/code_swaps.ts";
 import { FollowedRows } from "./code/followed_rows.ts";
 import { ServedCode } from "./code/served_code.ts";
-import { CommitNews } from "./commit_news.ts";
+import { CommitPublisher } from "./commit_publisher.ts";
 import type { IsolateHostOptions } from "./host_options.ts";
 import { type HostParts, openHostParts } from "./host_parts.ts";
 import type { ActionAnswer, Companions, ServedApp } from "./leader_port.ts";
-import { Lending, type Lent, type PassedCalls } from "./lending.ts";
+import { Handover, type Lent, type PassedCalls } from "./handover.ts";
 import { refusedFor, usualTimeouts } from "./outcomes.ts";
 import type { Ready } from "./process/isolate.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
@@ -44,25 +44,25 @@ import { Runners } from "./runners/runners.ts";
 import { RequestsInFlight } from "./requests_in_flight.ts";
 import { RunReports } from "./run_reports.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
-import { HearingWriter } from "./writer/hearing_writer.ts";
+import { SharedDatabaseWriter } from "./writer/shared_database_writer.ts";
 import type { MutationWriter, ReplaceResult } from "./writer/mutation_writer.ts";
 import { Writer } from "./writer/writer.ts";
 
 export class IsolateHost implements FunctionHost, AsyncDisposable {
-  /** Which isolates there are. */
+  /** Counts of running isolates. */
   readonly isolates: IsolateCensus;
   readonly #parts: HostParts;
   readonly #writer: MutationWriter;
   readonly #readers: ReaderPool;
   readonly #runners: Runners;
   readonly #requests: RouteRequests;
-  readonly #news: CommitNews;
+  readonly #news: CommitPublisher;
   readonly #reports: RunReports;
   readonly #served: ServedCode;
   readonly #swaps: CodeSwaps;
-  readonly #lending: Lending;
+  readonly #lending: Handover;
   readonly #inFlight = new RequestsInFlight();
-  /** `null` on a server that follows nobody. */
+  /** `null` if the server follows no other. */
   readonly #rows: FollowedRows | null;
   /** Set by `serveQueries`. */
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
@@ -75,7 +75,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const { starter, clock, log, cores, code, observer, timeouts = usualTimeouts } = parts;
     this.#parts = parts;
     this.isolates = parts.census ?? new IsolateCensus();
-    const news = this.#news = new CommitNews({ clock, log });
+    const news = this.#news = new CommitPublisher({ clock, log });
     const reports = this.#reports = new RunReports({ clock, log, timeouts, ...(observer && { observer }) });
     const served = this.#served = new ServedCode(code);
     const following = parts.follows === true ? followingWriter(parts, news) : null;
@@ -101,15 +101,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const together = { starter, readers, runners, served, news, code, log };
     const swaps = this.#swaps = new CodeSwaps({ ...together, writer, app: () => this.app });
     this.#rows = following && new FollowedRows({ ...together, writer: following, swaps });
-    this.#lending = new Lending({ writer, readers, onBack: () => void swaps.regained() });
+    this.#lending = new Handover({ writer, readers, onBack: () => void swaps.regained() });
   }
 
-  /** Opens and begins. Throws as {@linkcode begin}. */
+  /** Opens and begins. Throws like {@linkcode begin}. */
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     return await IsolateHost.startWith(await openHostParts(options));
   }
 
-  /** Like {@linkcode start}, with given parts. */
+  /** Like {@linkcode start}, with the given parts. */
   static async startWith(parts: HostParts): Promise<IsolateHost> {
     const host = new IsolateHost(parts);
     try {
@@ -121,21 +121,21 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return host;
   }
 
-  /** What is asked of it waits until it has begun. Throws when there is no code to serve. */
+  /** Creates a host whose calls wait until it has begun. Throws if there is no code to serve. */
   static async open(options: IsolateHostOptions): Promise<IsolateHost> {
     return new IsolateHost(await openHostParts(options));
   }
 
   /**
-   * Starts the writer, which makes the database fit the app's schema, then a reader. Throws with the reason, which names
-   * file and line or table and document, when the app cannot be loaded; all that is left to do then is to dispose of it.
+   * Starts the writer, which migrates the database to the app's schema, then a reader. If the app cannot be loaded, throws an
+   * error with file and line, or table and document. The host must then be disposed.
    */
   async begin(): Promise<void> {
     const continues = this.#parts.continues === true;
     const early = continues ? this.#readers.start() : null;
     const held = continues ? this.#holdCode() : null;
     for (const begun of [early, held]) begun?.catch(() => {});
-    // All are waited for whatever the others come to: what is held is let go of at the end.
+    // Waits for all of them in any case, because the end releases what they hold.
     const ready = await this.#writer.start().catch(async (error) => {
       await Promise.allSettled([early, held]);
       throw error;
@@ -146,7 +146,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
-  /** One that began beside the writer knows the tables as they were before: as a rule they still are. */
+  /** A reader started in parallel with the writer knows the previous tables, which are usually unchanged. */
   async #startReading(early: Promise<void> | null, { changed = false }: Ready): Promise<void> {
     const reads = await early?.then(() => true, () => false) ?? false;
     if (!reads) await this.#readers.start();
@@ -155,32 +155,32 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   async #holdCode(): Promise<void> {
     const { code, heard } = this.#parts;
-    // It is the leader that says what is served.
+    // The leader determines the served version.
     if (code !== undefined && heard !== undefined) await this.#served.hold(code.version);
     else if (code !== undefined && !code.passing) await this.#served.serve(code.version);
   }
 
-  /** ts of the newest commit. Advanced with each group, before the listeners are told of it. */
+  /** ts of the newest commit. Advanced with each group before listeners are called. */
   get ts(): number {
     return this.#news.ts;
   }
 
-  /** Mutations that the writer has not taken yet. */
+  /** Mutations not yet sent to the writer. */
   get mutationsWaiting(): number {
     return this.#writer.waiting;
   }
 
-  /** The app's crons, as its code is loaded now. */
+  /** Crons of the loaded app. */
   get crons(): readonly WireCron[] {
     return this.#served.crons;
   }
 
-  /** The key of the app's route for a request, or `null`. `pathname` is as it stands in the URL. */
+  /** Returns the key of the app's route for a request, or `null`. `pathname` is the raw path of the URL. */
   findRoute(method: string, pathname: string): string | null {
     return this.#served.routes.find(method, pathname);
   }
 
-  /** Answers a request by a route. Resolves when the response begins. Never rejects. */
+  /** Handles a request with a route. Resolves when the response starts. Never rejects. */
   respond(request: RouteRequest): Promise<RouteAnswer> {
     return this.#requests.respond(request);
   }
@@ -200,21 +200,21 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     if (reports.isRefused(given)) {
       const outcome = refusedFor(given.udfPath);
       if (given.replay === undefined) return Promise.resolve({ outcome, ts: this.ts, replayed: false });
-      // A copy that is sent again may have a recorded answer. Otherwise the refusal is recorded, and thereby final.
+      // A resent copy may have a recorded answer. Otherwise the rejection is recorded, and thereby final.
       const { retryable: _, ...refusal } = outcome.error;
       call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? refusal };
     }
-    // The leader tells of what it runs.
+    // The leader reports what it runs.
     if (this.#parts.leader !== undefined) return this.#heardFirst(this.#writer.mutate(call));
     const answer = this.#writer.mutate(call);
     answer.then((answered) => {
-      // A recorded answer was told when it was new, and whoever ran what was passed on tells of it.
+      // A recorded answer was reported when it was new, and forwarded calls are reported where they ran.
       if (!answered.replayed && this.#lending.passing === null) reports.mutationEnded(given, answered, since);
     });
     return answer;
   }
 
-  /** Passes an answer on when the commits it shows have been told of here. */
+  /** Returns an answer when the commits it reflects have been published here. */
   async #heardFirst(answer: Promise<MutationAnswer>): Promise<MutationAnswer> {
     const answered = await answer;
     await this.told(answered.ts);
@@ -227,7 +227,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return outcome;
   }
 
-  /** Resolves when the commits up to this one were told of here, or after a bounded time. */
+  /** Resolves when commits up to `ts` were published here, or after a bounded time. */
   async told(ts: number): Promise<void> {
     await this.#news.told(ts);
   }
@@ -247,7 +247,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   ): QueryBatchRun {
     const isRefused = queries.map((query) => this.#reports.isRefused(query));
     const allowed = [...queries.keys()].filter((index) => isRefused[index] !== true);
-    const wave = this.#readers.startWave(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
+    const wave = this.#readers.startBatch(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
       const index = allowed[at] ?? 0;
       const query = queries[index];
       if (query !== undefined) this.#reports.queryEnded(query, answer);
@@ -267,7 +267,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   get hasSlowQueries(): boolean {
-    return this.#readers.slowKnown;
+    return this.#readers.hasSlowQueries;
   }
 
   isSlow(call: Pick<FunctionCall, "udfPath" | "caller">): boolean {
@@ -291,7 +291,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
   }
 
-  /** Ends the app's actions that run apart, and answers those that wait. Resolves when nothing of them can go on. */
+  /** Ends the actions of the separate runner pool, including queued ones. Resolves when their processes are gone. */
   async endApart(): Promise<void> {
     await this.#runners.endApart();
   }
@@ -300,12 +300,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#news.onCommits(listener, passes);
   }
 
-  /** How many commits were told of since the start. */
+  /** Commits published since the start. */
   get commitCount(): number {
     return this.#news.count;
   }
 
-  /** Called after each group, also one that changed nothing but replay records. */
+  /** Registers a listener for groups, including those that only changed replay records. */
   onGroup(listener: () => void): void {
     this.#news.onGroup(listener);
   }
@@ -314,29 +314,29 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#news.onReload(listener);
   }
 
-  /** Called when an answer waits for a commit that was not told of here yet. */
+  /** Registers a listener, called when an answer waits for a commit that was not published here yet. */
   onAwaited(listener: () => void): void {
     this.#news.onAwaited(listener);
   }
 
-  /** Rows of the journal are safe elsewhere, or cannot be gone on from. */
+  /** Confirms journal rows as stored elsewhere, or abandons a generation. */
   tendJournal(message: JournalConfirmed | JournalRestart): void {
     this.#writer.tendJournal(message);
   }
 
-  /** The newest commit that an answer of this host may show something of: with {@linkcode retire} it may be another server's. */
+  /** The newest commit that an answer of this host may reflect. After {@linkcode retire} it may be another server's. */
   get answeredTs(): number {
     return Math.max(this.ts, this.#lending.passedTs);
   }
 
-  /** Where the database of a server stands that follows another. Throws on one that does not. */
+  /** History position of a following server's database. Throws on other servers. */
   get reached(): Reached {
     return this.#followedRows.reached;
   }
 
   /**
-   * Commits the journal rows that come next, of a server that follows another. Where one changes tables or indexes, readers
-   * begin anew behind it. Rejects with a `RowsRefusedError`, or because the writer was lost; called again, it goes on.
+   * Commits the next journal rows on a following server. Rows that change tables or indexes restart the readers. Rejects with a
+   * `RowsRefusedError`, or if the writer was lost. Calling it again continues.
    */
   async applyRows(rows: readonly JournalRow[]): Promise<Reached> {
     return await this.#followedRows.apply(rows);
@@ -347,27 +347,27 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#rows;
   }
 
-  /** Takes note of a group that the leader has committed in the database of both; `entries` may be empty. */
+  /** Publishes a group that the leader committed in the shared database. `entries` may be empty. */
   hear(entries: readonly CommitEntry[], ts: number): void {
     this.#news.group(entries, ts);
   }
 
-  /** Commits up to this one were made of which nothing was told. */
+  /** Handles commits up to this one whose entries are unknown. */
   missed(ts: number): void {
     this.#news.gap(ts);
   }
 
-  /** Queries wait until {@linkcode follow}. Resolves when those that run have their snapshots. */
+  /** Pauses queries until {@linkcode follow}. Resolves when running ones have their snapshots. */
   async holdQueries(): Promise<void> {
     await this.#readers.hold();
   }
 
-  /** The leader serves this app from now on; `null`: what it served before. Rejects with why its version cannot be had. */
+  /** Switches to the leader's app. `null` keeps the current one. Rejects if its version cannot be fetched. */
   follow(app: ServedApp | null): Promise<void> {
     return this.#swaps.follow(app);
   }
 
-  /** The app as other processes have to know it. Throws where the code is not kept in versions. */
+  /** The app, as described to other processes. Throws if the code is not stored in versions. */
   get app(): ServedApp {
     const { version, functions, crons, routes } = this.#served;
     if (version === null) throw new Error("The code of these isolates is not kept in versions");
@@ -375,7 +375,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return { version: version.hash, functions: [...known], crons, routes: routes.routes };
   }
 
-  /** Other processes read this database from now on. */
+  /** Adds other processes that read this database. */
   accompany(companions: Companions): void {
     this.#swaps.accompany(companions);
   }
@@ -384,7 +384,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#serveQuery = run;
   }
 
-  /** Actions that main runs: those that stand in front of the app's functions, and what stands behind `ctx` of actions. */
+  /** Sets the actions that main runs: those that precede the app's functions, and those behind `ctx` of actions. */
   serveActions(
     { actions, ctxActions, door }:
       & Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>
@@ -394,73 +394,67 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#ctxActions = new MainActions(ctxActions);
   }
 
-  /** The versions of the code in the data folder. Throws where there are none. */
+  /** The versions of the code in the data folder. Throws without versions. */
   get versions(): VersionStore {
     return this.#served.versions;
   }
 
-  /** The version of the code that is served; `null` where there are none. */
+  /** The served version of the code. `null` without versions. */
   get version(): Version | null {
     return this.#served.version;
   }
 
-  /** Loads the app's code as its author has it now. When it is broken, or cannot be kept, the old goes on serving. */
+  /** Loads the author's current code. If it is broken or cannot be stored, the old code stays in service. */
   reload(): Promise<ReplaceResult> {
     return this.#swaps.reload();
   }
 
   /**
-   * Loads a version of the code: a new writer makes the database fit its schema, between two commits readers and runners
-   * follow, and actions under way end with the code they began with. When it is broken, or does not fit the data, what was
-   * served before goes on. Calls follow one another. `confirm` may refuse it right before that. `swapped` runs when the new writer has made the database fit, before
-   * its first commit.
+   * Loads a version of the code. A new writer migrates the database, readers and runners follow between two commits, and running
+   * actions finish with their code. If the version is broken or does not match the data, the old one stays in service. Calls
+   * run one after another. `confirm` may reject the swap immediately before it. `swapped` runs after the migration, before the
+   * new writer's first commit.
    */
   load(version: Version, options: LoadOptions = {}): Promise<ReplaceResult> {
     return this.#swaps.load(version, options);
   }
 
-  /**
-   * Loads a version in an isolate of its own, which looks at all documents in a snapshot and ends. Nothing is written and
-   * nobody waits. Rejects with why the version cannot be loaded.
-   */
+  /** Loads a version in a separate isolate that checks all documents in a snapshot. Writes nothing. Rejects if it cannot be loaded. */
   check(version: Version, bounds: CheckBounds): Promise<AppCheck> {
     return this.#swaps.check(version, bounds);
   }
 
-  /** Has isolates stand by for the next edit of the code, beside the work that there is. */
+  /** Prestarts isolates for the next edit of the code. */
   standBy(): void {
     this.#parts.starter.standBy?.();
   }
 
-  /** What actions see as `ctx.env` from now on; those under way end with what they began with. */
+  /** Sets `ctx.env` of actions. Running actions keep theirs. */
   useEnv(env: Readonly<Record<string, string>>): void {
     this.#parts.starter.useEnv?.(env);
     this.#runners.replace();
   }
 
   /**
-   * Lends the database to another server between two commits: nothing is committed here any more. The other one may change
-   * tables and indexes, so queries wait too; those under way have their snapshots. `null` when that cannot be done now.
+   * Hands over the database to another server between two commits. The other server may change tables and indexes, so queries
+   * wait too. Running ones have their snapshots. Returns `null` if that is currently impossible.
    */
   lend(): Promise<Lent | null> {
     return this.#lending.lend();
   }
 
-  /**
-   * For a server that does not write any more: when what is under way has ended mutations run elsewhere, also those that
-   * wait. `false`: that cannot be done now. Queries go on.
-   */
+  /** Stops writing: after current work, mutations run elsewhere, including queued ones. Queries continue. `false` if currently impossible. */
   retire(mutate: PassedCalls["mutate"]): Promise<boolean> {
     return this.#lending.retire(mutate);
   }
 
-  /** No commits are told of here any more: answers that show newer ones go on. */
+  /** Stops publishing commits: answers that reflect newer ones are released. */
   letAnswersGo(): void {
     this.#news.close();
     this.#readers.heard(Infinity);
   }
 
-  /** Lets go of the database for good, but for reading. */
+  /** Closes the database for writing, permanently. */
   async closeWriter(): Promise<void> {
     await this.#writer.close();
   }
@@ -469,7 +463,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     // What is cut off from now on has not failed.
     this.#reports[Symbol.dispose]();
     await this.#runners.close();
-    // The writer last: it leaves the database in one file when nobody else has it open.
+    // The writer last: it checkpoints the database into one file if no one else has it open.
     await this.#readers.close();
     await this.#writer.close();
     this.#news.close();
@@ -484,7 +478,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
           failed("unknown_function", unknownFunctionText(call.udfPath));
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
-      // What it wrote is not here: it would go on with what was before.
+      // Its writes are not visible here, so it would continue with outdated data.
       if (this.#lending.passedTs > this.ts) {
         return failed("internal", "Another server leads now: what was written there cannot be read here", {
           retryable: true,
@@ -502,7 +496,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 }
 
-function followingWriter({ starter, clock, log, leader }: HostParts, news: CommitNews): FollowingWriter {
+function followingWriter({ starter, clock, log, leader }: HostParts, news: CommitPublisher): FollowingWriter {
   return new FollowingWriter({
     starter,
     clock,
@@ -513,12 +507,12 @@ function followingWriter({ starter, clock, log, leader }: HostParts, news: Commi
   });
 }
 
-/** `null` where the database is this server's own. */
-function hearingWriter({ leader, heard }: HostParts): HearingWriter | null {
-  return heard === undefined || leader === undefined ? null : new HearingWriter({ leader, heard });
+/** `null` if the server owns its database. */
+function hearingWriter({ leader, heard }: HostParts): SharedDatabaseWriter | null {
+  return heard === undefined || leader === undefined ? null : new SharedDatabaseWriter({ leader, heard });
 }
 
-function ownWriter(parts: HostParts, news: CommitNews): Writer {
+function ownWriter(parts: HostParts, news: CommitPublisher): Writer {
   const { starter, clock, log, batchPrefix, awake, observer, timeouts = usualTimeouts } = parts;
   return new Writer({
     starter,
@@ -533,15 +527,15 @@ function ownWriter(parts: HostParts, news: CommitNews): Writer {
   });
 }
 
-/** How a writer tells of its commits. */
-function tellsTo(news: CommitNews) {
+/** How a writer publishes its commits. */
+function tellsTo(news: CommitPublisher) {
   return {
     onGroup: (entries: readonly CommitEntry[], ts: number) => news.group(entries, ts),
     onGap: (ts: number) => news.gap(ts),
   };
 }
 
-/** The answer of a query that was not run. Nothing is known of it, so nobody else's subscription takes part in it. */
+/** The answer of a query that was not run. Its narrow scope keeps it from other subscriptions. */
 function refusedAnswer({ udfPath }: FunctionCall, ts: number): QueryAnswer {
   const outcome = refusedFor(udfPath);
   return { ts, outcome, readSet: unknownReads, scope: "session", nondeterministic: true, durationMs: 0 };

@@ -1,4 +1,4 @@
-/** What the isolates of a server are started with. */
+/** Options of the isolates of a server. */
 import type { Log } from "../../kit/log.ts";
 import type { Version, VersionSource, VersionStore } from "../versions/version_store.ts";
 import type { Heard, LeaderPort } from "./leader_port.ts";
@@ -8,48 +8,48 @@ import type { RunObserver } from "./run_observer.ts";
 import type { RowKeeper } from "./writer/row_keeper.ts";
 
 export interface IsolateHostOptions {
-  /** Folder of `data.db`; it must exist. */
+  /** Folder of `data.db`. Must exist. */
   readonly dataDir: string;
-  /** The app's functions as their author has them, or the hash of a version in the data folder. */
+  /** The author's functions, or the hash of a version in the data folder. */
   readonly code: VersionSource | { readonly version: string };
-  /** Whether this version of the code is of no use to anybody later: it is removed at the end unless it was there. */
+  /** Whether the version is temporary: it is removed at the end unless it existed before. */
   readonly passing?: boolean;
-  /** What actions see as `ctx.env`. */
+  /** `ctx.env` of actions. */
   readonly env: Readonly<Record<string, string>>;
-  /** Hosts that actions may reach; `null` or absent for any. */
+  /** Hosts that actions may connect to. `null` or absent for any. */
   readonly actionNet?: readonly string[] | null;
-  /** Module that runs an isolate; one without functions of the service when absent. */
+  /** Entry module of isolates. Without functions of the service if absent. */
   readonly entry?: URL;
-  /** What functions of the service have to know of the server, by feature; JSON. */
+  /** Server settings for functions of the service, by feature. JSON. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
+  /** Numbers of tables that the database does not have yet, so that ids from elsewhere belong to them. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** Actions of this turn, and what they call, have runners of their own, which `endApart` ends. */
+  /** Actions with this queue key, and what they call, get runners of their own, which `endApart` ends. */
   readonly apart?: string;
-  /** Has the writer keep a journal, of which so many bytes may wait. */
+  /** Enables the writer's journal, with a limit for unshipped bytes. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The commits are made elsewhere, and come by `applyRows`; mutations are refused without a leader. */
+  /** The server follows another one through `applyRows`. Mutations are rejected without a leader. */
   readonly follows?: boolean;
-  /** The database is the leader's, which is asked for all that writes, and tells of commits by `hear`. */
+  /** The database belongs to the leader, which runs all writes and reports commits through `hear`. */
   readonly heard?: Heard;
-  /** Where mutations run when they do not run here. */
+  /** Where mutations run if not here. */
   readonly leader?: LeaderPort;
-  /** The history is kept elsewhere: what the writer commits has to be there before. */
+  /** External journal: rows have to be stored there before they are committed. */
   readonly rows?: RowKeeper;
-  /** For a server that serves what others name: rows name versions, which it gets from them. */
+  /** Fetches versions named by rows of other servers. */
   readonly bring?: BringVersion;
-  /** Told of every run here; nobody has to be. */
+  /** Observer of all runs. Optional. */
   readonly observer?: RunObserver;
-  /** What isolates may use of the machine's memory. */
+  /** Memory limits of isolates. */
   readonly memory?: IsolateMemory;
-  /** How long queries and mutations may run; as the contract says when absent. */
+  /** Time limits of queries and mutations. Defaults to the contract's. */
   readonly timeouts?: Timeouts;
-  /** Processors that readers can keep busy; those of the machine when absent. */
+  /** Processors available to readers. Defaults to those of the machine. */
   readonly cores?: number;
-  /** Whether another server uses the data folder until `begin`: all is made ready by then but what needs the database. */
+  /** Whether another server uses the data folder until `begin`. Everything that does not need the database is prepared. */
   readonly waits?: boolean;
   readonly log: Log;
 }
 
-/** Has a version in the store that somebody else has named. Rejects with a `VersionError` when this server cannot serve it. */
+/** Fetches a version into the store. Rejects with a `VersionError` if this server cannot serve it. */
 export type BringVersion = (hash: string | null, versions: VersionStore) => Promise<Version>;

@@ -1,4 +1,4 @@
-/** What a host works with: the isolates' starter, the clock, the code. Tests hold parts of their own in their hands. */
+/** Dependencies of a host: isolate starter, clock and code. Replaced in tests. */
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
@@ -20,13 +20,12 @@ export interface HostParts {
   readonly log: Log;
   readonly batchPrefix: string;
   readonly cores: number;
-  /** Readers running at once; `isolateLimits.readersMax` when absent. */
+  /** Maximum readers. Defaults to `isolateLimits.readersMax`. */
   readonly readersMax?: number;
-  /** Whether a second reader stands by while queries are asked. */
+  /** Whether to keep a spare reader while queries arrive. */
   readonly spareReader?: boolean;
-  /** Spends short waits for the writer awake; without it main sleeps. */
+  /** Busy-waits briefly for the writer. Without it main sleeps. */
   readonly awake?: AdaptiveSpinner;
-  /** Kept by the starter. */
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
@@ -35,9 +34,9 @@ export interface HostParts {
   readonly leader?: LeaderPort;
   readonly rows?: Pick<RowKeeper, "waitMs">;
   readonly apart?: string;
-  /** Whether another server has worked with the database until now, with the same code as a rule. */
+  /** Whether another server used the database until now, usually with the same code. */
   readonly continues?: boolean;
-  /** The code that isolates load; without it there is nothing to load in its place. */
+  /** The code that isolates load. Without it, no other code can be loaded. */
   readonly code?: HostCode;
 }
 
@@ -45,14 +44,14 @@ export interface HostParts {
 export interface HostCode {
   readonly versions: VersionStore;
   readonly version: Version;
-  /** Where {@linkcode version} comes from, to be loaded anew; `null` when it is not to be. */
+  /** Source of {@linkcode version} for reloading. `null` if it cannot be reloaded. */
   readonly source: VersionSource | null;
   readonly passing?: boolean;
-  /** Gets the versions that rows name from others; without it those are nobody's affair. `null` names none. */
+  /** Fetches versions named by rows of other servers. Rows are ignored without it. `null` names no version. */
   readonly bring?: BringVersion;
 }
 
-/** The parts of a running server. Rejects with why there is no code to serve. */
+/** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
   const { log, passing, bring, waits = false } = options;
@@ -115,14 +114,14 @@ async function createStarter(
   });
 }
 
-/** Has the first isolates begin, as far as they may. */
+/** Starts the first isolates, as far as possible without the database. */
 async function warmUp(starter: ProcessStarter, { waits = false, rows }: IsolateHostOptions): Promise<void> {
   if (!waits) {
-    // It is needed as soon as the writer has made the database fit, and begins beside it.
+    // Needed as soon as the writer has migrated the database, and started in parallel.
     void starter.warm("reader");
     return;
   }
-  // A writer that keeps its rows elsewhere can be told of the database later.
+  // A writer with an external journal can open the database later.
   const loads = rows !== undefined;
   await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
 }

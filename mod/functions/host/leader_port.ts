@@ -1,43 +1,43 @@
-/** What a host without a writer of its own asks of the server that has one, and what it has to know of its app. */
+/** What a host without a writer of its own needs from the server that has one. */
 import type { FunctionCall, FunctionInfo, MutationAnswer, MutationCall } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { WireCron, WireRoute } from "../wire/messages.ts";
 
-/** Where mutations run, and actions unless they run here. */
+/** Runs mutations, and actions that do not run locally. */
 export interface LeaderPort {
   /** Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
-  /** Absent where actions run in this process and only what they write goes to the leader. Never rejects. */
+  /** Absent if actions run in this process. Never rejects. */
   act?(call: FunctionCall): Promise<ActionAnswer>;
 }
 
-/** How an action ended, and the commit up to which its caller may have seen what it wrote. */
+/** An action's outcome, and the newest commit that its caller may have observed. */
 export interface ActionAnswer {
   readonly outcome: Outcome;
   readonly ts: number;
 }
 
-/** The app as the leader serves it. */
+/** The app served by the leader. */
 export interface ServedApp {
-  /** Hash of the version of its code. */
+  /** Hash of its code version. */
   readonly version: string;
-  /** The functions of the app and of the service, actions of main included. */
+  /** Functions of the app and the service, including actions of main. */
   readonly functions: readonly (readonly [udfPath: string, info: FunctionInfo])[];
   readonly crons: readonly WireCron[];
   readonly routes: readonly WireRoute[];
 }
 
-/** Where a host begins that is told of commits. */
+/** Initial state of a host that receives commits. */
 export interface Heard {
   readonly app: ServedApp;
-  /** ts of the newest commit that it does not have to be told of. */
+  /** ts of the newest commit that it already has. */
   readonly ts: number;
 }
 
-/** Processes that read the same database: they follow when the code is exchanged. */
+/** Other processes that read the same database. They follow code changes. */
 export interface Companions {
-  /** Resolves when their queries wait, those that run have their snapshots, or they are given up. Never rejects. */
+  /** Resolves when their queries are paused and running ones have their snapshots, or the processes are given up. Never rejects. */
   hold(): Promise<void>;
-  /** The app is another one from now on; `null`: it is as it was. */
+  /** Switches them to another app. `null` keeps the current one. */
   release(app: ServedApp | null): void;
 }

@@ -1,4 +1,4 @@
-/** Commit entries as a text, for other processes that follow: as short as between the writer and main. */
+/** Serializes commit entries for other processes, as compactly as between writer and main. */
 import type { CommitEntry } from "../../engine/types.ts";
 import { EntryPacker, unpackEntries, type WireEntries } from "../wire/packed_entry.ts";
 
@@ -9,7 +9,7 @@ export function packedEntries(entries: readonly CommitEntry[]): string {
   return JSON.stringify({ tables, entries: packed });
 }
 
-/** Throws for what is no such text. */
+/** Throws for malformed text. */
 export function entriesOf(text: string): CommitEntry[] {
   return unpackEntries(JSON.parse(text) as WireEntries);
 }

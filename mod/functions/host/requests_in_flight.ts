@@ -1,8 +1,8 @@
-/** Named mutations in flight: a copy that is sent again waits for the first, so that both get one outcome. */
+/** Named mutations in flight. A resent copy waits for the first one, so that both get one outcome. */
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
 
 export class RequestsInFlight {
-  /** As many as there are calls in flight, which queues bound. */
+  /** Bounded by the queues. */
   readonly #answers = new Map<string, Promise<MutationAnswer>>();
 
   /** Runs a mutation, or returns the answer of the copy in flight as a recorded one. */

@@ -1,4 +1,4 @@
-/** Who wants to count runs of functions. Nothing is measured where there is none. */
+/** Observers of function runs. Nothing is measured without one. */
 import type { FunctionCall, RunUse } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { RunEnding } from "../run_endings.ts";
@@ -9,37 +9,36 @@ export type RunKind = "query" | "mutation" | "action" | "route";
 
 export interface RunEnd {
   readonly outcome: Outcome;
-  /** Of a query's run; of a mutation from its acceptance to its commit; of an action from its acceptance to its end. */
+  /** Queries: duration of the run. Mutations: from acceptance to commit. Actions: from acceptance to end. */
   readonly ms: number;
   readonly call: Pick<FunctionCall, "udfPath" | "identity">;
-  /** Number of its request. */
+  /** Request id. */
   readonly request: number;
-  /** Of a mutation its commit's, of a query its snapshot's; `null` for others. */
+  /** ts of a mutation's commit or a query's snapshot. `null` for others. */
   readonly ts: number | null;
-  /** How long the function itself ran, as far as that is known. */
+  /** Duration of the function itself, if known. */
   readonly durationMs: number;
-  /** How long it waited for its turn. */
+  /** Time in the queue. */
   readonly queuedMs: number;
-  /** What it read and wrote; `null` for what runs outside of a transaction, or was stopped. */
+  /** Resource usage. `null` outside of a transaction, and for runs that were stopped. */
   readonly use: RunUse | null;
 }
 
 let lastRequest = 0;
 
 /**
- * A number for a request: larger than all before it, those of earlier lives of the server included unless the clock was set
- * back. About its time in microseconds.
+ * Returns a new request id, about the time in microseconds. Ids increase, also across restarts unless the clock was set back.
  */
 export function nextRequest(): number {
   return lastRequest = Math.max(lastRequest + 1, Date.now() * 1000);
 }
 
-/** Lets whoever sees a run's error name the request it is found by. */
+/** Attaches the request id to a run's error. */
 export function numberError(outcome: Outcome, request: number): void {
   if (!outcome.ok) outcome.error.request = request;
 }
 
-/** Several observers as one. */
+/** Combines several observers. */
 export function observeAll(observers: readonly RunObserver[]): RunObserver {
   return {
     runEnded(kind, end) {
@@ -51,11 +50,11 @@ export function observeAll(observers: readonly RunObserver[]): RunObserver {
   };
 }
 
-/** Called often: must be quick and must not throw. */
+/** Called often: must be fast and must not throw. */
 export interface RunObserver {
-  /** A run has ended. Recorded answers of mutations are none. */
+  /** Called at the end of a run. Recorded answers of mutations are not runs. */
   runEnded(kind: RunKind, end: RunEnd): void;
-  /** The writer has committed so many calls at once. */
+  /** Called when the writer has committed this many calls at once. */
   groupCommitted?(calls: number): void;
 }
 

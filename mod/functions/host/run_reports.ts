@@ -1,11 +1,11 @@
-/** How runs end: told to the observer and the log, and counted against callers whose calls run out of time. */
+/** Reports ended runs to the observer and the log, and counts timeouts per caller. */
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { Caller, FunctionCall, MutationAnswer, MutationCall, QueryAnswer } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import { FailureLog } from "./failure_log.ts";
 import { ranTooLong, type Timeouts } from "./outcomes.ts";
-import { Refusals } from "./refusals.ts";
+import { CallerBlocks } from "./caller_blocks.ts";
 import { nextRequest, numberError, type RunEnd, type RunObserver } from "./run_observer.ts";
 import type { ActionEnd } from "./runners/runner_pool.ts";
 
@@ -16,29 +16,29 @@ export interface RunReportsOptions {
   readonly observer?: RunObserver;
 }
 
-/** Once it is disposed of, nothing more is told to the log: what is cut off from then on has not failed. */
+/** After disposal nothing is logged: runs that are cut off then have not failed. */
 export class RunReports implements Disposable {
   readonly #options: RunReportsOptions;
   readonly #failures: FailureLog;
-  readonly #refusals: Refusals;
+  readonly #refusals: CallerBlocks;
 
   constructor(options: RunReportsOptions) {
     const { log, clock } = options;
     this.#options = options;
     this.#failures = new FailureLog({ log, clock });
-    this.#refusals = new Refusals({ log, clock });
+    this.#refusals = new CallerBlocks({ log, clock });
   }
 
   refuses(udfPath: string, { blame }: Caller): boolean {
-    return this.#refusals.refuses(udfPath, blame);
+    return this.#refusals.isBlocked(udfPath, blame);
   }
 
-  /** Whether the call is not to be run, because its caller's calls of this function ran out of time again and again. */
+  /** Whether the caller is blocked from the function after repeated timeouts. */
   isRefused({ udfPath, origin, caller }: FunctionCall): boolean {
     return caller !== undefined && origin !== "system" && this.refuses(udfPath, caller);
   }
 
-  /** The time a mutation is measured from; read only where somebody wants to know. */
+  /** Start time of a mutation. Read only if there is an observer. */
   now(): number {
     const { observer, clock } = this.#options;
     return observer === undefined ? 0 : clock.now();
@@ -72,19 +72,19 @@ export class RunReports implements Disposable {
     numberError(outcome, request);
     this.#note(call, outcome);
     const { observer, timeouts } = this.#options;
-    // A run that was cut short does not tell how long it was.
+    // The duration of a run that was cut short is unknown.
     const late = !outcome.ok && ranTooLong(outcome.error);
     const ms = late ? timeouts.queryMs : durationMs;
     observer?.runEnded("query", { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use });
   }
 
-  /** Of an action that a runner ran, or the request of a route. */
+  /** Reports an action run by a runner, or a route request. */
   actionEnded(kind: "action" | "route", end: ActionEnd): void {
     this.#note(end.call, end.outcome);
     this.#options.observer?.runEnded(kind, actionEnd(end));
   }
 
-  /** Of an action that main ran itself. */
+  /** Reports an action run by main. */
   mainActionEnded(
     call: FunctionCall,
     { outcome, ms }: { readonly outcome: Outcome; readonly ms: number },
@@ -104,9 +104,9 @@ export class RunReports implements Disposable {
 
   #note({ udfPath, origin, caller }: FunctionCall, outcome: Outcome): void {
     this.#failures.note(udfPath, outcome);
-    // What the service runs for many, as it does scheduled functions, is nobody's alone.
+    // Work of the service for many users, such as scheduled functions, has no single caller.
     if (caller === undefined || origin === "system" || outcome.ok || !ranTooLong(outcome.error)) return;
-    this.#refusals.ranOutOfTime(udfPath, caller.blame);
+    this.#refusals.recordTimeout(udfPath, caller.blame);
   }
 }
 

@@ -41,7 +41,7 @@ import { preparePackages } from "./app/commonjs_modules.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
 import { applyRows, reachedBy } from "./runs/apply_rows.ts";
-import { Inbox, type KeepRows, keepRows } from "./runs/kept_rows.ts";
+import { Inbox, rowStore, type StoreRow } from "./runs/row_store.ts";
 import { dryRun } from "./runs/dry_run.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
@@ -137,7 +137,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
       settings.configure(boot.settings[settings.name]);
     }
   }
-  const keep = boot.gives === true ? keepRows({ sender, inbox }) : null;
+  const keep = boot.gives === true ? rowStore({ sender, inbox }) : null;
   const answer = await load(boot, { database, systemModules, sender, inbox, keep });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
@@ -158,7 +158,7 @@ async function load(
     readonly systemModules: readonly SystemModule[];
     readonly sender: FrameSender;
     readonly inbox: Inbox;
-    readonly keep: KeepRows | null;
+    readonly keep: StoreRow | null;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   const {
@@ -251,7 +251,7 @@ async function fitted(inbox: Inbox): Promise<void> {
 
 async function commitStaged(
   { row, commit, undo }: ReturnType<WriterDatabase["stageSchema"]>,
-  keep: KeepRows | null,
+  keep: StoreRow | null,
 ): Promise<void> {
   if (row !== null && keep !== null) {
     try {
@@ -270,7 +270,7 @@ interface Parts {
   readonly database: Database;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
-  readonly keep: KeepRows | null;
+  readonly keep: StoreRow | null;
 }
 
 /** Serves until main closes the socket. */

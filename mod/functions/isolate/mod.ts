@@ -1,6 +1,6 @@
 /** Public API of the isolate code, for functions of the service and for apps under test, which run in the test's process. */
 export type { DeletedSome, ImportApi } from "./ctx/import_api.ts";
-export { isFailure, noteLost, noteTaken } from "./runs/lost_failures.ts";
+export { isFailure, noteLost, noteTaken } from "./runs/unhandled_failures.ts";
 export { callError, setFunctionsUrl } from "./runs/call_errors.ts";
 export { frozenNow, marked, seededRandom } from "./process/determinism.ts";
 export { currentCall } from "./runs/call.ts";

@@ -14,7 +14,7 @@ import type { App, LoadedFunction } from "../../../mod/functions/isolate/app/app
 import type { Ending } from "../../../mod/functions/isolate/runs/ending.ts";
 import { runMutation } from "../../../mod/functions/isolate/runs/run_mutation.ts";
 import { runQuery } from "../../../mod/functions/isolate/runs/run_query.ts";
-import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
+import { AppTables } from "../../../mod/functions/isolate/app/app_tables.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 
 export interface InProcessPort extends CallPort, AsyncDisposable {
@@ -146,7 +146,7 @@ function loadFunctions(
   return {
     app: {
       functions,
-      tables: new Tables({ app, system: schema, profiled: profile !== undefined }),
+      tables: new AppTables({ app, system: schema, profiled: profile !== undefined }),
       ...(profile && { profile }),
       ...(door && { door }),
     },

@@ -243,7 +243,7 @@ Deno.test("what an isolate prints is told to the log", async () => {
   isolate.send(asks("print"));
   await next();
   await isolate.close();
-  assert.match(place.logged.join("\n"), /^An isolate says: first\n(?:second|An isolate says: second)$/);
+  assert.match(place.logged.join("\n"), /^Isolate output: first\n(?:second|Isolate output: second)$/);
 });
 
 Deno.test("an isolate that is asked to close ends by itself, or is ended after a time", async () => {

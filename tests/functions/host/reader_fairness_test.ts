@@ -1,7 +1,7 @@
 /** What is slow, or may be, leaves a reader to what is quick. */
 import assert from "node:assert/strict";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
-import { Lateness } from "../../../mod/functions/host/readers/lateness.ts";
+import { SchedulingDelay } from "../../../mod/functions/host/readers/scheduling_delay.ts";
 import type { FakeIsolate } from "./support/fake_isolate.ts";
 import { settled } from "../../support/fake_clock.ts";
 import { queriesOf, ReaderWorld } from "./support/reader_world.ts";
@@ -46,9 +46,9 @@ Deno.test("FA4 where queries are asked a second reader stands by, and ends when 
 
 Deno.test("FA4 of a function of which nothing is known, one query of a caller runs at a time", async () => {
   const world = await two();
-  assert.equal(world.pool.slowKnown, false);
+  assert.equal(world.pool.hasSlowQueries, false);
   world.wave("new", { caller: by("a") });
-  assert.ok(world.pool.slowKnown);
+  assert.ok(world.pool.hasSlowQueries);
   assert.ok(world.pool.isSlow(asks("new", "a")), "the next one would take the last reader");
   assert.ok(!world.pool.slowFree());
   assert.ok(!world.pool.isSlow(asks("new", "b")) && !world.pool.isSlow(asks("other", "a")));
@@ -140,7 +140,7 @@ Deno.test("FA4 what stands behind a slow query is with another reader before 100
 
 Deno.test("what the machine keeps from running for a while is not slow for that", () => {
   let now = 0;
-  const lateness = new Lateness(() => now);
+  const lateness = new SchedulingDelay(() => now);
   assert.equal(lateness.ms, 0);
   lateness.timerSet(25);
   now = 20;

@@ -88,12 +88,12 @@ Deno.test("once the app is loaded the start limit no longer counts, and the log 
   assert.deepEqual(place.logged, []);
   await place.clock.advance(20 * startMs + 1 - fittingToldMs);
   assert.equal(place.logged.length, 1);
-  assert.match(place.logged[0] ?? "", /^info Tables and indexes are being made to fit .* takes a while/);
+  assert.match(place.logged[0] ?? "", /^info Migrating tables and indexes .* takes a while/);
   await place.finish();
   const result = await started;
   assert.ok(result.ok, JSON.stringify(result));
   assert.deepEqual(place.logged.slice(1), [
-    `info Tables and indexes fit the app's schema {"seconds":${20 * startMs / 1000}}`,
+    `info Tables and indexes are migrated to the app's schema {"seconds":${20 * startMs / 1000}}`,
   ]);
   assert.equal(place.clock.timers, 0);
 });

@@ -12,7 +12,7 @@ import type { AnyDataModel, DataModel } from "../../../mod/functions/api/values.
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { asCall, Call, currentCall, Frame } from "../../../mod/functions/isolate/runs/call.ts";
 import { DatabaseApi } from "../../../mod/functions/isolate/ctx/database_api.ts";
-import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
+import { AppTables } from "../../../mod/functions/isolate/app/app_tables.ts";
 import type { ReadSet } from "../../../mod/engine/types.ts";
 
 /** A database with a schema, and transactions on it as handlers see them. */
@@ -20,7 +20,7 @@ export class TestDatabase<Model extends DataModel = AnyDataModel> implements Dis
   readonly #dir = Deno.makeTempDirSync({ prefix: "syncline-db-" });
   readonly #writer: WriterDatabase;
   readonly #reader: ReaderDatabase;
-  readonly #tables: Tables;
+  readonly #tables: AppTables;
   #at = 1_700_000_000_000;
 
   constructor(schema: Schema) {
@@ -29,7 +29,7 @@ export class TestDatabase<Model extends DataModel = AnyDataModel> implements Dis
     this.#writer.applySchema(definition);
     this.#reader = openReaderDatabase(`${this.#dir}/data.db`);
     this.#reader.useSchema(definition);
-    this.#tables = new Tables({ app: definition, system: new Map() });
+    this.#tables = new AppTables({ app: definition, system: new Map() });
     setTableResolver((id) => currentCall()?.reads?.tableOf(id));
   }
 

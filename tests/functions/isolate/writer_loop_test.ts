@@ -5,8 +5,8 @@ import { functionSpec, mutation } from "../../../mod/functions/api/registration.
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
-import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
-import { RowRefusedError } from "../../../mod/functions/isolate/runs/kept_rows.ts";
+import { AppTables } from "../../../mod/functions/isolate/app/app_tables.ts";
+import { RowRefusedError } from "../../../mod/functions/isolate/runs/row_store.ts";
 import { runBatch } from "../../../mod/functions/isolate/runs/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
 import type { Batch, Committing, Group } from "../../../mod/functions/wire/messages.ts";
@@ -77,7 +77,7 @@ const emptyDatabase = (journal?: WriterOptions["journal"]) => {
   const progress = opened.use(new ProgressFile(`${dir}/progress`));
   const app = {
     functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
-    tables: new Tables({ app: schema, system: new Map() }),
+    tables: new AppTables({ app: schema, system: new Map() }),
   };
   return { app, database, progress, [Symbol.dispose]: () => opened.dispose() };
 };
@@ -243,7 +243,7 @@ Deno.test("[RP8] calls for which a journal left no room on the disk run once mor
   const sender = new NotedFrames(events);
   const app = {
     functions: new Map([["put", { udfPath: "put", spec: put, system: false }]]),
-    tables: new Tables({ app: schema, system: new Map() }),
+    tables: new AppTables({ app: schema, system: new Map() }),
   };
   const { generation } = database.history ?? {};
   let calls = 0;

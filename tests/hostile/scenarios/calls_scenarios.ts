@@ -197,7 +197,7 @@ export const callScenarios: readonly Scenario[] = [
       const ms = performance.now() - startedAt;
       const refused = await callOf("mutation", call);
       assert.deepEqual([refused.httpStatus, refused.errorData?.code], [503, "overloaded"]);
-      const line = await logged(/refused a function for a while/);
+      const line = await logged(/temporarily blocked from a function/);
       assert.match(line, /slow:endlessMutation/);
       const other = await callOf("mutation", { port, path: "crowd:bump", args: { n: 1 }, token });
       assert.equal(other.httpStatus, 200, "other functions are not refused");

@@ -11,7 +11,7 @@ import {
 import type { MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
 import type { LeaderPort, RowKeeper } from "../../../mod/functions/host/mod.ts";
 import { RequestsInFlight } from "../../../mod/functions/host/requests_in_flight.ts";
-import { Arrivals } from "../../../mod/functions/host/readers/arrivals.ts";
+import { ReadBarrier } from "../../../mod/functions/host/readers/read_barrier.ts";
 import { applyRows, reachedBy } from "../../../mod/functions/isolate/runs/apply_rows.ts";
 import { outcomeUnknown, unavailable } from "../../../mod/functions/outcome.ts";
 import type { Reached, RowsApplied, RowsRefused } from "../../../mod/functions/wire/messages.ts";
@@ -58,7 +58,7 @@ export interface ClusterHostOptions {
 export class ClusterHost extends ReadingHost {
   readonly #options: ClusterHostOptions;
   readonly #writer: WriterDatabase;
-  readonly #answers: Arrivals;
+  readonly #answers: ReadBarrier;
   readonly #inFlight = new RequestsInFlight();
   #queued: Waiting[] = [];
   #open: OpenGroup | null = null;
@@ -76,7 +76,7 @@ export class ClusterHost extends ReadingHost {
     this.#writer = openWriterDatabase(path, { journal: { kind: rows === null ? "applied" : "external" } });
     if (rows !== null) this.#writer.applySchema(schema);
     this.#ts = this.#writer.ts;
-    this.#answers = new Arrivals(clock, this.#ts);
+    this.#answers = new ReadBarrier(clock, this.#ts);
     this.openReaders(path, readers);
   }
 

@@ -1,8 +1,8 @@
-/** Other code in the place of the present one, between two commits: readers and runners follow the writer. */
+/** Replaces the served code between two commits. Readers and runners follow the writer. */
 import type { Log } from "../../../kit/log.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { AppCheck, CheckBounds } from "../../wire/messages.ts";
-import type { CommitNews } from "../commit_news.ts";
+import type { CommitPublisher } from "../commit_publisher.ts";
 import type { HostCode } from "../host_parts.ts";
 import type { Companions, ServedApp } from "../leader_port.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
@@ -12,16 +12,13 @@ import type { MutationWriter, ReplaceResult } from "../writer/mutation_writer.ts
 import type { ServedCode } from "./served_code.ts";
 
 export interface LoadOptions {
-  /**
-   * Called once no commit can come between it and the swap. If it rejects, nothing changes and `load` rejects with the same
-   * error. Optional.
-   */
+  /** Called when no commit can precede the swap any more. If it rejects, `load` rejects with the same error. Optional. */
   readonly confirm?: () => Promise<void>;
   /** Never rejects. */
   readonly swapped?: () => Promise<void>;
 }
 
-/** A version that cannot be loaded; the message says why. */
+/** Thrown if a version cannot be loaded. The message says why. */
 export class BrokenVersionError extends Error {
   override readonly name = "BrokenVersionError";
 }
@@ -32,16 +29,16 @@ export interface CodeSwapsParts {
   readonly readers: ReaderPool;
   readonly runners: Pick<Runners, "replace">;
   readonly served: ServedCode;
-  readonly news: CommitNews;
+  readonly news: CommitPublisher;
   readonly code: HostCode | undefined;
   readonly log: Log;
-  /** The app as other processes have to know it. */
+  /** The app, as described to other processes. */
   readonly app: () => ServedApp;
 }
 
 export class CodeSwaps {
   readonly #parts: CodeSwapsParts;
-  /** Ends with the newest one. */
+  /** Settles with the last swap. */
   #turn: Promise<unknown> = Promise.resolve();
   #companions: Companions | null = null;
 
@@ -49,7 +46,7 @@ export class CodeSwaps {
     this.#parts = parts;
   }
 
-  /** Other processes read this database from now on. */
+  /** Other processes that read this database. */
   accompany(companions: Companions): void {
     this.#companions = companions;
   }
@@ -78,11 +75,11 @@ export class CodeSwaps {
   /** See `IsolateHost.check`. */
   async check(version: Version, bounds: CheckBounds): Promise<AppCheck> {
     const started = await this.#parts.starter.check?.(version, bounds);
-    if (started === undefined) throw new Error("These isolates cannot look at another version");
+    if (started === undefined) throw new Error("These isolates cannot check another version");
     if (!started.ok) throw new BrokenVersionError(started.message);
     const { ready: { check } } = started.isolate;
     await started.isolate.close();
-    if (check === undefined) throw new Error("An isolate has not looked at what it was asked to");
+    if (check === undefined) throw new Error("An isolate returned no result of the check");
     return check;
   }
 
@@ -98,7 +95,7 @@ export class CodeSwaps {
     });
   }
 
-  /** The database was another server's, which may have changed tables and indexes; the new writer has changed them back. */
+  /** After a failed takeover: another server may have changed tables and indexes, and the new writer has changed them back. */
   regained(): Promise<void> {
     return this.oneByOne(async () => {
       const { readers, news } = this.#parts;
@@ -108,14 +105,14 @@ export class CodeSwaps {
     });
   }
 
-  /** Swaps follow one another. */
+  /** Swaps run one after another. */
   async oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => {});
     return await result;
   }
 
-  /** The version is served now. That old ones cannot be removed keeps nobody from it. */
+  /** Records that the version is served. Failing to remove old versions is not fatal. */
   async serve(version: Version): Promise<void> {
     const { served, log } = this.#parts;
     await served.serve(version).catch((error) =>
@@ -123,7 +120,7 @@ export class CodeSwaps {
     );
   }
 
-  /** `null`: whatever the starter has. */
+  /** `null` loads the starter's version. */
   async #load(
     version: Version | null,
     { confirm, swapped }: LoadOptions = {},
@@ -131,11 +128,11 @@ export class CodeSwaps {
     const { starter, writer, readers, runners, served, news, app } = this.#parts;
     let held = false;
     let refusal: { readonly error: unknown } | null = null;
-    // While they begin, what is served now goes on.
+    // The current code is served in the meantime.
     using _prepared = version === null ? null : await starter.prepare?.(version) ?? null;
     const result = await writer.replace(
       async (ready) => {
-        // A lost isolate comes back with the new code from now on.
+        // From now on lost isolates are replaced with the new code.
         if (version !== null) starter.use?.(version);
         served.declare(ready);
         await swapped?.();
@@ -145,7 +142,7 @@ export class CodeSwaps {
       },
       {
         before: async () => {
-          // Before the readers are held: it may run queries.
+          // Before the readers are paused, because it may run queries.
           await confirm?.().catch((error) => refusal = { error });
           if (refusal !== null) return;
           held = true;
@@ -157,7 +154,7 @@ export class CodeSwaps {
             : { ok: false, broken: false, message: "The load was refused" },
       },
     );
-    // Otherwise they may be held because the database is lent.
+    // Otherwise they may be paused because the database is handed over.
     if (held) readers.release();
     if (held) this.#companions?.release(result.ok && version !== null ? app() : null);
     if (refusal !== null) throw (refusal as { readonly error: unknown }).error;

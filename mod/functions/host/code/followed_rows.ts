@@ -1,4 +1,4 @@
-/** Journal rows of another server, applied in order: also those with which tables, indexes or the code become others. */
+/** Applies journal rows of another server in order, including those that change tables, indexes or code. */
 import { changesCatalog, type JournalRow, versionInRow } from "../../../engine/journal/journal_row.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { Reached } from "../../wire/messages.ts";
@@ -17,7 +17,7 @@ export class FollowedRows {
     this.#parts = parts;
   }
 
-  /** Where the database stands. */
+  /** History position of the database. */
   get reached(): Reached {
     return this.#parts.writer.reached;
   }
@@ -39,7 +39,7 @@ export class FollowedRows {
     return plain.length > 0 ? await writer.apply(plain) : writer.reached;
   }
 
-  /** How the version is got that a row names, if it is another than is served. */
+  /** Fetches the version named by a row, if it is not the served one. */
   #bringsOther(row: JournalRow): (() => Promise<Version>) | null {
     const { code, served } = this.#parts;
     const bring = code?.bring;
@@ -52,17 +52,17 @@ export class FollowedRows {
   }
 
   /**
-   * Applies the row from which on another version is served. What cannot be had, or loaded, leaves everything as it was
-   * before the row; once it is applied nothing is read until the version is there.
+   * Applies a row that switches the served version. If the version cannot be fetched or loaded, nothing changes. Once the row is
+   * applied, queries wait until the version is loaded.
    */
   async #applyVersion(row: JournalRow, bring: () => Promise<Version>): Promise<void> {
     const { starter, writer, readers, runners, served, news, swaps } = this.#parts;
     const version = await bring();
     using _prepared = await starter.prepare?.(version) ?? null;
     await readers.hold();
-    // Told when it can be read with its code: until then what was read before is of the ts before.
+    // Published once it can be read with its code. Until then, reads belong to the ts before.
     const { ts } = await writer.apply([row], { tells: false }).catch((error) => {
-      // A writer that was lost may have committed it: then nothing is read until the row comes again.
+      // A lost writer may have committed it. Queries then wait until the row is applied again.
       if (error instanceof RowsRefusedError) readers.release();
       throw error;
     });
@@ -79,7 +79,7 @@ export class FollowedRows {
     await swaps.serve(version);
   }
 
-  /** No reader may look for an index that is going, nor work with tables it does not know. */
+  /** Readers must not use a removed index or tables they do not know. */
   async #applyCatalog(row: JournalRow): Promise<void> {
     const { writer, readers, news } = this.#parts;
     await readers.hold();

@@ -1,4 +1,4 @@
-/** The app as it is loaded now: its functions, routes and crons, and the version of the code they come from. */
+/** The loaded app: its functions, routes and crons, and its code version. */
 import type { FunctionInfo } from "../../host_port.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import type { WireCron } from "../../wire/messages.ts";
@@ -6,7 +6,7 @@ import type { HostCode } from "../host_parts.ts";
 import type { Ready } from "../process/isolate.ts";
 import { RouteTable } from "../runners/route_table.ts";
 
-/** What an isolate says of the app that it has loaded. */
+/** An isolate's description of the app it loaded. */
 export type Declared = Pick<Ready, "functions" | "crons" | "routes">;
 
 export class ServedCode {
@@ -15,10 +15,10 @@ export class ServedCode {
   #routes = new RouteTable([]);
   #crons: readonly WireCron[] = [];
   #version: Version | null;
-  /** Keeps the version in the folder. */
+  /** Locks the version against removal. */
   #held: Disposable | null = null;
 
-  /** `code`: absent where the code is not kept in versions. */
+  /** `code`: absent if the code is not stored in versions. */
   constructor(code: HostCode | undefined) {
     this.#code = code;
     this.#version = code?.version ?? null;
@@ -36,30 +36,30 @@ export class ServedCode {
     return this.#crons;
   }
 
-  /** `null` where there are none. */
+  /** `null` without versions. */
   get version(): Version | null {
     return this.#version;
   }
 
-  /** Throws where there are none. */
+  /** Throws without versions. */
   get versions(): VersionStore {
     if (this.#code === undefined) throw new Error("The code of these isolates is not kept in versions");
     return this.#code.versions;
   }
 
-  /** Takes note of what a new writer has loaded. */
+  /** Records what a new writer has loaded. */
   declare({ functions, crons = [], routes = [] }: Declared): void {
     this.#functions = new Map(functions);
     this.#crons = crons;
     this.#routes = new RouteTable(routes);
   }
 
-  /** This version is the one that is loaded. */
+  /** Records the loaded version. */
   exchange(version: Version): void {
     this.#version = version;
   }
 
-  /** Keeps this version in the folder, and no other any more. */
+  /** Locks this version against removal, and releases the previous one. */
   async hold(version: Version): Promise<void> {
     const held = await this.versions.hold(version);
     this.#held?.[Symbol.dispose]();
@@ -67,13 +67,13 @@ export class ServedCode {
     this.#version = version;
   }
 
-  /** Like {@linkcode hold}, and notes in the folder that it is served: old versions may go. */
+  /** Like {@linkcode hold}, and records it as served, so that old versions may be removed. */
   async serve(version: Version): Promise<void> {
     await this.hold(version);
     await this.versions.served(version);
   }
 
-  /** Lets the version go; one that was of no use but to this server is removed. */
+  /** Releases the version. Removes it if only this server needed it. */
   async release(): Promise<void> {
     this.#held?.[Symbol.dispose]();
     const code = this.#code;

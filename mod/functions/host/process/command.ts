@@ -1,14 +1,14 @@
-/** The command that starts an isolate: its flags, its environment, its limits. */
+/** The command line of an isolate: flags, environment and limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { usualMemory } from "./isolate_memory.ts";
 import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
-/** The entry of an isolate without functions of the service. */
+/** Entry module of an isolate without functions of the service. */
 export const plainEntry: URL = new URL("mod/functions/isolate/main.ts", programRoot);
 
-/** The command for an isolate. */
+/** Returns the command for an isolate. */
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {
   const own = startArguments(paths);
   const { dataMiB } = paths.memory ?? usualMemory;

@@ -1,4 +1,4 @@
-/** Which isolates run, and how many were started and lost. Written by who starts them, read by who wants to know. */
+/** Counts running, started and lost isolates for metrics. */
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { DeathCause } from "./isolate.ts";
 
@@ -7,7 +7,7 @@ export interface RoleCount {
   readonly running: number;
   /** Processes started. */
   readonly starts: number;
-  /** Those that ended without being told to. */
+  /** Processes that ended unexpectedly. */
   readonly lost: number;
 }
 
@@ -41,7 +41,7 @@ export class IsolateCensus {
     return { writer: count("writer"), reader: count("reader"), runner: count("runner") };
   }
 
-  /** Resident memory in bytes, of all of a role together. `read` gives that of processes, by id. */
+  /** Resident memory in bytes per role. `read` returns the memory of processes by id. */
   async memory(
     read: (pids: readonly number[]) => Promise<ReadonlyMap<number, number>>,
   ): Promise<ReadonlyMap<IsolateRole, number>> {

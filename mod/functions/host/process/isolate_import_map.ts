@@ -1,6 +1,6 @@
 /**
- * The import map of an isolate: the one all of its role have, the packages of the app, and what is closed to app code by
- * its address. Nothing of ours gives way to an entry of the app.
+ * The import map of an isolate: the map of its role, the app's packages, and blocked addresses. Entries of the app never
+ * override ours.
  */
 import { pathToFileURL } from "node:url";
 import { programRoot } from "../../../kit/processes/program_root.ts";
@@ -15,16 +15,16 @@ interface ImportMap {
 
 export interface ImportMapOptions {
   readonly role: IsolateRole;
-  /** The module the isolate runs. */
+  /** The isolate's entry module. */
   readonly entry: URL;
   /** Entries of the app's packages. */
   readonly packages?: MapEntries | undefined;
 }
 
-/** The zod of isolates, as one module. The service and app code have an instance each: the address makes it another one. */
+/** zod as a single module. Service and app code have separate instances, because their addresses differ. */
 const zod = new URL("mod/functions/isolate/zod/zod.js", programRoot).href;
 
-/** JSON of the import map. */
+/** Returns the import map as JSON. */
 export function isolateImportMap(
   { role, entry, packages = new Map() }: ImportMapOptions,
 ): string {
@@ -41,7 +41,7 @@ export function isolateImportMap(
       ...closed(own),
       ...closed(npmCache()),
       ...closedPackages(ours),
-      // The runtime asks the map for it, too.
+      // The runtime resolves it through the map too.
       [entry.href]: entry.href,
     },
     scopes: { ...added, [own]: { ...ours, "zod": `${zod}?service`, [own]: own } },
@@ -49,15 +49,15 @@ export function isolateImportMap(
 }
 
 /**
- * The folder in which the runtime keeps npm packages. It imports from there without asking for a permission, and by a loader
- * of its own, whose `require` passes by the import map.
+ * The runtime's cache of npm packages. It imports from there without permission checks, through a loader whose `require`
+ * bypasses the import map.
  */
 function npmCache(): string {
   const known = import.meta.resolve("zod");
   return /^.*\/npm\/(?=[^/]+\/zod\/)/.exec(known)?.[0] ?? new URL("../..", known).href;
 }
 
-/** What can be imported of these packages beside themselves. The map has no prefixes for such addresses. */
+/** Subpaths of these packages. The map supports no prefixes for such addresses. */
 export const packagePaths: Readonly<Record<string, readonly string[]>> = {
   "zod": [
     "compile",
@@ -76,8 +76,8 @@ export const packagePaths: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Entries that close the packages our own modules use: by their `npm:` address app code would get the very instances that
- * the service works with. Any other version, or package, is in no lock file of ours, and fails.
+ * Entries that block the packages our own modules use. Importing them by `npm:` address would return the service's instances.
+ * Other versions and packages are not in our lock file, and fail.
  */
 function closedPackages(ours: Readonly<Record<string, string>>): Record<string, null> {
   const entries: Record<string, null> = {};
@@ -94,8 +94,8 @@ function closedPackages(ours: Readonly<Record<string, string>>): Record<string, 
 }
 
 /**
- * Entries that close a folder, given as a URL, in every spelling: the runtime takes several slashes for one. Those at the
- * beginning of a path are gone before it looks into the map.
+ * Entries that block a folder URL in all spellings: the runtime collapses repeated slashes, except at the beginning of the
+ * path, where it does so before consulting the map.
  */
 function closed(folder: string): Record<string, null> {
   const entries: Record<string, null> = { [folder]: null };

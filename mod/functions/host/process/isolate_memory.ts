@@ -1,25 +1,25 @@
-/** How much memory isolates may use, and for what. */
+/** Memory limits of isolates. */
 import { isolateLimits } from "../../limits.ts";
 
 export interface IsolateMemory {
-  /** Old generation of the V8 heap of each. */
+  /** Old generation of each V8 heap. */
   readonly heapMiB: number;
-  /** Private writable memory of each, heap included, above what the runtime itself reserves. */
+  /** Private writable memory of each isolate, including the heap, above the runtime's own. */
   readonly dataMiB: number;
-  /** A semi-space of the writer's V8, at most. */
+  /** Maximum semi-space of the writer's V8. */
   readonly writerSemiSpaceMiB: number;
-  /** Likewise of the others; what V8 takes by itself when absent. */
+  /** The same for other isolates. V8's default if absent. */
   readonly semiSpaceMiB?: number;
-  /** Readers running at once. */
+  /** Maximum readers. */
   readonly readersMax: number;
-  /** Beside the isolates that serve only the next writer is started ahead, and only for a version that is there. */
+  /** Prestart only the next writer, and only for an existing version. */
   readonly sparing?: boolean;
-  /** Pages of the database that the writer and each reader keep; what the engine keeps by itself when absent. */
+  /** Page cache of the writer and each reader. The engine's default if absent. */
   readonly writerCacheBytes?: number;
   readonly readerCacheBytes?: number;
 }
 
-/** What there is unless somebody says otherwise. */
+/** Default limits. */
 export const usualMemory: IsolateMemory = {
   heapMiB: isolateLimits.heapMiB,
   dataMiB: isolateLimits.dataMiB,

@@ -20,58 +20,63 @@ import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { StderrText } from "./stderr_text.ts";
-import { type BootGate, startWaiting, type WaitingIsolate, WaitingIsolates } from "./waiting_isolates.ts";
+import {
+  type BootGate,
+  PrestartedIsolates,
+  startWaiting,
+  type WaitingIsolate,
+} from "./prestarted_isolates.ts";
 
-/** Time an isolate has to end by itself when its socket is closed, before it is killed. */
+/** Time for an isolate to end after its socket is closed, before it is killed. */
 const CLOSE_MS = 2_000;
-/** Longest path of a unix socket that every system takes. */
+/** Longest unix socket path supported by all systems. */
 const SOCKET_PATH_CHARS_MAX = 100;
-/** Room for `/writer-123456`. */
+/** Length of `/writer-123456`. */
 const FILE_NAME_CHARS = 16;
 const PROGRESS_BYTES = 16;
-/** V8, and the parts of the runtime below it, which abort. */
+/** Abort messages of V8 and the runtime when memory runs out. */
 const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
 
 export interface ProcessStarterOptions {
   /** Absolute and real. */
   readonly dataDir: string;
-  /** The code that isolates load until they are told to load another. */
+  /** The code that isolates load until `use` is called. */
   readonly version: Version;
-  /** Keeps versions from being removed while isolates run them. */
+  /** Locks versions while isolates run them. */
   readonly versions: Pick<VersionStore, "hold">;
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Numbers that tables get which the database does not have yet. */
+  /** Numbers of tables that the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** For a writer that keeps a journal. */
+  /** Enables the writer's journal. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The commits are made elsewhere. */
+  /** The server follows another one. */
   readonly follows?: boolean;
-  /** Keeps the writer's rows before their groups are committed; without it nobody has to. */
+  /** Stores the writer's rows in an external journal before they are committed. Optional. */
   readonly rows?: RowKeeper;
-  /** The module that isolates run; without functions of the service when absent. */
+  /** Entry module of isolates. Without functions of the service if absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
   readonly clock: Clock;
-  /** Whether another server still uses the data folder: what it has there is left alone. */
+  /** Whether another server still uses the data folder. Its files are left alone. */
   readonly shared?: boolean;
-  /** What isolates may use. */
+  /** Memory limits of isolates. */
   readonly isolateMemory?: IsolateMemory;
-  /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
+  /** Checks the memory of isolates. Defaults to the watch for this machine. `null` disables it. */
   readonly memory?: MemoryReader | null;
 }
 
-/** Starts isolates; disposing of it ends all of them and removes their files. */
+/** Starts isolates. Disposal ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly census = new IsolateCensus();
   readonly #options: ProcessStarterOptions;
-  /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
+  /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
-  readonly #waiting = new WaitingIsolates();
-  /** Folders for the code of isolates that stand by, or did. */
+  readonly #waiting = new PrestartedIsolates();
+  /** Code folders of prestarted isolates. */
   readonly #places = new Set<string>();
   /** Set by `use`. */
   #version: Version;
@@ -80,7 +85,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
   #disposed = false;
-  /** Where the kernel does not end them with main: one busy with tables and indexes would keep the database until it is done. */
+  /** Ends isolates with main where the kernel does not: one that is migrating would otherwise hold the database. */
   readonly #killAll = () => this.#running.forEach((process) => process.kill());
 
   private constructor(options: ProcessStarterOptions, runDir: string) {
@@ -112,19 +117,19 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     await isolate.loaded;
   }
 
-  /** Whether one that was started before it is needed can load the app before it may look into the database. */
+  /** Whether a prestarted isolate can load the app before it opens the database. */
   #waits(role: IsolateRole): boolean {
     return role === "reader" || role === "writer" && this.#options.rows !== undefined;
   }
 
   async prepare(version: Version): Promise<Disposable> {
     const isolates = await Promise.all(this.#rolesAhead.map((role) => this.#prepared(role, version)));
-    // A reader loads beside the writer, which has the database for itself first.
+    // A reader loads while the writer still uses the database exclusively.
     isolates[1]?.open();
     return { [Symbol.dispose]: () => this.#waiting.end(isolates) };
   }
 
-  /** What is started beside those that serve. */
+  /** Roles that are prestarted. */
   get #rolesAhead(): readonly IsolateRole[] {
     return this.#options.isolateMemory?.sparing === true ? ["writer"] : ["writer", "reader"];
   }
@@ -153,7 +158,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return this.#start("reader", { version, check: bounds });
   }
 
-  /** A folder that is used again when its isolate is gone: what the runtime knows of files is by their paths. */
+  /** A folder that is reused after its isolate: the runtime caches data by file path. */
   #freePlace(): string {
     for (let number = 1;; number++) {
       const place = join(this.#runDir, `code-${number}`);
@@ -174,7 +179,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return waiting;
   }
 
-  /** One that stood by, or a new one, once it is connected. */
+  /** Returns a prestarted or new isolate, once it is connected. */
   async #prepared(role: IsolateRole, version: Version): Promise<WaitingIsolate> {
     let isolate = this.#waiting.find(role, version) ?? this.#wait(role, version);
     if (!await isolate.keepFor(version)) isolate = this.#wait(role, version);
@@ -183,7 +188,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 
   async #put(version: Version, place: string): Promise<Disposable> {
-    // Its files may go when they are linked.
+    // Its files may be removed once they are linked.
     using _held = await this.#options.versions.hold(version);
     await linkCode(version.folder, place);
     return { [Symbol.dispose]: () => unlinkCode(place) };
@@ -266,7 +271,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         log,
         authored,
         rows: role === "writer" ? rows : null,
-        tell: (text) => log("warn", "An isolate says", { isolate: name, text: authored(text) }),
+        tell: (text) => log("warn", "Isolate output", { isolate: name, text: authored(text) }),
       });
       resources = { listener };
       this.#running.add(process);
@@ -286,7 +291,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       resources.held?.[Symbol.dispose]();
       await remove(socketPath);
       await remove(importMapPath);
-      // Still ours only when there is no process that has it.
+      // Still ours only if no process has it.
       if (resources.progress !== undefined) {
         close(resources.progress);
         await remove(progressPath);
@@ -317,7 +322,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 }
 
-/** One child process from its start to its end. */
+/** One child process from start to end. */
 class IsolateProcess implements Isolate {
   readonly #child: Deno.ChildProcess;
   readonly #progressFile: Deno.FsFile;
@@ -329,17 +334,17 @@ class IsolateProcess implements Isolate {
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
-  /** What it noted last; set when the file is closed. */
+  /** Last recorded progress. Set when the file is closed. */
   #lastProgress: Progress | null | undefined;
   #sender: FrameSender | null = null;
   #conn: Deno.Conn | null = null;
-  /** What happens when it is loaded, at most once; `null` where that is not to be told. */
+  /** Called at most once when the app is loaded. `null` if not needed. */
   #onLoaded: (() => void) | null = null;
   #ready: Ready | null = null;
   #onFrame: ((frame: IsolateFrame) => void) | null = null;
-  /** Whether the host ends the isolate on purpose. */
+  /** Whether the host is ending the isolate on purpose. */
   #asked = false;
-  /** What it did that no isolate may, if the host ends it for that. */
+  /** The protocol violation for which the host ends it. */
   #nonsense: string | null = null;
 
   constructor(options: {
@@ -348,7 +353,7 @@ class IsolateProcess implements Isolate {
     readonly progressPath: string;
     readonly clock: Clock;
     readonly log: Log;
-    /** Names files of the app as their author does. */
+    /** Rewrites paths of app files to the author's. */
     readonly authored: (text: string) => string;
     readonly rows: RowKeeper | null;
     readonly tell: (text: string) => void;
@@ -380,16 +385,16 @@ class IsolateProcess implements Isolate {
   }
 
   /**
-   * Waits for its connection and its answer, and from then on for its end. The time is bounded until the app is loaded.
-   * Making tables and indexes fit has no bound, not even when a refinement in the app's schema does not end: how long it
-   * takes is up to the data and the disk, and killed for being slow it would begin again at each start.
+   * Waits for its connection and answer, and from then on for its end. Loading the app has a time limit. Schema migration has
+   * none, even if a refinement in the schema never ends: its duration depends on data and disk, and a killed isolate would
+   * start over each time.
    */
   async boot(
     listener: Deno.Listener,
     { boot, gate, check, role, waits }: {
       readonly boot: () => Boot;
       readonly gate: BootGate | null;
-      /** Whether it is told when it may look into the database. */
+      /** Whether it waits for `Fitted`. */
       readonly waits: boolean;
     } & Pick<Boot, "role" | "check">,
   ): Promise<StartResult> {
@@ -407,7 +412,7 @@ class IsolateProcess implements Isolate {
       });
     let slow = this.#clock.after(isolateLimits.startMs, tooSlow);
     const held = gate === null ? null : async () => {
-      // Waiting is no slowness of the app's.
+      // Waiting time does not count.
       slow.cancel();
       gate.connected();
       await gate.opened;
@@ -486,7 +491,7 @@ class IsolateProcess implements Isolate {
     late.cancel();
   }
 
-  /** Tells what it is doing if that takes long. What is returned is called when it has ended. */
+  /** Logs a long schema migration. Call the returned function when it ends. */
   #watchFitting(): (ok: boolean) => void {
     const since = this.#clock.now();
     let told = false;
@@ -494,33 +499,33 @@ class IsolateProcess implements Isolate {
       told = true;
       this.#log(
         "info",
-        "Tables and indexes are being made to fit the app's schema: with much data this takes a while, " +
-          "and a server stopped before it is done begins again at its next start",
+        "Migrating tables and indexes to the app's schema: this takes a while with much data, " +
+          "and starts over if the server is stopped before the end",
       );
     });
     return (ok) => {
       timer.cancel();
       if (!told || !ok) return;
       const seconds = Math.round((this.#clock.now() - since) / 1000);
-      this.#log("info", "Tables and indexes fit the app's schema", { seconds });
+      this.#log("info", "Tables and indexes are migrated to the app's schema", { seconds });
     };
   }
 
-  /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
+  /** The isolate's whole life. Calls `onAnswer` with the result of the boot, and settles `ended` when everything is closed. */
   async #live(
     listener: Deno.Listener,
     { boot, held, fitted, onAnswer }: {
       readonly boot: () => Boot;
-      /** Waits for what stands before its Boot. */
+      /** Waits for what has to precede Boot. */
       readonly held: (() => Promise<void>) | null;
-      /** When it is to be told that the database fits. */
+      /** Time to send `Fitted`. */
       readonly fitted: Promise<void> | null;
       readonly onAnswer: (result: StartResult) => void;
     },
   ): Promise<void> {
     const status = this.#child.status;
     const conn = await Promise.race([listener.accept(), status.then(() => null)]).catch(() => null);
-    // Exactly one connection: nobody else is let in after it.
+    // Accepts exactly one connection.
     close(listener);
     this.#conn = conn;
     if (conn !== null) {
@@ -530,7 +535,7 @@ class IsolateProcess implements Isolate {
       void fitted?.then(() => this.send({ type: "Fitted" }));
       await this.#readAll(conn, onAnswer);
       close(conn);
-      // It has nothing to do without its socket. One that lingers is ended.
+      // It has no purpose without its socket. If it lingers it is ended.
       if (!this.#asked) await this.#endSoon(status);
     }
     const { code, signal } = await status;
@@ -572,7 +577,7 @@ class IsolateProcess implements Isolate {
         }
       }
     } catch (error) {
-      // Reading from a socket that the host has closed, or whose other end died, is an ordinary end.
+      // The socket was closed by the host, or its other end died.
       if (
         this.#asked || error instanceof Deno.errors.BadResource ||
         error instanceof Deno.errors.ConnectionReset
@@ -583,7 +588,7 @@ class IsolateProcess implements Isolate {
     }
   }
 
-  /** One whose database lacks a row that others have may commit nothing in its place. */
+  /** A writer that lacks a row of the external journal must not commit another in its place. */
   async #beginWith(rows: RowKeeper, onAnswer: (result: StartResult) => void): Promise<void> {
     const { reached } = this.ready;
     const refused = reached === undefined
@@ -629,12 +634,12 @@ class IsolateProcess implements Isolate {
   }
 
   #leave(sent: Promise<void> | undefined): void {
-    // A socket that no longer takes frames belongs to an isolate that is ending: `ended` tells.
+    // A broken socket belongs to an isolate that is ending, which `ended` reports.
     sent?.catch(() => {});
   }
 }
 
-/** Removes what servers that were killed have left behind, when no other uses the data folder. */
+/** Removes files of killed servers, unless another server uses the data folder. */
 async function removeRunDirs(dataDir: string): Promise<void> {
   for await (const entry of Deno.readDir(dataDir)) {
     if (entry.isDirectory && entry.name.startsWith(RUN_DIR_PREFIX)) {
@@ -643,7 +648,7 @@ async function removeRunDirs(dataDir: string): Promise<void> {
   }
 }
 
-/** Makes the folder of sockets and progress files: in the data folder, or where paths are short if that one is too deep. */
+/** Creates the folder of sockets and progress files: in the data folder, or elsewhere if its path is too long. */
 async function makeRunDir(dataDir: string): Promise<string> {
   const deep = dataDir.length + RUN_DIR_PREFIX.length + 2 * FILE_NAME_CHARS > SOCKET_PATH_CHARS_MAX;
   const runDir = await Deno.makeTempDir({ prefix: RUN_DIR_PREFIX, ...(deep ? {} : { dir: dataDir }) });
@@ -653,7 +658,6 @@ async function makeRunDir(dataDir: string): Promise<string> {
 
 const RUN_DIR_PREFIX = "run-";
 
-/** Removes what may be gone already. */
 async function remove(path: string): Promise<void> {
   try {
     await Deno.remove(path, { recursive: true });
@@ -666,7 +670,7 @@ function kill(child: Deno.ChildProcess): void {
   try {
     child.kill("SIGKILL");
   } catch {
-    // It has ended already.
+    // Already ended.
   }
 }
 
@@ -674,13 +678,12 @@ function close(resource: { close(): void } | null | undefined): void {
   try {
     resource?.close();
   } catch {
-    // Closed already, by its other end's death.
+    // Already closed by the other end.
   }
 }
 
 function looksTooLong({ msMax }: CheckBounds): StartResult {
-  const message =
-    `Looking at all documents took longer than ${msMax / 1000} s: there are too many of them, ` +
+  const message = `Checking all documents took longer than ${msMax / 1000} s: there are too many of them, ` +
     "or a refinement in the schema does not end";
   return { ok: false, broken: true, message };
 }

@@ -1,9 +1,9 @@
-/** The code of a version under another name, by hard links: a version never changes, and so do its files. */
+/** Hard-links the code of a version under another name. Versions are immutable. */
 import { join } from "node:path";
 import { makeLinks, type SymbolicLink } from "../../../kit/processes/symbolic_links.ts";
 import { isolateLimits } from "../../limits.ts";
 
-/** Puts it there. Rejects, and leaves nothing, when there are too many files for a moment's work. */
+/** Creates the links. Rejects and leaves nothing behind if there are too many files. */
 export async function linkCode(from: string, to: string): Promise<void> {
   let left = isolateLimits.linkedFilesMax;
   const links: SymbolicLink[] = [];
@@ -26,7 +26,7 @@ export async function linkCode(from: string, to: string): Promise<void> {
   }
 }
 
-/** Removes it, if it is there. */
+/** Removes the links, if they exist. */
 export function unlinkCode(folder: string): void {
   try {
     Deno.removeSync(folder, { recursive: true });

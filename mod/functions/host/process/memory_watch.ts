@@ -1,17 +1,17 @@
 /**
- * Ends isolates that use too much memory where the kernel does not bound it (macOS, where `ulimit -d` has no effect). What
- * an isolate takes within a second it still gets: this keeps a leak from taking the machine, no more.
+ * Ends isolates that use too much memory where the kernel does not limit it (macOS, where `ulimit -d` has no effect). It polls
+ * every second, so it protects against leaks, not against sudden allocations.
  */
 import { isolateLimits } from "../../limits.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 
-/** Gives the resident size of processes in bytes, by id; those that have ended are left out. */
+/** Returns the resident size of processes in bytes, by id. Omits processes that have ended. */
 export type MemoryReader = (pids: readonly number[]) => Promise<ReadonlyMap<number, number>>;
 
-/** An isolate as the watch sees it. */
+/** An isolate as seen by the watch. */
 export interface Watched {
   readonly pid: number;
-  /** Kills it; `why` is told as the reason of its end. */
+  /** Kills it. `why` is reported as the reason. */
   end(why: string): void;
 }
 
@@ -19,11 +19,11 @@ export interface MemoryWatchOptions {
   readonly read: MemoryReader;
   readonly clock: Clock;
   readonly isolates: () => Iterable<Watched>;
-  /** What an isolate may use. */
+  /** Memory limit of an isolate. */
   readonly dataMiB: number;
 }
 
-/** The reader for this machine; `null` where the kernel does the work. */
+/** The reader for this machine. `null` if the kernel enforces limits. */
 export const machineMemory: MemoryReader | null = Deno.build.os === "linux" ? null : residentBytes;
 
 export class MemoryWatch implements Disposable {
@@ -47,7 +47,7 @@ export class MemoryWatch implements Disposable {
 
   async #look(): Promise<void> {
     const isolates = [...this.#options.isolates()];
-    // A look that fails is made up for by the next one.
+    // A failed check is repeated with the next one.
     const sizes = await this.#options.read(isolates.map(({ pid }) => pid)).catch(() => null);
     const max = this.#options.dataMiB * 1024 * 1024;
     for (const isolate of isolates) {
@@ -57,14 +57,14 @@ export class MemoryWatch implements Disposable {
   }
 }
 
-/** Prints id and kilobytes, a process a line. The runtime lets main read nothing in `/proc`, but start a shell. */
+/** Prints id and kilobytes per line. The runtime does not let main read `/proc`, but start a shell. */
 const SCRIPTS = {
   linux:
     'for p; do while read -r k v u; do [ "$k" = VmRSS: ] && echo "$p $v"; done < "/proc/$p/status"; done',
   other: 'exec ps -o pid= -o rss= -p "$(IFS=,; echo "$*")"',
 } as const;
 
-/** Asks the machine, through the shell: the one program main may start. Those that have ended are left out. */
+/** Reads sizes through the shell, the only program main may start. */
 export async function residentBytes(pids: readonly number[]): Promise<ReadonlyMap<number, number>> {
   if (pids.length === 0) return new Map();
   const { stdout } = await new Deno.Command("sh", {

@@ -1,15 +1,15 @@
-/** How fast isolates of one role are started again. */
+/** Limits how fast isolates of a role are restarted. */
 import { isolateLimits } from "../../limits.ts";
 
 const MINUTE_MS = 60_000;
 const FIRST_PAUSE_MS = 100;
 const PAUSE_MS_MAX = 5_000;
 
-/** Remembers the starts of the last minute. */
+/** Starts within the last minute. */
 export class Restarts {
   readonly #startedAt: number[] = [];
 
-  /** Notes a start and says how long to wait before it. `failures`: starts in a row that did not succeed. */
+  /** Records a start and returns the delay before it. `failures` is the number of consecutive failed starts. */
   pauseMs(now: number, failures: number): number {
     while (this.#startedAt.length > 0 && now - (this.#startedAt[0] ?? now) > MINUTE_MS) {
       this.#startedAt.shift();

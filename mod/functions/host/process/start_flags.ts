@@ -1,34 +1,34 @@
-/** How an isolate is started: where its files are, and the flags that give it what it needs until it gives it up. */
+/** File locations and permission flags of an isolate at start. It revokes permissions later. */
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 
-/** What an isolate is started for. Paths are absolute and real. */
+/** Start parameters of an isolate. Paths are absolute and real. */
 export interface IsolatePaths {
   readonly role: IsolateRole;
-  /** The module to run. */
+  /** The entry module. */
   readonly entry: URL;
-  /** Folder of the database; runners are not let into it. */
+  /** Folder of the database. Runners have no access. */
   readonly dataDir: string;
   readonly databasePath: string;
-  /** Folder of the version of the app's code: its functions and their packages. */
+  /** Folder of the app's code version, with its packages. */
   readonly codeFolder: string;
   /** Unix socket on which main waits for the isolate. */
   readonly socketPath: string;
   readonly progressPath: string;
-  /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
+  /** Hosts that actions may connect to, as in `--allow-net`. `null` for any. */
   readonly actionNet: readonly string[] | null;
   readonly importMapPath: string;
-  /** As {@linkcode usualMemory} says when absent. */
+  /** Defaults to {@linkcode usualMemory}. */
   readonly memory?: IsolateMemory;
 }
 
 const address = (name: string) => decodeURIComponent(new URL(name, programRoot).pathname);
 
-/** Our own sources, which app code imports parts of: `syncline/server`. */
+/** Our own sources, parts of which app code imports: `syncline/server`. */
 export const sources = address("mod/");
 
-/** What the import maps of isolates of a role are made of. */
+/** Data for the import maps of a role. */
 export function importMapPath(role: IsolateRole): string {
   return address(
     role === "runner"
@@ -37,13 +37,13 @@ export function importMapPath(role: IsolateRole): string {
   );
 }
 
-/** Arguments of the runtime's executable that start an isolate. */
+/** Returns the runtime's command-line arguments. */
 export function startArguments(paths: IsolatePaths): string[] {
   const { role, dataDir, databasePath, codeFolder, socketPath, progressPath, actionNet } = paths;
-  // Connecting to a unix socket needs reading and writing its path beside the network.
+  // Connecting to a unix socket needs read and write access to its path, and network access.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
-  // SQLite opens the database of a reader without permission to write; its shared memory file is no business of Deno's.
+  // A reader needs no write permission: SQLite opens its shared memory file outside of Deno's permissions.
   const write = role === "writer" ? [...talk, ...databaseFiles(databasePath)] : talk;
   const net = role === "runner" && actionNet === null
     ? "--allow-net"
@@ -56,7 +56,7 @@ export function startArguments(paths: IsolatePaths): string[] {
     "--no-remote",
     "--cached-only",
     "--no-check",
-    // Only what this lock file names can be imported from the cache, at the start or later.
+    // Restricts imports from the cache to this lock file.
     "--frozen",
     `--lock=${address("mod/functions/isolate/process/deno.lock")}`,
     `--import-map=${paths.importMapPath}`,
@@ -69,7 +69,7 @@ export function startArguments(paths: IsolatePaths): string[] {
   ];
 }
 
-/** Flags of V8, separated by commas. */
+/** V8 flags, separated by commas. */
 export function heapFlags(role: IsolateRole, memory: IsolateMemory = usualMemory): string {
   const { heapMiB, writerSemiSpaceMiB, semiSpaceMiB } = memory;
   const semiSpace = role === "writer" ? writerSemiSpaceMiB : semiSpaceMiB;
@@ -81,7 +81,7 @@ function databaseFiles(path: string): string[] {
   return [path, `${path}-wal`, `${path}-shm`, `${path}-journal`];
 }
 
-/** Several values of one flag; a comma inside a value is doubled. */
+/** Values of one flag. A comma in a value is doubled. */
 function list(values: readonly string[]): string {
   return values.map((value) => value.replaceAll(",", ",,")).join(",");
 }

@@ -1,24 +1,24 @@
-/** What an isolate writes to standard error: told to the log while it lives, and kept to say why it ended. */
+/** Standard error of an isolate: logged while it runs, and kept to explain why it ended. */
 
-/** Characters kept. The first say why, stack traces come after them. */
+/** Characters kept. The first ones contain the reason, stack traces follow. */
 const KEPT_CHARS_MAX = 8_192;
 const SUMMARY_CHARS_MAX = 500;
-/** Longest text handed on at once. */
+/** Longest text logged at once. */
 const TOLD_CHARS_MAX = 4_096;
-/** Texts handed on within a window; what comes beyond is counted. */
+/** Texts logged within a window. Further ones are counted. */
 const TOLD_MAX = 20;
 const WINDOW_MS = 10_000;
 
-/** The runtime giving up: pages of addresses follow, which tell nobody anything. */
+/** The runtime's abort message. Pages of addresses follow. */
 const GIVING_UP =
   /FATAL ERROR|^# Fatal|^Fatal |<--- Last few GCs|has panicked|panicked at |^# Check failed|^memory allocation of /m;
-/** Its whole command line then, with paths and flags. */
+/** Followed by its command line with paths and flags. */
 const COMMAND_LINE = /^Args: .*$/gm;
-/** What it says of itself and of its makers: nothing of why. */
+/** Boilerplate without a reason. */
 const OF_ITSELF = /^(?:Args|Platform|Version|note):|^stack backtrace:$|^https?:|^=+$/;
-/** Where it gave up; why is in the line below. */
+/** Location of the abort. The reason is in the next line. */
 const PLACE = /panicked at \S+:\d+:\d+:$/;
-/** Lines that say why, best first. */
+/** Lines that contain the reason, best first. */
 const TELLING = [
   /out of memory/i,
   /FATAL ERROR/,
@@ -31,7 +31,7 @@ const TELLING = [
 
 export interface StderrTextOptions {
   readonly now: () => number;
-  /** Takes what was written at once, without line ends around it. */
+  /** Called with text as it is written, without surrounding line breaks. */
   readonly tell: (text: string) => void;
 }
 
@@ -54,7 +54,7 @@ export class StderrText {
     return this.#text;
   }
 
-  /** One line that says why the process ended, or `""`. */
+  /** One line with the reason why the process ended, or `""`. */
   get summary(): string {
     const lines = this.#text.split("\n").map((line) => line.trim()).filter((line) =>
       line !== "" && !OF_ITSELF.test(line)
@@ -72,13 +72,13 @@ export class StderrText {
     try {
       for await (const bytes of stream) this.#take(decoder.decode(bytes, { stream: true }));
     } catch {
-      // The process is gone in the middle of a write: what was read stays.
+      // The process died while writing. Keeps what was read.
     }
   }
 
   #take(text: string): void {
     if (this.#text.length < KEPT_CHARS_MAX) {
-      // It may come in pieces: the beginning that stays takes the next one along.
+      // A message may arrive in pieces. The start of one is kept for the next read.
       this.#text = (this.#text + text).replace(COMMAND_LINE, "Args: ").slice(0, KEPT_CHARS_MAX);
     }
     this.#givenUp ||= GIVING_UP.test(text);
@@ -90,6 +90,6 @@ export class StderrText {
     }
     this.#told++;
     if (this.#told <= TOLD_MAX) this.#options.tell(text.trim().slice(0, TOLD_CHARS_MAX));
-    else if (this.#told === TOLD_MAX + 1) this.#options.tell("More follows; it is left out for a while");
+    else if (this.#told === TOLD_MAX + 1) this.#options.tell("Further output is dropped for a while");
   }
 }

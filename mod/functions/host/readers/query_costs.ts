@@ -1,17 +1,16 @@
 /**
- * What queries are known to take: of a function and whoever answers for the call, and of the function whoever calls it. A
- * function that was slow for somebody is taken to be slow for everybody for whom it was not quick yet: else each of many
- * callers could take a reader with it once.
+ * Cost estimates of queries, per function and caller and per function. A function that was slow for one caller counts as slow
+ * for all callers for whom it was not fast yet. Otherwise each of many callers could occupy a reader once.
  */
 import { isolateLimits } from "../../limits.ts";
 import { Costs } from "../costs.ts";
-import type { QueryWork } from "./wave_run.ts";
+import type { QueryWork } from "./query_batch.ts";
 
-/** A query that took this long is known to be slow. */
+/** Duration from which a query counts as slow. */
 export const SLOW_KNOWN_MS = 2 * isolateLimits.slowQueryMs;
-/** One that was quick for this caller is so only after this time: on a busy machine anything may stand still for a moment. */
+/** The same for a query that was fast for this caller before: short stalls are normal on a busy machine. */
 const SLOW_SURELY_MS = 2 * SLOW_KNOWN_MS;
-/** Functions and callers of which it is known that they are quick; the one used least recently gives way. */
+/** Function and caller pairs known to be fast. The least recently used is evicted. */
 const QUICK_MAX = 20_000;
 
 export type CostOf = Pick<QueryWork, "cost" | "path">;
@@ -20,15 +19,15 @@ export class QueryCosts {
   readonly #ofCallers = new Costs();
   readonly #ofFunctions = new Costs();
   readonly #quick = new Set<string>();
-  /** Functions that were quick for somebody, until they are slow for somebody. */
+  /** Functions that were fast for a caller, and slow for none since. */
   readonly #quickPaths = new Set<string>();
 
-  /** Whether nothing is known to take long. */
+  /** Whether nothing is known to be slow. */
   get empty(): boolean {
     return this.#ofCallers.empty && this.#ofFunctions.empty;
   }
 
-  /** Whether it was quick for this caller. */
+  /** Whether it was fast for this caller. */
   isQuick({ cost }: Pick<QueryWork, "cost">): boolean {
     return this.#quick.has(cost);
   }
@@ -38,7 +37,7 @@ export class QueryCosts {
     return !this.#quick.has(cost) && this.#ofFunctions.of(path) >= SLOW_KNOWN_MS;
   }
 
-  /** A run took so long. */
+  /** Records a finished run. */
   took(work: CostOf, ms: number): void {
     if (ms >= SLOW_KNOWN_MS) return this.#slow(work, ms);
     if (this.#quick.delete(work.cost)) {
@@ -52,7 +51,7 @@ export class QueryCosts {
     this.#ofFunctions.took(work.path, ms);
   }
 
-  /** A run is under way that has taken so long already. */
+  /** Records a run in flight. */
   takes(work: CostOf, ms: number): void {
     const sure = this.#quick.has(work.cost)
       ? SLOW_SURELY_MS

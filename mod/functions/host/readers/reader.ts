@@ -1,4 +1,4 @@
-/** One reader and the part of a wave it runs. */
+/** One reader and its part of a query batch. */
 import { functionLimits } from "../../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson } from "../../wire/segment_frames.ts";
@@ -8,89 +8,89 @@ import { CallWatch } from "../call_watch.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
-import type { Agreement, Holder } from "./agreement.ts";
-import type { Lateness } from "./lateness.ts";
+import type { Holder, SnapshotCoordination } from "./snapshot_coordination.ts";
+import type { SchedulingDelay } from "./scheduling_delay.ts";
 import { SLOW_KNOWN_MS } from "./query_costs.ts";
 import {
   joined,
   type Part,
   queriesText,
+  type QueryBatch,
   type QueryWork,
   singly,
   unansweredOf,
-  type WaveRun,
-} from "./wave_run.ts";
+} from "./query_batch.ts";
 
-/** A query that was running each of these many times when its reader was lost is taken for the cause. */
+/** A query that was running this often when its reader was lost counts as the cause. */
 const RUNS_LOST_MAX = 3;
-/** A reader that takes longer to open a snapshot is not waited for. */
+/** Other readers do not wait for one that opens its snapshot later than this. */
 const OPENING_MS_MAX = 5 * isolateLimits.slowQueryMs;
 
-/** The part a reader has, from its assignment to its last answer or the reader's death. */
+/** A reader's part, from assignment to the last answer or the reader's death. */
 interface Work {
-  /** Grows when the reader has to run what others of its wave had. */
+  /** Grows if the reader has to run the parts of others. */
   part: Part;
   readonly wave: number;
-  /** `opening`: its snapshot. `waiting`: has it, others of the wave have not. Then the queries run. */
+  /** `opening`: opens its snapshot. `waiting`: other readers have not. `running`: runs the queries. */
   phase: "opening" | "waiting" | "running";
-  /** What the readers of its wave agree in, and its place there; `null` when it needs nobody, or has what it needs. */
-  agreement: { readonly with: Agreement; readonly as: Holder } | null;
-  /** The snapshot; 0 before it is open. */
+  /** Snapshot coordination with the other readers. `null` if not needed or complete. */
+  agreement: { readonly with: SnapshotCoordination; readonly as: Holder } | null;
+  /** The snapshot. 0 before it is open. */
   ts: number;
-  /** Answers received, so the position of the next one. */
+  /** Answers received, and thus the position of the next one. */
   received: number;
-  /** How long the part waited for its snapshot, and what its answered queries took since. */
+  /** Time until the part had its snapshot, plus the duration of answered queries. */
   waitedMs: number;
   watch: CallWatch;
-  /** Whether the queries behind a slow one have been given to another reader. */
+  /** Whether the queries behind a slow one were moved to another reader. */
   takenOver: boolean;
   verdict: { readonly position: number; readonly outcome: Outcome } | null;
-  /** Whether the reader is ended to make room: then nobody is to blame. */
+  /** Whether the reader was ended to free a slot. Then no query is at fault. */
   evicted: boolean;
-  /** When it was last heard of, in milliseconds. */
+  /** When the last message arrived, in milliseconds. */
   heardAt: number;
-  /** How late main was in all when the query began that runs. */
+  /** Total scheduling delay of main when the current query started. */
   lateMs: number;
-  /** What its queries cost, by the names under which that is remembered; `null` before somebody asked. */
+  /** Cost keys of its queries. `null` until requested. */
   costs: ReadonlySet<string> | null;
 }
 
-/** Works begun by all readers, to tell which is the newest. */
+/** Number of parts started by all readers. Determines the newest. */
 let worksBegun = 0;
 
-/** What {@linkcode Reader.look} sees. */
+/** Result of {@linkcode Reader.look}. */
 export interface Look {
-  /** The reader will not be free soon. */
+  /** The reader will be busy for a while. */
   readonly slow: boolean;
-  /** The query that turns out to be slow, by its position in the wave, and for how long it has been running, as far as it could. */
-  readonly found: { readonly index: number; readonly run: WaveRun; readonly forMs: number } | null;
-  /** What is behind it, for another reader to run. */
+  /** The query that proves slow, by position in the batch, with its running time corrected for delays. */
+  readonly found: { readonly index: number; readonly run: QueryBatch; readonly forMs: number } | null;
+  /** The queries behind it, to run in another reader. */
   readonly behind: Part | null;
 }
 
 const NOT_SLOW: Look = { slow: false, found: null, behind: null };
 
-/** A reader that has been given a part of a wave for several readers. */
+/** A reader that was assigned a part of a batch for several readers. */
 export interface TogetherPart {
   readonly holder: Holder;
-  /** To be called once all of them are known. */
-  begin(agreement: Agreement): void;
+  /** Call when all of them are known. */
+  begin(agreement: SnapshotCoordination): void;
 }
 
 export interface ReaderOptions {
   readonly isolate: Isolate;
   readonly clock: Clock;
-  /** How long a query may run. */
+  /** Time limit of a query. */
   readonly timeoutMs: number;
-  /** What is taken off from how long queries take. */
-  readonly lateness: Pick<Lateness, "ms">;
-  /** Told how long a query took. */
+  /** Delays to subtract from durations. */
+  readonly lateness: Pick<SchedulingDelay, "ms">;
+  /** Called with the duration of each query. */
   readonly onRun: (work: QueryWork, ms: number) => void;
-  /** Called when it has the snapshot for its work. */
+  /** Called when it has opened its snapshot. */
   readonly onOpened: () => void;
-  /** Called when the reader has become free. */
+  /** Called when it becomes free. */
   readonly onFree: (reader: Reader) => void;
-  /** Called once, when the isolate has ended, with what it leaves to be run again. */
+  /** Called once when the isolate has ended, with the queries to run again. */
   readonly onEnded: (reader: Reader, death: Death, left: readonly Part[]) => void;
 }
 
@@ -99,11 +99,11 @@ export class Reader {
   #work: Work | null = null;
   #waves = 0;
   #workNumber = 0;
-  /** Set once, by the isolate's end. */
+  /** Set when the isolate ends. */
   #dead = false;
   /** When it last became free. */
   freeSince: number;
-  /** Set by the pool: it gets no more work and ends when it is free. */
+  /** Set by the pool: it receives no more work and ends when it is free. */
   retired = false;
 
   constructor(options: ReaderOptions) {
@@ -121,22 +121,22 @@ export class Reader {
     return this.#work !== null;
   }
 
-  /** Whether it will not be free soon: its work is slow, or was known to be. */
+  /** Whether it will be busy for a while: its work proved slow or was known to be. */
   get slow(): boolean {
     return this.#work !== null && (this.#work.takenOver || this.#work.part.slow === true);
   }
 
-  /** For how long its work has gone on without a word, 0 when it has none. */
+  /** Time since its last message. 0 when idle. */
   get silentMs(): number {
     return this.#work === null ? 0 : this.#options.clock.now() - this.#work.heardAt;
   }
 
-  /** Whether nothing is known of a query of its work. */
+  /** Whether its work includes a query of unknown cost. */
   get untried(): boolean {
     return this.#work !== null && this.#work.part.run.untried;
   }
 
-  /** Whether its work has a query whose cost is remembered under this name. */
+  /** Whether its work includes a query with this cost key. */
   worksOn(cost: string): boolean {
     const work = this.#work;
     if (work === null) return false;
@@ -145,12 +145,12 @@ export class Reader {
     return work.costs.has(cost);
   }
 
-  /** Since when it has the work it has, as a count of works. */
+  /** Sequence number of its current work. */
   get workNumber(): number {
     return this.#workNumber;
   }
 
-  /** Whether it has work and no snapshot for it yet. */
+  /** Whether it has work but no snapshot yet. */
   get opening(): boolean {
     return this.#work !== null && this.#work.phase !== "running";
   }
@@ -161,7 +161,7 @@ export class Reader {
     this.#send(`{"type":"RunWave","wave":${work.wave},"queries":[${queriesText(part)}]}`);
   }
 
-  /** Opens a snapshot for a part, to run it when the agreement says so. The reader must be free. */
+  /** Opens a snapshot for a part, to run it once the readers have coordinated. The reader must be free. */
   assignTogether(part: Part): TogetherPart {
     const work = this.#take(part);
     const tell = (rest: string) => {
@@ -223,10 +223,7 @@ export class Reader {
     this.#options.isolate.sendText(frameTextOfJson(json));
   }
 
-  /**
-   * Looks at the running query: ends the reader if it is over its time, and gives the queries behind a slow one, once,
-   * for another reader to run. `slow` tells that the reader will not be free soon.
-   */
+  /** Checks the running query. Ends the reader on a timeout, and returns the queries behind a slow query once. */
   look(): Look {
     const work = this.#work;
     if (work === null || work.phase === "waiting") return NOT_SLOW;
@@ -251,7 +248,7 @@ export class Reader {
       : { index: indices[position] ?? 0, run, forMs: forMs - this.#lateFor(work) };
     if (work.takenOver) return { slow: true, found, behind: null };
     if (opening) {
-      // Something an earlier call left behind keeps it from its work: all of it is for another reader.
+      // An earlier call's leftovers block it: another reader runs the whole part.
       work.takenOver = true;
       run.partLost(work.part);
       work.agreement?.with.without(work.agreement.as);
@@ -267,7 +264,7 @@ export class Reader {
     return this.#options.lateness.ms - lateMs;
   }
 
-  /** Ends it to make room for others; what it has runs again elsewhere. */
+  /** Ends it to free a slot. Its queries run again elsewhere. */
   evict(): void {
     if (this.#work !== null) this.#work.evicted = true;
     this.#options.isolate.kill();
@@ -301,7 +298,7 @@ export class Reader {
     const { agreement } = work;
     if (agreement === null) return this.#run(work);
     work.phase = "waiting";
-    // Others run it by now.
+    // Other readers have taken over.
     if (work.takenOver) agreement.as.drop();
     else agreement.with.pinned(agreement.as, ts);
   }
@@ -313,7 +310,7 @@ export class Reader {
     work.waitedMs = now - work.part.run.startedAt;
     work.watch = new CallWatch(now);
     work.heardAt = now;
-    // One that took too long to open is not waited for any more.
+    // If it opened too late, no one waits for it any more.
     if (!work.takenOver) work.part.run.partPinned(work.part, work.ts);
     this.#options.onOpened();
   }
@@ -373,13 +370,12 @@ export class Reader {
   }
 
   /**
-   * Answers the query that brought the reader down, if that is clear. When the answers themselves were nonsense it may be any
-   * of those without one, and counts against all of them: returns whether they are to run apart now, so that the one which
-   * is the cause loses its last reader alone.
+   * Answers the query that ended the reader, if it is known. After a protocol error, it may be any unanswered query, so all are
+   * counted. Returns whether they have to run one by one, so that the cause is identified by its last loss.
    */
   #blame({ part, verdict, received, ts }: Work, death: Death): boolean {
     const position = verdict?.position ?? death.progress?.position ?? -1;
-    // What the progress file tells of an earlier query has been answered since.
+    // Progress of an earlier query is outdated: it was answered since.
     const found = position >= received && position < part.indices.length;
     let apart = false;
     for (const [at, index] of part.indices.entries()) {

@@ -1,35 +1,35 @@
-/** The readers: one from the start, more when they are busy or slow, fewer when they have nothing to do. */
+/** The pool of readers: one from the start, more under load, fewer when idle. */
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall, QueryAnswer, QueryBatchOptions, QueryBatchRun } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
-import { Agreement } from "./agreement.ts";
-import { Arrivals } from "./arrivals.ts";
-import { Lateness } from "./lateness.ts";
+import { SnapshotCoordination } from "./snapshot_coordination.ts";
+import { ReadBarrier } from "./read_barrier.ts";
+import { SchedulingDelay } from "./scheduling_delay.ts";
 import { QueryCosts } from "./query_costs.ts";
-import { Turns } from "../turns.ts";
+import { FairQueue } from "../fair_queue.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { type Look, Reader } from "./reader.ts";
 import { Restarts } from "../process/restarts.ts";
-import { deal, type Part, type QueryWork, unansweredOf, WaveRun } from "./wave_run.ts";
+import { deal, type Part, QueryBatch, type QueryWork, unansweredOf } from "./query_batch.ts";
 
-/** A wave takes one reader more for each of these many queries: a small one is not worth several snapshots. */
+/** A batch uses one reader per this many queries: small batches are not worth several snapshots. */
 const QUERIES_PER_READER = 16;
 /** Share of a second without a free reader above which another one is started. */
 const BUSY_SHARE_MAX = 0.75;
 
-/** A reader more than needed stands by for so long after a query was slow, or asked at all. */
+/** How long an additional reader is kept after a slow query, or any query. */
 const SPARE_KEPT_MS = 600_000;
 
-/** What a query takes is remembered of a function and whoever answers for the call. */
+/** Costs are tracked per function and caller. */
 function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">): string {
   return `${caller?.blame ?? ""} ${udfPath}`;
 }
 
-/** What is known to be slow apart, one by one; the rest as it is. */
+/** Splits off queries known to be slow, each into a part of its own. */
 function singlyIfSlow({ indices, ...part }: Part, costs: QueryCosts): Part[] {
   const isSlow = (index: number) => {
     const work = part.run.works[index];
@@ -44,17 +44,17 @@ export interface ReaderPoolOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
-  /** Processors that readers can keep busy. */
+  /** Processors available to readers. */
   readonly cores: number;
-  /** Readers running at once. */
+  /** Maximum readers. */
   readonly readersMax: number;
   /** Main's newest ts. */
   readonly ts: () => number;
-  /** How long a query may run. */
+  /** Time limit of a query. */
   readonly timeoutMs: number;
-  /** Whether there is such a function: of others nothing is noted, as clients may ask for any. */
+  /** Whether the function exists. Costs of others are not tracked, because clients may request any path. */
   readonly isKnown: (udfPath: string) => boolean;
-  /** Whether a second reader stands by while queries are asked. */
+  /** Whether to keep a spare reader while queries arrive. */
   readonly spare?: boolean;
 }
 
@@ -64,63 +64,62 @@ export class ReaderPool {
   readonly #listeners: (() => void)[] = [];
   readonly #restarts = new Restarts();
   readonly #busyShare: BusyShare;
-  readonly #arrivals: Arrivals;
-  /** Parts no reader has yet: a wave begun without a free reader, and what lost or slow readers left. */
+  readonly #arrivals: ReadBarrier;
+  /** Parts without a reader: batches started while none was free, and leftovers of lost or slow readers. */
   #waiting: Part[] = [];
-  /** Parts that are known to be slow, behind what was found to be. */
-  readonly #slowWaiting = new Turns<Part>({
+  /** Parts known to be slow. They run after those found to be slow. */
+  readonly #slowWaiting = new FairQueue<Part>({
     callerOf: ({ run, indices: [index = 0] }) => run.works[index]?.turn ?? "",
     costOf: () => isolateLimits.slowQueryMs,
   });
-  /** What queries of callers take. */
   readonly #costs = new QueryCosts();
-  readonly #lateness: Lateness;
-  /** When a query was last found to be slow, and when one was last asked. */
+  readonly #lateness: SchedulingDelay;
+  /** When a query was last found to be slow, and when one last arrived. */
   #slowFoundAt = -Infinity;
   #askedAt = -Infinity;
-  /** Readers being started. */
+  /** Readers that are starting. */
   #starting = 0;
-  /** Advanced by `replace`: readers started before it have other code. */
+  /** Increased by `replace`: older readers have other code. */
   #generation = 0;
-  /** Starts in a row that failed. */
+  /** Consecutive failed starts. */
   #failures = 0;
-  /** While new code is loaded nothing is handed to the readers that have the old. */
+  /** Paused while new code is loaded. */
   #held = false;
-  /** Runs queries elsewhere, for good; set by `passOn`. */
+  /** Runs queries elsewhere, permanently. Set by `passOn`. */
   #passTo: ((call: FunctionCall) => Promise<Outcome>) | null = null;
-  /** Called when every reader with work has its snapshot; set while the pool is held. */
+  /** Called when every busy reader has its snapshot. Set while the pool is paused. */
   #onOpened: (() => void) | null = null;
   #closing = false;
-  /** Exists while a reader has work. */
+  /** Set while a reader has work. */
   #watchTimer: Timer | null = null;
-  /** Exists while there are more readers than one. */
+  /** Set while there is more than one reader. */
   #idleTimer: Timer | null = null;
-  /** Exists while a failed start waits to be tried again. */
+  /** Set while a retry of a failed start is pending. */
   #retryTimer: Timer | null = null;
-  /** Exists for a while after a query that found no second reader. */
+  /** Set for a while after a query that found no spare reader. */
   #spareTimer: Timer | null = null;
 
   constructor(options: ReaderPoolOptions) {
     this.#options = options;
     this.#busyShare = new BusyShare(options.clock.now());
-    this.#lateness = new Lateness(() => options.clock.now());
-    this.#arrivals = new Arrivals(options.clock, options.ts());
+    this.#lateness = new SchedulingDelay(() => options.clock.now());
+    this.#arrivals = new ReadBarrier(options.clock, options.ts());
   }
 
-  /** Starts the first reader. Throws when that fails. */
+  /** Starts the first reader. Throws if that fails. */
   async start(): Promise<void> {
     const started = await this.#options.starter.start("reader");
     if (!started.ok) throw new Error(started.message);
     this.#add(started.isolate);
   }
 
-  /** Whether a reader would take a wave at once. */
+  /** Whether a reader is free for a batch. */
   get free(): boolean {
     if (this.#passTo !== null) return true;
     return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
   }
 
-  /** Everybody has been told of the commits up to `ts`: answers that show them may be told too. */
+  /** Records that commits up to `ts` were published, which releases answers. */
   heard(ts: number): void {
     this.#arrivals.heard(ts);
   }
@@ -129,7 +128,7 @@ export class ReaderPool {
     this.#listeners.push(listener);
   }
 
-  startWave(
+  startBatch(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
     { slow = false }: QueryBatchOptions = {},
@@ -146,7 +145,7 @@ export class ReaderPool {
       const untried = !this.#costs.isQuick({ cost });
       return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller };
     });
-    const run = new WaveRun({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
+    const run = new QueryBatch({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
     const free = this.#closing || this.#held || slow || this.#passTo !== null
       ? []
       : [...this.#readers].filter(({ free }) => free);
@@ -160,8 +159,8 @@ export class ReaderPool {
     return run;
   }
 
-  /** Whether any query is known to be slow, or one is under way that may turn out to be. */
-  get slowKnown(): boolean {
+  /** Whether a query is known to be slow, or one in flight may prove slow. */
+  get hasSlowQueries(): boolean {
     if (!this.#costs.empty) return true;
     for (const reader of this.#readers) {
       if (reader.untried || reader.silentMs >= isolateLimits.suspectQueryMs) return true;
@@ -170,8 +169,8 @@ export class ReaderPool {
   }
 
   /**
-   * Whether a query of this caller is known to be slow, or to be treated so: while one of the same function is under way for
-   * him that has been running for a moment, or of which nothing is known yet. Of that one reader at a time is enough.
+   * Whether a query of this caller counts as slow: it is known to be, or one of the same function and caller has been running
+   * for a moment or has unknown cost. Such queries get one reader at a time.
    */
   isSlow(query: Pick<FunctionCall, "udfPath" | "caller">): boolean {
     const cost = costKey(query);
@@ -183,17 +182,17 @@ export class ReaderPool {
     return false;
   }
 
-  /** Whether slow work would be taken at once; brings a reader for it, if there may be one more. */
+  /** Whether slow work can start now. Starts a reader for it if the limit allows. */
   slowFree(): boolean {
     if (this.#passTo !== null) return true;
     if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
     if (this.#slowTaker() !== null) return true;
-    // What may turn out to be slow is worth no process of its own.
+    // Possibly slow queries are not worth an additional process.
     this.#makeRoom(this.#costs.empty ? 1 : 2);
     return false;
   }
 
-  /** A free reader for slow work: another one that is quick is to be left. */
+  /** Returns a free reader for slow work if another fast one remains. */
   #slowTaker(): Reader | null {
     const quick = [...this.#readers].filter((reader) =>
       !reader.slow && !reader.retired && reader.silentMs < isolateLimits.suspectQueryMs &&
@@ -202,18 +201,18 @@ export class ReaderPool {
     return quick.length < 2 ? null : quick.find(({ free }) => free) ?? null;
   }
 
-  /** Sees to it that there is a reader which is not slow; two if there is slow work for one of them. */
+  /** Ensures that one reader is not slow, or two if there is slow work to run. */
   #makeRoom(wanted = this.#slowWaiting.size > 0 ? 2 : 1): void {
     const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
     if (quick.length < wanted) this.#startOne();
     if (quick.length > 0 || this.#readers.size < this.#options.readersMax) return;
-    // All of them are at work that takes long: the newest of it has to wait.
+    // All are slow: the newest slow work has to wait.
     const [newest] = [...this.#readers].filter(({ slow, retired }) => slow && !retired)
       .sort((a, b) => b.workNumber - a.workNumber);
     newest?.evict();
   }
 
-  /** Hands nothing to the readers until {@linkcode release}. Resolves when those with work have their snapshots. */
+  /** Pauses the pool until {@linkcode release}. Resolves when busy readers have their snapshots. */
   hold(): Promise<void> {
     this.#held = true;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -222,22 +221,22 @@ export class ReaderPool {
     return promise;
   }
 
-  /** Goes on after {@linkcode hold}. */
+  /** Resumes after {@linkcode hold}. */
   release(): void {
     this.#held = false;
     this.#onOpened = null;
     this.#changed();
   }
 
-  /** Those that wait, and all that are still to come, are run elsewhere. Answers never reject. */
+  /** Redirects waiting and future queries. Answers never reject. */
   passOn(to: (call: FunctionCall) => Promise<Outcome>): void {
     this.#passTo = to;
     this.#changed();
   }
 
   /**
-   * Starts a reader with new code and ends the others as they become free. Nothing is handed to readers meanwhile. Gives
-   * the reason when it cannot be started; the old ones are gone then too, and new ones are tried.
+   * Starts a reader with new code and ends the others as they become free. The pool is paused in the meantime. Returns an error
+   * message if the start fails. The old readers are gone then too, and starts are retried.
    */
   async replace(): Promise<void> {
     this.#held = true;
@@ -251,7 +250,7 @@ export class ReaderPool {
     this.#changed();
   }
 
-  /** Ends all readers; what they had is answered with an error. */
+  /** Ends all readers and answers their work with an error. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const timer of [this.#watchTimer, this.#idleTimer, this.#retryTimer, this.#spareTimer]) {
@@ -288,7 +287,7 @@ export class ReaderPool {
     this.#idleLater();
   }
 
-  /** Hands out what waits, and tells the listeners when a reader is free after it. */
+  /** Assigns waiting parts, and notifies listeners if a reader is still free. */
   #changed(): void {
     this.#dispatch();
     if (!this.free) return;
@@ -298,7 +297,7 @@ export class ReaderPool {
   #dispatch(): void {
     if (this.#passTo !== null && !this.#closing) return this.#passAll(this.#passTo);
     if (this.#held) {
-      // A run that never ends must not keep whoever holds the pool waiting for it.
+      // A run that never ends must not block the caller of `hold`.
       if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
       return;
     }
@@ -331,7 +330,7 @@ export class ReaderPool {
           .then((outcome) => run.cutShort(index, { outcome, ts: this.#options.ts() }));
       }
     }
-    // Those that run have to end in time all the same.
+    // Timeouts still apply to running queries.
     if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
   }
 
@@ -367,7 +366,7 @@ export class ReaderPool {
     this.#changed();
   }
 
-  /** One start at a time, after a pause if readers die often or cannot be started. */
+  /** Starts one reader at a time, delayed after frequent deaths or failed starts. */
   #startOne(): void {
     const { clock, starter } = this.#options;
     if (this.#starting > 0 || this.#closing || this.#retryTimer !== null) return;
@@ -380,7 +379,7 @@ export class ReaderPool {
       const started = await starter.start("reader");
       this.#starting--;
       if (started.ok && generation !== this.#generation) {
-        // It has loaded the code before the present one.
+        // Code was replaced while it was starting.
         started.isolate.kill();
       } else if (started.ok) {
         this.#failures = 0;
@@ -392,7 +391,7 @@ export class ReaderPool {
     else this.#retryTimer = clock.after(pauseMs, start);
   }
 
-  /** Parts that have waited too long are answered; the rest wait for the next try. */
+  /** Answers parts that have waited too long. The rest waits for the next attempt. */
   #startFailed(message: string): void {
     const { clock, log } = this.#options;
     this.#failures++;
@@ -414,7 +413,7 @@ export class ReaderPool {
     if (![...this.#readers].some(({ opening }) => opening)) this.#onOpened?.();
   }
 
-  /** Gives the reader no more work; ends it now if it has none. */
+  /** Stops assigning work to the reader. Ends it when it is free. */
   #retire(reader: Reader): void {
     reader.retired = true;
     if (!reader.busy) this.#end(reader);
@@ -445,7 +444,7 @@ export class ReaderPool {
       if (look.found !== null) this.#foundSlow(look.found);
       if (look.behind !== null) this.#takeBack(singlyIfSlow(look.behind, this.#costs));
     }
-    // Others must not wait for it: there is to be a free reader beside a slow one.
+    // Keeps a free reader beside a slow one.
     if (slow && ![...this.#readers].some(({ free }) => free)) this.#startOne();
     if (slow) this.#makeRoom();
     this.#dispatch();
@@ -457,19 +456,19 @@ export class ReaderPool {
     if (work !== undefined) this.#costs.takes(work, forMs);
   }
 
-  /** Parts that have to be run by another reader. */
+  /** Queues parts that have to run in another reader. */
   #takeBack(parts: readonly Part[]): void {
     this.#waiting.unshift(...parts.filter(({ slow }) => !slow));
     this.#slowWaiting.putBack(parts.filter(({ slow }) => slow));
   }
 
-  /** Readers that stay when they have nothing to do: one more where queries were slow, or are asked, a short time ago. */
+  /** Readers kept while idle: one more if queries were slow, or arrived, recently. */
   get #kept(): number {
     const since = this.#options.clock.now() - SPARE_KEPT_MS;
     return this.#slowFoundAt > since || (this.#options.spare === true && this.#askedAt > since) ? 2 : 1;
   }
 
-  /** Brings a second reader for what turns out to be slow: one that starts then comes late for those who wait behind it. */
+  /** Starts a second reader before a slow query delays those behind it. */
   #spareLater(): void {
     const { clock, spare = false } = this.#options;
     if (!spare || this.#closing || this.#spareTimer !== null || this.#readers.size > 1) return;
@@ -493,9 +492,9 @@ export class ReaderPool {
   }
 }
 
-/** Brings readers to one snapshot and has each run its part there. */
+/** Starts snapshot coordination for readers of one batch. */
 function startTogether(readers: readonly Reader[], parts: readonly Part[]): void {
   const started = parts.flatMap((part, i) => readers[i]?.assignTogether(part) ?? []);
-  const agreement = new Agreement(started.map(({ holder }) => holder));
+  const agreement = new SnapshotCoordination(started.map(({ holder }) => holder));
   for (const { begin } of started) begin(agreement);
 }

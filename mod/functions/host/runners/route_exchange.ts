@@ -14,7 +14,7 @@ import type { CallError, Outcome } from "../../outcome.ts";
 import type { ResponseHead, ResponseMessage } from "../../wire/messages.ts";
 import type { Isolate } from "../process/isolate.ts";
 
-/** How a request was answered: a response, whose body may still break off, or the error that came before it. */
+/** A response, whose body may still fail, or the error that prevented it. */
 export type RouteAnswer =
   | { readonly ok: true; readonly response: Response }
   | { readonly ok: false; readonly error: CallError };
@@ -24,14 +24,14 @@ export interface RouteRequest {
   /** Key of the route. */
   readonly route: string;
   readonly identity: Identity;
-  /** Whose turn it takes. */
+  /** The caller, for the fair queue. */
   readonly caller?: Caller;
 }
 
-/** Where a request is being answered. */
+/** The runner that handles a request. */
 interface Place {
   readonly isolate: Isolate;
-  /** Its number there. */
+  /** Call id in that runner. */
   readonly call: number;
 }
 
@@ -42,16 +42,16 @@ export class RouteExchange {
   readonly #headers: WireHeaders;
   readonly #answer = Promise.withResolvers<RouteAnswer>();
   readonly #requestBody: BodySender;
-  /** Exists once a response with a body has begun. */
+  /** Set once a response with a body has started. */
   #responseBody: BodyReceiver | null = null;
   /** Set by `begin`. */
   #place: Place | null = null;
-  /** Whether nobody waits for the response any more. */
+  /** Whether the client is gone. */
   #canceled = false;
   #headCame = false;
   #over = false;
 
-  /** Throws `RangeError` for headers over the limit. */
+  /** @throws RangeError for headers over the limit. */
   constructor(request: RouteRequest) {
     this.#request = request;
     this.#headers = wireHeaders(request.request.headers);
@@ -63,17 +63,17 @@ export class RouteExchange {
     else signal.addEventListener("abort", () => this.cancel(), { once: true });
   }
 
-  /** Resolves when the response begins, or with the error that came before. Never rejects. */
+  /** Resolves when the response starts, or with the error that prevented it. Never rejects. */
   get answer(): Promise<RouteAnswer> {
     return this.#answer.promise;
   }
 
-  /** Whether nobody waits for the response, or the rest of it, any more. */
+  /** Whether the client is gone. */
   get canceled(): boolean {
     return this.#canceled;
   }
 
-  /** Hands the request to a runner. */
+  /** Sends the request to a runner. */
   begin(isolate: Isolate, { call, order }: { readonly call: number; readonly order: number }): void {
     this.#place = { isolate, call };
     const { request: { method, url, body }, route, identity } = this.#request;
@@ -93,7 +93,7 @@ export class RouteExchange {
     else if (body !== null) this.#sendBody(body);
   }
 
-  /** Takes what the runner says. Throws for what no runner says: then it is to be ended. */
+  /** Handles a message of the runner. Throws on a protocol error, after which the runner is ended. */
   receive(message: ResponseMessage, bytes: Uint8Array<ArrayBuffer> | undefined): void {
     switch (message.type) {
       case "ResponseHead":
@@ -113,7 +113,7 @@ export class RouteExchange {
     }
   }
 
-  /** The runner is done with it, or lost. */
+  /** Called when the runner has finished or is lost. */
   end(outcome: Outcome): void {
     if (this.#over) return;
     this.#over = true;
@@ -129,12 +129,12 @@ export class RouteExchange {
     this.#answer.resolve({ ok: false, error });
   }
 
-  /** Nobody waits for the response any more. */
+  /** Called when the client is gone. */
   cancel(): void {
     if (this.#canceled || this.#over) return;
     this.#canceled = true;
     this.#requestBody.stop(CLIENT_GONE);
-    // An error would only be printed: nobody reads it.
+    // An error would only be printed.
     this.#responseBody?.drop();
     this.#send(({ isolate, call }) => isolate.send({ type: "CancelRequest", call }));
   }
@@ -142,7 +142,7 @@ export class RouteExchange {
   #onHead({ status, statusText, headers, hasBody }: ResponseHead): void {
     if (this.#headCame) throw new TypeError("A response came twice");
     this.#headCame = true;
-    // HEAD is answered by the route of GET, without the body.
+    // HEAD uses the route of GET, without the body.
     const wantsBody = hasBody && !this.#canceled && this.#request.request.method !== "HEAD";
     const receiver = wantsBody
       ? new BodyReceiver({

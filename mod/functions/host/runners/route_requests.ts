@@ -1,4 +1,4 @@
-/** Requests of the app's routes: a bounded number in the runners at once, in which the callers who wait take turns. */
+/** Limits the app's route requests in the runners. Waiting requests are queued fairly by caller. */
 import { requestPath } from "../../../kit/request_path.ts";
 import { fairnessLimits, routeLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
@@ -6,32 +6,32 @@ import type { Outcome } from "../../outcome.ts";
 import { overloaded } from "../outcomes.ts";
 import { type RouteAnswer, RouteExchange, type RouteRequest } from "./route_exchange.ts";
 
-/** Answers a request in a runner, as an action is run. Never rejects. */
+/** Handles a request in a runner, like an action. Never rejects. */
 export type RunExchange = (call: FunctionCall, exchange: RouteExchange) => Promise<Outcome>;
 
 interface Waiting {
-  /** Who answers for it. */
+  /** Key of the caller. */
   readonly key: string;
-  /** Lets it in, or tells that its place in line was given away. */
+  /** Admits the request, or reports that its slot was given to another caller. */
   readonly enter: (admitted: boolean) => void;
 }
 
-/** Places that one caller may have: others find room beside those. */
+/** Slots that one caller may use. */
 const SHARE_MAX = fairnessLimits.actionShareMax * routeLimits.requestsMax;
 
 export class RouteRequests {
   readonly #run: RunExchange;
-  /** Requests in the runners, by who answers for them. */
+  /** Requests in the runners, by caller. */
   readonly #running = new Map<string, number>();
   #runningCount = 0;
-  /** Those whose turn has not come. */
+  /** Queued requests. */
   readonly #waiting: Waiting[] = [];
 
   constructor(run: RunExchange) {
     this.#run = run;
   }
 
-  /** Answers a request. Never rejects; resolves when the response begins. */
+  /** Handles a request. Resolves when the response starts. Never rejects. */
   async respond(request: RouteRequest): Promise<RouteAnswer> {
     const { caller } = request;
     const key = caller?.blame ?? "";
@@ -60,7 +60,7 @@ export class RouteRequests {
     return await exchange.answer;
   }
 
-  /** Waits for its turn; `false` when too many wait already. */
+  /** Waits for a slot. Returns `false` if the queue is full. */
   async #enter(key: string): Promise<boolean> {
     if (this.#admits(key)) {
       this.#took(key);
@@ -79,7 +79,7 @@ export class RouteRequests {
     this.#runningCount++;
   }
 
-  /** Gives its place to the one whose turn is next: of the caller who has the fewest places. */
+  /** Passes its slot to the next request: that of the caller with the fewest slots. */
   #leave(key: string): void {
     const left = (this.#running.get(key) ?? 1) - 1;
     if (left === 0) this.#running.delete(key);
@@ -98,7 +98,7 @@ export class RouteRequests {
     waiting.enter(true);
   }
 
-  /** Takes the newest of the caller with the most out of the line, if this one has less than half of that there. */
+  /** Evicts the newest request of the caller with the most queued, if this caller has less than half as many. */
   #giveWay(key: string): boolean {
     const counts = new Map<string, number>();
     for (const { key } of this.#waiting) counts.set(key, (counts.get(key) ?? 0) + 1);

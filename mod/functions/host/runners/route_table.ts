@@ -1,4 +1,4 @@
-/** Which of the app's routes a request is for. */
+/** Matches requests to the app's routes. */
 import type { WireRoute } from "../../wire/messages.ts";
 
 export class RouteTable {
@@ -14,7 +14,7 @@ export class RouteTable {
     this.#prefixes = routes.filter(({ prefix }) => prefix).sort((a, b) => b.path.length - a.path.length);
   }
 
-  /** The key of the route for a request, or `null`. `pathname` is as it stands in the URL. */
+  /** Returns the route key for a request, or `null`. `pathname` is the raw path of the URL. */
   find(method: string, pathname: string): string | null {
     const wanted = method === "HEAD" ? "GET" : method;
     const route = this.#exact.get(`${wanted} ${pathname}`) ??

@@ -1,4 +1,4 @@
-/** One action runner: the actions it has, the calls they make, and whether it is still alive. */
+/** One action runner: its actions, their calls, and liveness checks. */
 import { functionLimits } from "../../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
@@ -8,60 +8,60 @@ import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
 
-/** A busy runner that has not answered a beat for this long is stuck in a loop. */
+/** A busy runner that does not answer a heartbeat for this long is stuck. */
 export const BEAT_ANSWER_MS_MAX = 5_000;
 
-/** Runners an action may lose before it has begun. */
+/** Runners that may be lost before an action has started, until it is given up. */
 const RUNNERS_LOST_MAX = 3;
 
-/** A call from outside and what it has set off. */
+/** A call from outside and the actions it caused. */
 export interface CallTree {
-  /** Actions it has set off. */
+  /** Actions started so far. */
   descendants: number;
-  /** Those of them that have not ended. */
+  /** Actions still running. */
   underWay: number;
-  /** Whether the call has ended, and all below it with it. */
+  /** Whether the call has ended, and its actions with it. */
   ended: boolean;
 }
 
 export interface PendingAction {
   readonly call: FunctionCall;
   readonly tree: CallTree;
-  /** Calls of runAction it is nested in; 0 for one from outside. */
+  /** Nesting depth of `runAction`. 0 for a call from outside. */
   readonly depth: number;
-  /** The runner whose action asked for it; `null` for one from outside. */
+  /** The runner of the calling action. `null` for a call from outside. */
   readonly by: Pick<Runner, "gone"> | null;
   readonly resolve: (outcome: Outcome) => void;
-  /** The request of a route, which is answered in an action's place. */
+  /** The route request to handle instead of an action. */
   readonly exchange?: RouteExchange;
-  /** Called when a runner has it no more. */
+  /** Called when no runner has it any more. */
   left?: () => void;
-  /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
+  /** Runners lost before it started. Counted by the runner. */
   runnersLost: number;
-  /** When a runner got it. The runner sets it. */
+  /** When it was assigned. Set by the runner. */
   begunAt: number | null;
 }
 
-/** An action in a runner. */
+/** An action assigned to a runner. */
 interface Running {
-  /** How many the runner was given up to this one. */
+  /** Number of actions assigned to the runner so far, including this one. */
   readonly order: number;
   readonly action: PendingAction;
   readonly startedAt: number;
-  /** Whether it has called back: then it has begun, and may not run again. */
+  /** Whether it has called back. Then it has started and must not run again. */
   called: boolean;
 }
 
 export interface RunnerOptions {
   readonly isolate: Isolate;
   readonly clock: Clock;
-  /** Runs what an action asks for. Never rejects. */
+  /** Runs a call of an action. Never rejects. */
   readonly serve: (sub: SubCall, action: PendingAction) => Promise<Outcome>;
   /** Called when an action has ended. */
   readonly onDone: (runner: Runner) => void;
-  /** Called once when the isolate has ended, with the actions that had not begun. */
+  /** Called once when the isolate has ended, with the actions that had not started. */
   readonly onEnded: (runner: Runner, death: Death, unbegun: PendingAction[]) => void;
-  /** Makes names of actions; those that nobody can guess unless given. */
+  /** Creates action ids. Random by default. */
   readonly newCall?: (() => number) | undefined;
 }
 
@@ -69,17 +69,17 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #running = new Map<number, Running>();
   readonly #newCall: () => number;
-  /** Actions it was given. */
+  /** Actions assigned so far. */
   #given = 0;
-  /** When the oldest unanswered beat was sent; `null` when none is. */
+  /** When the oldest unanswered heartbeat was sent, or `null`. */
   #beatAt: number | null = null;
-  /** Set when it is ended for answering no beat. */
+  /** Set when it is ended for not answering a heartbeat. */
   #stuck = false;
-  /** When it last had nothing to do. */
+  /** When it last became idle. */
   idleSince: number;
-  /** It gets no more actions and ends with its last. */
+  /** It gets no more actions and ends with its last one. */
   retired = false;
-  /** Set when it is killed or has ended. What it had asked for by then may still arrive: nothing of that is begun. */
+  /** Set when it is killed or has ended. Calls that still arrive are not started. */
   #gone = false;
 
   constructor(options: RunnerOptions) {
@@ -90,12 +90,12 @@ export class Runner {
     options.isolate.ended.then((death) => this.#onEnded(death));
   }
 
-  /** Actions it has. */
+  /** Assigned actions. */
   get load(): number {
     return this.#running.size;
   }
 
-  /** Whether nobody waits any more for what its actions have asked for. */
+  /** Whether no calls of its actions are pending. */
   get gone(): boolean {
     return this.#gone;
   }
@@ -117,7 +117,7 @@ export class Runner {
     this.#options.isolate.send(message);
   }
 
-  /** Once a second while it has actions: asks whether it lives, ends it when it does not, ends actions over their time. */
+  /** Called every second while busy: sends heartbeats, and ends the runner or actions on timeouts. */
   beat(): void {
     const now = this.#options.clock.now();
     if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
@@ -130,7 +130,7 @@ export class Runner {
     }
     for (const [call, { action, startedAt }] of this.#running) {
       if (now - startedAt < functionLimits.actionTimeoutMs) continue;
-      // It cannot be stopped alone: its caller gets the error, the runner gets no more actions and ends with the others.
+      // One action cannot be stopped alone. It is answered with an error, and the runner ends after its other actions.
       this.#running.delete(call);
       action.left?.();
       this.retired = true;
@@ -148,7 +148,7 @@ export class Runner {
     this.#options.isolate.kill();
   }
 
-  /** Its body begins to leave at once, so it has begun. */
+  /** The body is sent immediately, so the request has started. */
   #begin(name: { readonly call: number; readonly order: number }, exchange: RouteExchange): void {
     const running = this.#running.get(name.call);
     if (running !== undefined) running.called = true;
@@ -168,7 +168,7 @@ export class Runner {
       case "BodyTaken":
       case "BodyUnwanted":
       case "ResponseHead":
-        // Of one that was over its time nobody wants to hear any more.
+        // Ignored for an action that timed out.
         return this.#running.get(message.call)?.action.exchange?.receive(message, bytes);
       default:
         throw new TypeError(`A runner does not send ${message.type}`);
@@ -178,7 +178,7 @@ export class Runner {
   #onDone(call: number, wire: WireOutcome, segments: readonly string[]): void {
     const outcome = fromWire(wire, segments);
     const running = this.#running.get(call);
-    // One that was over its time has been answered already.
+    // Already answered after a timeout.
     if (running === undefined) return;
     this.#running.delete(call);
     running.action.left?.();
@@ -201,7 +201,7 @@ export class Runner {
     });
   }
 
-  /** Actions the isolate never came to run again elsewhere; the others cannot, nobody knows what they did. */
+  /** Actions that had not started run again elsewhere. Others cannot, because their effects are unknown. */
   #onEnded(death: Death): void {
     this.#gone = true;
     const entered = death.progress?.position ?? 0;
@@ -217,7 +217,7 @@ export class Runner {
   }
 }
 
-/** A whole number of 53 random bits. */
+/** A random 53-bit integer. */
 function unguessable(): number {
   const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
   return Number(bits >> 11n);

@@ -1,4 +1,4 @@
-/** The action runners: started when first needed, spread thin, ended when idle. */
+/** The pool of action runners: started on demand, actions spread evenly, ended when idle. */
 import type { Log } from "../../../kit/log.ts";
 import { functionLimits } from "../../../limits.ts";
 import { fairnessLimits } from "../../limits.ts";
@@ -15,20 +15,20 @@ import { Restarts } from "../process/restarts.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { type CallTree, type PendingAction, Runner } from "./runner.ts";
 
-/** Time between two beats of a busy runner. */
+/** Interval of heartbeats to a busy runner. */
 const BEAT_MS = 1_000;
-/** A runner beyond the first that had nothing to do for this long ends. */
+/** Idle time after which an additional runner ends. */
 const IDLE_MS = 60_000;
-/** Starts in a row that may fail before the actions that wait are given up. */
+/** Consecutive failed starts after which waiting actions fail. */
 const FAILED_STARTS_MAX = 3;
 
-/** How an action, or the request of a route, ended. */
+/** The end of an action or route request. */
 export interface ActionEnd {
   readonly call: FunctionCall;
   readonly outcome: Outcome;
-  /** Since it was asked for. */
+  /** Time since the call. */
   readonly ms: number;
-  /** Of these, how long it waited for a runner. */
+  /** Time in the queue. */
   readonly queuedMs: number;
 }
 
@@ -36,13 +36,13 @@ export interface RunnerPoolOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
-  /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
+  /** Runs queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
-  /** Makes for each runner what names its actions. */
+  /** Creates a generator of action ids for each runner. */
   readonly callNames?: () => () => number;
-  /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
+  /** Called for each ended action, including nested ones, and each route request with a connected client. */
   readonly onEnd?: (kind: "action" | "route", end: ActionEnd) => void;
-  /** Runners at once; the limit of all when absent. */
+  /** Maximum runners. Defaults to the general limit. */
   readonly runnersMax?: number;
 }
 
@@ -50,23 +50,23 @@ export class RunnerPool {
   readonly #options: RunnerPoolOptions;
   readonly #runners = new Set<Runner>();
   readonly #runnersMax: number;
-  /** Those that end by themselves, and may still have an action that was over its time. */
+  /** Runners that are ending, and may still have an action that timed out. */
   readonly #leaving = new Set<Runner>();
-  /** Those that `endAll` has ended. */
+  /** Runners ended by `endAll`. */
   readonly #killed = new WeakSet<Runner>();
   readonly #restarts = new Restarts();
-  /** Actions no runner has yet; those of actions stand first. */
+  /** Queued actions. Nested ones come first. */
   #waiting: PendingAction[] = [];
-  /** Actions that runners have, by whose turn they took and by who answers for them. */
+  /** Assigned actions, by queue key and by caller. */
   readonly #running = new Map<string, number>();
   #starting = 0;
-  /** Advanced by `replace`: runners started before it have other code. */
+  /** Increased by `replace`: older runners have other code. */
   #generation = 0;
   #failures = 0;
   #closing = false;
-  /** Exists while a runner has actions. */
+  /** Set while a runner has actions. */
   #beatTimer: Timer | null = null;
-  /** Exists while there are more runners than one. */
+  /** Set while there is more than one runner. */
   #idleTimer: Timer | null = null;
   readonly #pauses = new Set<Timer>();
 
@@ -75,7 +75,7 @@ export class RunnerPool {
     this.#runnersMax = options.runnersMax ?? isolateLimits.runnersMax;
   }
 
-  /** Runs an action, or answers the request of a route in its place. Never rejects. */
+  /** Runs an action or handles a route request. Never rejects. */
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
@@ -90,7 +90,7 @@ export class RunnerPool {
     return this.#act(call, { depth: 0, by: null, exchange, tree }).finally(() => this.#endTree(tree));
   }
 
-  /** Takes out the newest action of the caller with the most that wait, if this one's has less than half of that. */
+  /** Evicts the newest action of the caller with the most queued, if this caller has less than half as many. */
   #giveWay({ caller }: FunctionCall): PendingAction | null {
     const counts = new Map<string, number>();
     for (const { call } of this.#waiting) counts.set(turnOf(call), (counts.get(turnOf(call)) ?? 0) + 1);
@@ -100,7 +100,7 @@ export class RunnerPool {
     return this.#waiting.splice(at, at < 0 ? 0 : 1)[0] ?? null;
   }
 
-  /** What a call has set off ends with it: what waits is not begun, and what runs can call nothing more. */
+  /** Ends a call's actions with it: queued ones do not start, running ones can call nothing more. */
   #endTree(tree: CallTree): void {
     tree.ended = true;
     if (tree.underWay === 0) return;
@@ -109,7 +109,7 @@ export class RunnerPool {
     for (const { resolve } of left) resolve(treeEnded());
   }
 
-  /** New actions get runners with new code; the old ones end with their last action. */
+  /** Starts runners with new code for new actions. Old runners end with their last action. */
   replace(): void {
     this.#generation++;
     for (const runner of this.#runners) this.#retire(runner);
@@ -117,8 +117,8 @@ export class RunnerPool {
   }
 
   /**
-   * Ends what runs, at once and for good: also an action that was answered because it was over its time, and what waits. What
-   * had not begun is answered as what may be asked again. Resolves when nothing of it can go on; what comes then is run.
+   * Ends all actions immediately, including queued ones and those that timed out. Actions that had not started get a retryable
+   * error. Resolves when all processes are gone. Later actions run.
    */
   async endAll(): Promise<void> {
     for (const { resolve } of this.#waiting.splice(0)) resolve(notBegun());
@@ -131,7 +131,7 @@ export class RunnerPool {
     await Promise.all(runners.map(({ ended }) => ended));
   }
 
-  /** Ends all runners; what they had is answered with an error. */
+  /** Ends all runners and answers their actions with an error. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const timer of [this.#beatTimer, this.#idleTimer, ...this.#pauses]) timer?.cancel();
@@ -155,7 +155,7 @@ export class RunnerPool {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const { clock, onEnd } = this.#options;
     const since = clock.now();
-    // What it calls belongs to the same request.
+    // Calls of the action belong to the same request.
     const call = asked.request === undefined ? { ...asked, request: nextRequest() } : asked;
     const action: PendingAction = {
       call,
@@ -163,7 +163,7 @@ export class RunnerPool {
       by,
       tree,
       resolve: (outcome) => {
-        // A client that has gone is no fault of the function, whatever it threw about it.
+        // Not the function's fault if the client disconnected.
         const now = clock.now();
         const ended = { call, outcome, ms: now - since, queuedMs: (action.begunAt ?? now) - since };
         if (call.request !== undefined) numberError(outcome, call.request);
@@ -175,7 +175,7 @@ export class RunnerPool {
       ...(exchange === undefined ? {} : { exchange }),
     };
     const least = this.#leastLoaded();
-    // A nested action never waits for room: what holds the room may be waiting for it.
+    // A nested action never queues: its caller may occupy the slot it would wait for.
     if (depth > 0 && least !== null && this.#size >= this.#runnersMax) {
       this.#run(least, action);
       return promise;
@@ -186,7 +186,7 @@ export class RunnerPool {
     return promise;
   }
 
-  /** Runners that take actions, now or soon. */
+  /** Runners that accept actions, now or soon. */
   get #size(): number {
     return this.#starting + this.#takers().length;
   }
@@ -202,12 +202,12 @@ export class RunnerPool {
     );
   }
 
-  /** An empty runner if there is one, else a new one, else the one with the fewest actions. */
+  /** Returns an empty runner, starts a new one, or returns the one with the fewest actions. */
   #dispatch(): void {
     while (this.#waiting.length > 0) {
       const least = this.#leastLoaded();
       if (least === null || least.load > 0) {
-        // As many as are being started will be taken by those.
+        // Covered by the runners that are starting.
         if (this.#waiting.length <= this.#starting) break;
         if (this.#size < this.#runnersMax) {
           if (!this.#startOne()) break;
@@ -223,10 +223,7 @@ export class RunnerPool {
     this.#beatLater();
   }
 
-  /**
-   * The action whose turn is next: one that an action waits for, else one of the caller who has the fewest with the runners.
-   * `null` when all that wait have as many as they may.
-   */
+  /** Returns the next action: a nested one, or one of the caller with the fewest assigned. `null` if all have reached their limit. */
   #takeNext(): PendingAction | null {
     const most = fairnessLimits.actionShareMax * this.#runnersMax * isolateLimits.actionsPerRunnerMax;
     let next = -1;
@@ -262,7 +259,7 @@ export class RunnerPool {
     runner.run(action);
   }
 
-  /** `false` when as many are being started as may be: one at a time when starts fail. */
+  /** Returns `false` if enough runners are starting: only one at a time after failed starts. */
   #startOne(): boolean {
     const most = this.#failures > 0 ? 1 : isolateLimits.runnersStartingMax;
     if (this.#closing || this.#starting >= most) return false;
@@ -286,7 +283,7 @@ export class RunnerPool {
     const started = await starter.start("runner");
     this.#starting--;
     if (started.ok && generation !== this.#generation) {
-      // It has loaded the code before the present one.
+      // Code was replaced while it was starting.
       started.isolate.kill();
     } else if (!started.ok) {
       this.#failures++;
@@ -323,7 +320,7 @@ export class RunnerPool {
     this.#dispatch();
   }
 
-  /** What an action calls runs as the action's caller, with the reach of the app's own code. */
+  /** Calls of an action run with its caller and the access of app code. */
   #serve(
     { kind, udfPath, args }: SubCall,
     { call, depth, tree, runner }: PendingAction & { readonly runner: Runner },
@@ -398,12 +395,12 @@ function turnOf({ caller }: FunctionCall): string {
   return caller?.turn ?? "";
 }
 
-/** The outcome of an action that was ended before it began: nothing has happened. */
+/** The outcome of an action ended before it started. It had no effect. */
 function notBegun(): Outcome {
   return failed("internal", "The action was ended before it began", { retryable: true });
 }
 
-/** The outcome of what a call had set off when it ended. */
+/** The outcome of actions whose root call has ended. */
 function treeEnded(): Outcome {
   return failed("internal", "The call that set it off has ended");
 }

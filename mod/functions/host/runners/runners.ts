@@ -1,4 +1,4 @@
-/** The action runners of a host: those for all, and, where the actions of one turn run apart, those that have only these. */
+/** The action runners of a host: a shared pool, and optionally a separate one for actions with a certain queue key. */
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
@@ -6,7 +6,7 @@ import type { RouteExchange } from "./route_exchange.ts";
 import { RunnerPool, type RunnerPoolOptions } from "./runner_pool.ts";
 
 export interface RunnersOptions extends RunnerPoolOptions {
-  /** Actions of this turn, and what they call, run apart. */
+  /** Actions with this queue key, and what they call, run in the separate pool. */
   readonly apart?: string | undefined;
 }
 
@@ -22,24 +22,24 @@ export class Runners {
     };
   }
 
-  /** Runs an action, or answers the request of a route in its place. Never rejects. */
+  /** Runs an action or handles a route request. Never rejects. */
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     const isApart = this.#apart !== null && call.caller?.turn === this.#apart.turn;
     return (isApart ? this.#apart.runners : this.#forAll).act(call, exchange);
   }
 
-  /** Ends what runs apart, at once and for good; see {@linkcode RunnerPool.endAll}. */
+  /** Ends the separate pool's actions. See {@linkcode RunnerPool.endAll}. */
   async endApart(): Promise<void> {
     await this.#apart?.runners.endAll();
   }
 
-  /** New actions get runners with new code, or new settings; the old ones end with their last action. */
+  /** Starts runners with new code or settings for new actions. Old runners end with their last action. */
   replace(): void {
     this.#forAll.replace();
     this.#apart?.runners.replace();
   }
 
-  /** Ends all; what they had is answered with an error. */
+  /** Ends all runners and answers their actions with an error. */
   async close(): Promise<void> {
     await Promise.all([this.#forAll.close(), this.#apart?.runners.close()]);
   }

@@ -1,6 +1,6 @@
 /**
- * The writer of a server whose commits are made elsewhere: it applies journal rows, one group after the other. Mutations go
- * to the leader where there is one, and are refused elsewhere. When its isolate is lost the next rows wait for a new one.
+ * The writer of a following server: applies journal rows in groups. Mutations are forwarded to the leader if there is one, and
+ * rejected otherwise. If its isolate is lost, a new one starts with the next rows.
  */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -20,16 +20,16 @@ export interface FollowingWriterOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly leader?: LeaderPort;
-  /** Called with what each group has brought. Must not throw. */
+  /** Called with each applied group. Must not throw. */
   readonly onGroup: (group: AppliedGroup) => void;
-  /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
+  /** Called if the database has commits whose entries are lost. Must not throw. */
   readonly onGap: (ts: number) => void;
 }
 
-/** Rows were not applied, and nothing of them was. */
+/** Thrown if none of the rows were applied. */
 export class RowsRefusedError extends Error {
   override readonly name = "RowsRefusedError";
-  /** Whether they will never be: they do not go on from where the database stands. */
+  /** Whether retrying is useless: the rows do not continue this database's history. */
   readonly unfit: boolean;
 
   constructor(message: string, { unfit }: { readonly unfit: boolean }) {
@@ -41,12 +41,12 @@ export class RowsRefusedError extends Error {
 export class FollowingWriter implements MutationWriter {
   readonly #options: FollowingWriterOptions;
   readonly #restarts = new Restarts();
-  /** `null` before the start, and from a death to the next rows. */
+  /** `null` before the start, and from a loss to the next rows. */
   #isolate: Isolate | null = null;
   #reached: Reached | null = null;
-  /** Whoever waits for the answer to rows; there is one at a time. */
+  /** The caller waiting for the result of rows. At most one. */
   #waiting: PromiseWithResolvers<RowsApplied | RowsRefused> | null = null;
-  /** Work on the isolate, one after the other. Never rejects. */
+  /** Serializes work on the isolate. Never rejects. */
   #turn: Promise<unknown> = Promise.resolve();
   #failures = 0;
   #closing = false;
@@ -57,7 +57,7 @@ export class FollowingWriter implements MutationWriter {
 
   readonly waiting = 0;
 
-  /** Where the database stands. Throws before the start. */
+  /** History position of the database. Throws before the start. */
   get reached(): Reached {
     if (this.#reached === null) throw new Error("The database follows nobody");
     return this.#reached;
@@ -76,14 +76,11 @@ export class FollowingWriter implements MutationWriter {
     return Promise.resolve({ outcome: readOnly(), ts: this.#reached?.ts ?? 0, replayed: false });
   }
 
-  /**
-   * Commits rows as one group and tells of it, unless who asks does so. Rejects with a `RowsRefusedError`, or because the writer
-   * was lost.
-   */
+  /** Commits rows as one group and publishes it, unless the caller does so. Rejects with a `RowsRefusedError`, or if the writer is lost. */
   apply(rows: readonly JournalRow[], { tells = true } = {}): Promise<Reached> {
     return this.#oneByOne(async () => {
       const isolate = this.#isolate ?? await this.#restart();
-      // A lost writer may have committed rows that nobody was told of.
+      // A lost writer may have committed rows that were not published.
       const next = rows.filter(({ seq }) => seq > this.reached.seq);
       if (next.length === 0) return this.reached;
       const message: ApplyRows = {
@@ -129,7 +126,7 @@ export class FollowingWriter implements MutationWriter {
     this.#closing = true;
     const isolate = this.#isolate;
     this.#isolate = null;
-    // It ends when it has committed what it is at.
+    // It ends after its current commit.
     await isolate?.close();
     this.#waiting?.reject(new Error("The server is stopping"));
     await this.#turn;

@@ -1,4 +1,4 @@
-/** A batch of mutations between its sending and its last answer, and what becomes of it when its writer is lost. */
+/** A batch of mutations sent to the writer, and its recovery when the writer is lost. */
 import type { MutationAnswer } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Group } from "../../wire/messages.ts";
@@ -7,10 +7,10 @@ import type { Death } from "../process/isolate.ts";
 import type { PendingMutation } from "./mutation_queue.ts";
 import { answerFromWire, endedIsolate, failedCallText } from "../outcomes.ts";
 
-/** A call that was running each of these many times when its isolate was lost is taken for the cause. */
+/** A call that was running this often when its isolate was lost counts as the cause. */
 export const RUNS_LOST_MAX = 3;
 
-/** A call and the answer it got. */
+/** A call and its answer. */
 export interface Answered {
   readonly call: PendingMutation;
   readonly answer: MutationAnswer;
@@ -20,13 +20,13 @@ export class MutationBatch {
   readonly id: string;
   readonly calls: readonly PendingMutation[];
   #begun: { readonly at: number; readonly watch: CallWatch } | null = null;
-  /** Grows with each group. */
+  /** Increases with each group. */
   #answered = 0;
-  /** What the answered calls took. */
+  /** Durations of the answered calls. */
   #ranMs = 0;
-  /** Set when the writer has given the rest back. */
+  /** Set when the writer has returned the remaining calls. */
   #cut = false;
-  /** The call for which the host ends the writer, set before it does. */
+  /** The call for which the host ends the writer. Set before it does. */
   verdict: { readonly position: number; readonly outcome: Outcome } | null = null;
 
   constructor(id: string, calls: readonly PendingMutation[]) {
@@ -34,18 +34,18 @@ export class MutationBatch {
     this.calls = calls;
   }
 
-  /** The writer has nothing to do before it any more. */
+  /** Records that the writer has finished earlier work. */
   begin(now: number): void {
     this.#begun = { at: now, watch: new CallWatch(now) };
   }
 
-  /** When the writer could begin with it, by the host's clock, and how long its calls take. Throws before that. */
+  /** Monitors the running call since the writer could start the batch. Throws before that. */
   get begun(): { readonly at: number; readonly watch: CallWatch } {
     if (this.#begun === null) throw new Error(`Batch ${this.id} has not begun`);
     return this.#begun;
   }
 
-  /** Its message, put together from the calls' own texts. */
+  /** Its message, concatenated from the serialized calls. */
   get text(): string {
     const calls = this.calls.map(({ text }) => text).join(",");
     return `{"type":"Batch","batch":${JSON.stringify(this.id)},"calls":[${calls}]}`;
@@ -55,22 +55,22 @@ export class MutationBatch {
     return this.#cut || this.#answered === this.calls.length;
   }
 
-  /** The calls that have no answer yet. */
+  /** Calls without an answer. */
   get unanswered(): readonly PendingMutation[] {
     return this.calls.slice(this.#answered);
   }
 
-  /** Calls from the first on that have been answered. */
+  /** Number of answered calls, from the first one. */
   get answered(): number {
     return this.#answered;
   }
 
-  /** Whether this is the next group of this batch. */
+  /** Whether this is the batch's next group. */
   awaits(group: Group): boolean {
     return group.batch === this.id && group.from === this.#answered;
   }
 
-  /** Matches a group's answers with their calls. Throws `RangeError` for a group that is not the next one. */
+  /** Matches a group's answers to calls. @throws RangeError for any other group. */
   accept(group: Group, segments: readonly string[]): Answered[] {
     const from = this.#answered;
     const calls = this.calls.slice(from, from + group.answers.length);
@@ -91,7 +91,7 @@ export class MutationBatch {
     return answered;
   }
 
-  /** What stands in `uses` of a call, from `at` on. */
+  /** Reads the entry of a call in `uses`, starting at `at`. */
   #runOf(
     { queuedAt }: PendingMutation,
     { uses, at }: { readonly uses: readonly number[]; readonly at: number },
@@ -108,14 +108,14 @@ export class MutationBatch {
     return { durationMs, queuedMs, use };
   }
 
-  /** The writer runs no more of it: gives back the calls without an answer, in order. */
+  /** Ends the batch early. Returns the unanswered calls in order. */
   cut(): readonly PendingMutation[] {
     const left = this.unanswered.filter(({ givenUp }) => !givenUp);
     this.#cut = true;
     return left;
   }
 
-  /** Leaves the calls before `from` without an answer from the writer; gives them back. */
+  /** Skips unanswered calls before `from` and returns them. */
   skipTo(from: number): readonly PendingMutation[] {
     const skipped = this.calls.slice(this.#answered, from);
     this.#answered = Math.max(this.#answered, Math.min(from, this.calls.length));
@@ -123,15 +123,15 @@ export class MutationBatch {
   }
 
   /**
-   * After the loss of the writer, once it is known which groups were committed: the unanswered calls that run again, in
-   * order, and the cause of the loss, if that is to be answered now. A cause whose failure is recorded is among those that
-   * are sent again: its answer waits for the commit of the record, and so do its duplicates.
+   * After the writer was lost and its committed groups are known: returns the unanswered calls to run again, in order, and the
+   * cause of the loss if it is answered now. A cause whose failure is recorded runs again as well: its answer waits for the
+   * commit of that record, as do its duplicates.
    */
   afterLoss(
     death: Death,
   ): { again: PendingMutation[]; blamed: { call: PendingMutation; outcome: Outcome } | null } {
     const position = this.verdict?.position ?? death.progress?.position ?? undefined;
-    // A call that has been answered since it was noted cannot be the cause of anything that is still open.
+    // A call answered since its progress was recorded cannot be the cause.
     const running = position === undefined || position >= this.#answered
       ? this.calls[position ?? this.#answered]
       : undefined;
@@ -144,7 +144,7 @@ export class MutationBatch {
         (position !== undefined && death.cause === "crashed" || runsLost >= RUNS_LOST_MAX
           ? endedIsolate("mutation", death.detail)
           : null)
-      // No code of the app runs for its record, so the loss is hardly its fault.
+      // No app code runs for its record, so it is hardly at fault.
       : runsLost >= RUNS_LOST_MAX
       ? failure
       : null;

@@ -1,39 +1,39 @@
-/** Mutations waiting for the writer, in turns of their callers and within bounds. */
+/** Mutations waiting for the writer, in a bounded fair queue. */
 import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Costs } from "../costs.ts";
-import { Turns } from "../turns.ts";
+import { FairQueue } from "../fair_queue.ts";
 
 export interface PendingMutation {
-  /** Its JSON text on the wire. */
+  /** Serialized call. */
   readonly text: string;
-  /** What its text does not hold, and another server has to know. */
+  /** Data that is not in the text but needed by another server. */
   readonly given: { readonly [Part in "caller" | "work"]: MutationCall[Part] | undefined };
-  /** Whose turn it takes. */
+  /** The caller, for the fair queue. */
   readonly caller: string;
-  /** What it does, as far as its cost is concerned: the function. */
+  /** Cost key: the function. */
   readonly work: string;
   readonly queuedAt: number;
   readonly resolve: (answer: MutationAnswer) => void;
-  /** Whether a failure that ends its run from outside is recorded, for when it is sent again. */
+  /** Whether an external failure of its run is recorded, for resent copies. */
   readonly recordsFailure: boolean;
-  /** That failure, once it is there: the call is with the writer for its record only, and its answer waits for that. */
+  /** That failure, once it occurred: the call is sent only to record it, and its answer waits for that. */
   readonly failure: Outcome | null;
-  /** Times its isolate was lost while it ran. The writer counts; past a bound it is to blame itself. */
+  /** Times its isolate was lost while it ran. Counted by the writer. Above a limit it is at fault. */
   runsLost: number;
-  /** Set when its caller was told that its fate is not known: it must not run again. */
+  /** Set when its caller was told that the outcome is unknown: it must not run again. */
   givenUp: boolean;
 }
 
 export class MutationQueue {
   readonly #costs: Costs;
-  readonly #calls: Turns<PendingMutation>;
+  readonly #calls: FairQueue<PendingMutation>;
   #chars = 0;
 
   constructor(costs: Costs) {
     this.#costs = costs;
-    this.#calls = new Turns({ callerOf: ({ caller }) => caller, costOf: (call) => this.#costOf(call) });
+    this.#calls = new FairQueue({ callerOf: ({ caller }) => caller, costOf: (call) => this.#costOf(call) });
   }
 
   get size(): number {
@@ -41,8 +41,8 @@ export class MutationQueue {
   }
 
   /**
-   * Puts a call behind the others of its caller. Gives back the call that has to be refused because the queue is full:
-   * this one, or the newest of a caller with far more. A call larger than the bound is let into an empty queue.
+   * Queues a call. Returns the call to reject if the queue is full: this one, or the newest of a caller with far more. An empty
+   * queue accepts calls of any size.
    */
   push(call: PendingMutation): PendingMutation | null {
     let refused: PendingMutation | null = null;
@@ -60,8 +60,8 @@ export class MutationQueue {
   }
 
   /**
-   * Takes the next batch: at most `callsMax` calls, and at least one if there is one. It ends with a recorded failure, and
-   * holds no more than takes about `batchSliceMs`: what is known to take longer goes alone.
+   * Takes the next batch: one to `callsMax` calls, ending with a recorded failure, with an estimated duration of up to
+   * `batchSliceMs`. Calls known to take longer run alone.
    */
   take(callsMax: number): PendingMutation[] {
     const batch: PendingMutation[] = [];
@@ -69,7 +69,7 @@ export class MutationQueue {
     let ms = 0;
     for (let next = this.#calls.peek(); next !== undefined; next = this.#calls.peek()) {
       const cost = this.#costOf(next);
-      // The many that cost next to nothing are counted by the writer, as a mean.
+      // Cheap calls are estimated by the writer, as a mean.
       if (cost >= isolateLimits.costToldMs) ms += cost;
       const fits = batch.length < callsMax && chars + next.text.length <= isolateLimits.batchCharsMax &&
         ms <= isolateLimits.batchSliceMs;
@@ -77,27 +77,27 @@ export class MutationQueue {
       this.#calls.take();
       batch.push(next);
       chars += next.text.length;
-      // Its answer must not wait for calls behind it, which may fail like it.
+      // Its answer must not wait for later calls, which may fail as well.
       if (next.failure !== null) break;
     }
     this.#chars -= chars;
     return batch;
   }
 
-  /** Puts calls that were taken back before the others of their callers, whatever the bounds: they were let in once. */
+  /** Returns calls to the front of their callers' queues, regardless of limits: they were accepted before. */
   putBack(calls: readonly PendingMutation[]): void {
     this.#calls.putBack(calls);
     for (const { text } of calls) this.#chars += text.length;
   }
 
-  /** Takes out the calls that have waited since before `at`, or all. */
+  /** Removes the calls that have waited since before `at`, or all. */
   takeOlder(at = Infinity): PendingMutation[] {
     const older = this.#calls.takeOut(({ queuedAt }) => queuedAt < at);
     for (const { text } of older) this.#chars -= text.length;
     return older;
   }
 
-  /** Of one that is with the writer for its record alone no code of the app runs. */
+  /** No app code runs for a call that is sent only to record its failure. */
   #costOf({ failure, work }: PendingMutation): number {
     return this.#costs.of(failure === null ? work : "");
   }

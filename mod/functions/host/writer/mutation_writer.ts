@@ -1,4 +1,4 @@
-/** What the host asks of its writer, whether mutations run here or commits come from elsewhere. */
+/** The host's interface to its writer, whether mutations run here or elsewhere. */
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import type { Ready, StartResult } from "../process/isolate.ts";
@@ -6,7 +6,7 @@ import type { Ready, StartResult } from "../process/isolate.ts";
 export type ReplaceResult = { readonly ok: true } | {
   readonly ok: false;
   readonly message: string;
-  /** Nothing was tried: the server stops, or loads something already. */
+  /** Nothing was attempted: the server is stopping or already loading something. */
   readonly busy?: boolean;
 };
 
@@ -14,35 +14,35 @@ export type ReplaceResult = { readonly ok: true } | {
 export type PassTo = (call: MutationCall) => Promise<MutationAnswer>;
 
 export interface MutationWriter {
-  /** Mutations that no writer has taken yet. */
+  /** Mutations not yet sent to a writer. */
   readonly waiting: number;
-  /** Starts the first writer. Throws when that fails. */
+  /** Starts the first writer. Throws if that fails. */
   start(): Promise<Ready>;
   /** Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
   /**
-   * Puts a writer with new code in the old one's place between two groups. `before` runs before the new one is started,
-   * `meanwhile` after that; until it has ended nothing is committed. The old one goes on when the new one cannot be started.
+   * Replaces the writer by one with new code, between two groups. `before` runs before the new one is started, `meanwhile`
+   * after that. Nothing is committed until it has ended. The old writer continues if the new one cannot be started.
    */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
   ): Promise<ReplaceResult>;
   /**
-   * Ends the writer between two batches, after which nothing is committed here. Until `back` settles calls wait; then there is
-   * a writer again, and `onBack` is called, unless they are passed on. Resolves when the writer is gone; to `false` when it could not be lent now.
-   * Absent where there is nothing to lend.
+   * Ends the writer between two batches. Calls wait until `back` settles. Then a writer is started again and `onBack` is
+   * called, unless calls are redirected. Resolves when the writer is gone, or to `false` if that is currently impossible.
+   * Absent if there is nothing to hand over.
    */
   lend?(back: Promise<unknown>, onBack: () => void): Promise<boolean>;
-  /** What waits and what is still to come is run elsewhere from now on, while the database is lent. */
+  /** During a handover, redirects waiting and future calls. */
   passOn?(to: PassTo): void;
   /**
-   * Commits nothing any more when the batch that is out has ended, and has what waits and what is still to come run elsewhere.
-   * Resolves then; to `false` when it cannot be done now. Absent where nothing is committed.
+   * Stops committing after the current batch, and redirects waiting and future calls. Resolves then, or to `false` if that is
+   * currently impossible. Absent if nothing is committed here.
    */
   retire?(to: PassTo): Promise<boolean>;
-  /** Passes on what became of journal rows. */
+  /** Forwards confirmations of journal rows. */
   tendJournal(message: JournalConfirmed | JournalRestart): void;
-  /** Ends the writer when it is done with what it is at, for a bounded time. */
+  /** Ends the writer after its current work, for a bounded time. */
   close(): Promise<void>;
 }

@@ -1,19 +1,18 @@
-/** Where the rows of a writer are kept whose history lies elsewhere. */
+/** Interface to an external journal. */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { Reached, RowRefusal } from "../../wire/messages.ts";
 
 export interface RowKeeper {
-  /** Longest time that a row may wait, while its group is open. */
+  /** Longest time to store a row, while its group is open. */
   readonly waitMs: number;
   /**
-   * Keeps a row. Resolves to `null` when it is safe, otherwise to why its group is not to be committed. One at a time.
-   * With `null`, for a group without a row, it resolves to `null` if no other server had committed anything that this one
-   * lacks. Never rejects.
+   * Stores a row, one at a time. Resolves to `null` on success, otherwise to the reason why its group must not be committed.
+   * With `null`, for a group without a row, checks that no other server has committed anything this one lacks. Never rejects.
    */
   keep(row: JournalRow | null): Promise<RowRefusal | null>;
   /**
-   * A writer is about to serve from a database that stands there. Resolves to `null` when that is where the rows end that
-   * were kept, otherwise, when calls may be answered, to why it cannot serve. Never rejects.
+   * Checks a writer's position before it serves. Resolves to `null` if it is the end of the stored rows, otherwise to the
+   * reason why it cannot serve. Never rejects.
    */
   begins(at: Pick<Reached, "seq" | "sum">): Promise<RowRefusal | null>;
 }

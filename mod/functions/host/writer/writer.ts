@@ -1,6 +1,6 @@
 /**
- * The writer's side in main: a queue in turns, one batch with the writer and, while that is being committed, the next; and a new
- * writer when one is lost.
+ * Main's side of the writer: a fair queue, one batch in the writer, and the next one sent while that is being committed. Starts a
+ * new writer when one is lost.
  *
  *     idle --mutate--> at the end of this turn --> batch out --last group--> idle
  *                                                  |  |   ^
@@ -9,8 +9,8 @@
  *                                                  |
  *                                            writer lost --> restarting --ready--> settled, the rest runs again
  *
- * The database may be lent to another server between two batches: then there is no writer here, and calls wait until it is
- * given back or they are passed on.
+ * The database may be handed over to another server between two batches. Then there is no writer here, and calls wait until it
+ * is returned or they are redirected.
  */
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -32,28 +32,28 @@ import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { RunObserver } from "../run_observer.ts";
 
-/** A group may take this long to begin or to commit, as on a slow disk, before its writer counts as stuck. */
+/** Time to start or commit a group, as on a slow disk, before the writer counts as stuck. */
 const STORING_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
-/** Weight of the newest batch in the mean time of a call. */
+/** Weight of the newest batch in the mean duration of a call. */
 const NEWEST_WEIGHT = 0.25;
 
 export interface WriterOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a mutation may run. */
+  /** Time limit of a mutation. */
   readonly timeoutMs: number;
-  /** How long a group may wait for its row to be kept elsewhere; 0 when absent. */
+  /** Time to store a group's row in the external journal. 0 if absent. */
   readonly storesMs?: number;
-  /** Makes the names of batches unique over the life of the database. */
+  /** Makes batch names unique over the life of the database. */
   readonly batchPrefix: string;
-  /** Spends the wait for the answer to a lone call awake. */
+  /** Busy-waits for the answer to a single call. */
   readonly awake?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Called with each committed group before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
-  /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
+  /** Called if the database has commits whose entries are lost. Must not throw. */
   readonly onGap: (ts: number) => void;
-  /** Told of each group; nobody has to be. */
+  /** Called for each group. Optional. */
   readonly observer?: Pick<RunObserver, "groupCommitted">;
 }
 
@@ -62,43 +62,43 @@ export class Writer implements MutationWriter {
   readonly #costs = new Costs();
   readonly #queue = new MutationQueue(this.#costs);
   readonly #restarts = new Restarts();
-  /** The writer that serves; `null` before the start and from a death to the successor. */
+  /** The current writer. `null` before the start, and from a loss to its replacement. */
   #isolate: Isolate | null = null;
-  /** From when the writer may begin with it to its last answer; outlives the writer it was sent to. */
+  /** The batch in the writer, until its last answer. Survives the loss of the writer. */
   #out: MutationBatch | null = null;
-  /** Sent while the last group of `#out` is being committed, to be the next `#out`. */
+  /** Sent while the last group of `#out` is being committed, to become `#out`. */
   #ahead: MutationBatch | null = null;
-  /** How the writer of `#out` was lost, until its successor tells the fate of the batch. */
+  /** How the writer of `#out` was lost, until its replacement reports the outcome. */
   #loss: Death | null = null;
-  /** `asked`: looks for work at the end of this turn. `held`: a batch is out, its fate is open, or the writer is being replaced. */
+  /** `asked`: a step is scheduled for the end of this tick. `held`: a batch is out, unresolved, or the writer is being replaced. */
   #turn: "none" | "asked" | "held" = "none";
-  /** Set by `replace` until the replacement has ended. */
+  /** Set while `replace` runs. */
   #replacement: (() => Promise<void>) | null = null;
-  /** Whether `#replacement` has its turn: it looks after the writer itself. */
+  /** Whether `#replacement` is active and manages the writer itself. */
   #replacing = false;
-  /** Exists while a batch is with a living writer, and is left to run out after it: most often the next one is not far. */
+  /** Set while a batch is in a living writer. Not cancelled afterwards, because the next batch usually follows soon. */
   #watchTimer: Timer | null = null;
-  /** Ends the pause before a restart at once; set during the pause. */
+  /** Skips the delay before a restart. Set during the delay. */
   #endPause: (() => void) | null = null;
   #restarting = false;
-  /** Called when there is a writer again; set by `lend`. */
+  /** Called when there is a writer again. Set by `lend`. */
   #onInstalled: (() => void) | null = null;
-  /** Runs calls elsewhere; set by `passOn`, for good. */
+  /** Runs calls elsewhere, permanently. Set by `passOn`. */
   #passTo: PassTo | null = null;
-  /** Called when no batch is out any more; set by `close`. */
+  /** Called when no batch is out any more. Set by `close`. */
   #onIdle: (() => void) | null = null;
   #closing = false;
   #batches = 0;
   /** ts of the newest group. */
   #ts = 0;
-  /** Mean time of one call, its share of the commit included: sizes the next batch. */
+  /** Mean duration of a call, including its share of the commit. Determines the size of the next batch. */
   #callMs = isolateLimits.batchSliceMs / isolateLimits.batchCallsMax;
 
   constructor(options: WriterOptions) {
     this.#options = options;
   }
 
-  /** Starts the first writer, which applies the app's schema. Throws when that fails. */
+  /** Starts the first writer, which applies the app's schema. Throws if that fails. */
   async start(): Promise<Ready> {
     const started = await this.#options.starter.start("writer");
     if (!started.ok) throw new Error(started.message);
@@ -107,12 +107,12 @@ export class Writer implements MutationWriter {
     return started.isolate.ready;
   }
 
-  /** Mutations that no writer has taken yet. */
+  /** Mutations not yet sent to a writer. */
   get waiting(): number {
     return this.#queue.size;
   }
 
-  /** Runs a mutation when it is its caller's turn, after all that the caller gave before. Never rejects. */
+  /** Runs a mutation in fair order, after the earlier ones of its caller. Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer> {
     const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
     const refuse = (outcome: Outcome) => resolve({ outcome, ts: this.#ts, replayed: false });
@@ -149,9 +149,9 @@ export class Writer implements MutationWriter {
   }
 
   /**
-   * Puts a writer with new code in the old one's place between two batches. `before` runs before the new one makes the
-   * database fit its schema, `meanwhile` after that; until it has ended nothing is committed. The old writer goes on when
-   * the new one cannot be started. `start`: how it is.
+   * Replaces the writer by one with new code, between two batches. `before` runs before the new one migrates the database,
+   * `meanwhile` after that. Nothing is committed until it has ended. The old writer continues if the new one cannot be
+   * started. `start` starts the new one.
    */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
@@ -176,7 +176,7 @@ export class Writer implements MutationWriter {
         const old = this.#isolate;
         this.#isolate = null;
         this.#begun(started.isolate.ready);
-        // It has nothing to do any more, and ends while the readers follow.
+        // It has nothing left to do, and ends while the readers follow.
         await Promise.all([old?.close(), meanwhile(started.isolate.ready)]);
         this.#install(started.isolate);
       }
@@ -186,7 +186,7 @@ export class Writer implements MutationWriter {
     return promise;
   }
 
-  /** What a new writer commits before it serves has no documents: that other code is served from there on. */
+  /** A new writer's own commit contains no documents, only the switch of the served version. */
   #begun({ ts, named = false }: Ready): void {
     if (!named) return;
     this.#ts = ts;
@@ -210,13 +210,13 @@ export class Writer implements MutationWriter {
     });
   }
 
-  /** Takes the writer out between two batches. Resolves when `take` calls `gone`, or with `false` when there is none to take. */
+  /** Removes the writer between two batches. Resolves when `take` calls `gone`, or with `false` if there is none. */
   #letGo(take: (old: Isolate, gone: () => void) => Promise<void>): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
     this.#replacement = async () => {
       const old = this.#isolate;
-      // One that was lost before its turn is being started again already.
+      // It was lost in the meantime and is already being restarted.
       if (old === null) return resolve(false);
       this.#isolate = null;
       await take(old, () => resolve(true));
@@ -233,12 +233,12 @@ export class Writer implements MutationWriter {
     }
   }
 
-  /** Passes on what became of journal rows; while there is no writer nobody has to know. */
+  /** Forwards confirmations of journal rows. Ignored while there is no writer. */
   tendJournal(message: JournalConfirmed | JournalRestart): void {
     this.#isolate?.send(message);
   }
 
-  /** Refuses what waits, lets the batch that is out end for a bounded time, and ends the writer. */
+  /** Rejects waiting calls, lets the current batch end for a bounded time, and ends the writer. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#answer(this.#queue.takeOlder(), stopping());
@@ -259,7 +259,7 @@ export class Writer implements MutationWriter {
     this.#answer(this.#unanswered, outcomeUnknown("The server stopped before the mutation was answered"));
   }
 
-  /** The calls that were sent and have no answer, in order. */
+  /** Calls that were sent and not answered, in order. */
   get #unanswered(): readonly PendingMutation[] {
     return [...this.#out?.unanswered ?? [], ...this.#ahead?.unanswered ?? []];
   }
@@ -275,9 +275,9 @@ export class Writer implements MutationWriter {
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
       this.#options.awake?.waitEnded();
       const answered = this.#apply(message, segments);
-      // What the writer left of a batch that takes long waits for its callers' next turns.
+      // Calls that the writer returned from a long batch are queued again.
       if (message.ends === true) this.#queue.putBack(this.#out?.cut() ?? []);
-      // The next batch leaves before the answers do: the writer works while main sends them.
+      // Sends the next batch before the answers, so that the writer works while main sends them.
       if (this.#out?.done) this.#batchDone(this.#out);
       for (const { call, answer } of answered) call.resolve(answer);
     });
@@ -288,13 +288,13 @@ export class Writer implements MutationWriter {
     this.#onInstalled = null;
   }
 
-  /** Takes the next step that is possible, within this turn of the event loop. */
+  /** Takes the next possible step within this tick. */
   #next(): void {
     if (this.#turn !== "none" || this.#out !== null || this.#closing) return;
     if (this.#replacement === null && (this.#isolate === null || this.#queue.size === 0)) return;
     this.#turn = "asked";
-    // At the end of what runs now, so that calls which arrive together share a batch; without a timer, so that a lone one
-    // waits for nothing.
+    // At the end of the current task, so that calls arriving together share a batch. No timer, so that a single call is not
+    // delayed.
     queueMicrotask(() => this.#takeTurn());
   }
 
@@ -321,16 +321,15 @@ export class Writer implements MutationWriter {
 
   #sendBatch(): void {
     const batch = this.#send();
-    // The writer was lost while it waited for its turn, or the host is closing.
+    // The writer was lost in the meantime, or the host is closing.
     if (batch === null) return this.#endTurn();
     this.#begin(batch);
     this.#watchLater();
   }
 
   /**
-   * The writer will be free in a moment: it finds the next batch waiting. That
-   * batch and the one being committed are made about as large as one another: callers that wait for their answers come
-   * back in turns then, and while the answers of one half are on their way the other half is with the writer.
+   * Sends the next batch while the writer commits. It is about as large as the one being committed: callers that wait for
+   * answers then return in two alternating groups, and the writer always has one of them.
    */
   #sendAhead({ batch }: Committing): void {
     if (this.#out?.id !== batch || this.#ahead !== null) {
@@ -342,7 +341,7 @@ export class Writer implements MutationWriter {
     }
   }
 
-  /** Sends a batch of what waits, `callsMax` calls at most, if there is a writer and anything waits. */
+  /** Sends a batch of up to `callsMax` waiting calls, if there is a writer. */
   #send(callsMax: number = isolateLimits.batchCallsMax): MutationBatch | null {
     const isolate = this.#isolate;
     if (isolate === null) return null;
@@ -360,10 +359,10 @@ export class Writer implements MutationWriter {
     if (batch.calls.length === 1) this.#options.awake?.waitStarted();
   }
 
-  /** Tells of a group's commits and gives back the answers of its calls. Throws for a group that is not awaited. */
+  /** Publishes a group's commits and returns the answers of its calls. Throws for an unexpected group. */
   #apply(group: Group, segments: readonly string[]): Answered[] {
     if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
-    // Before any of its calls counts as answered: what cannot be read is thrown out as a whole.
+    // Decoded before any call counts as answered: a malformed group is rejected as a whole.
     const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
     this.#noteCosts(answered);
@@ -375,7 +374,7 @@ export class Writer implements MutationWriter {
 
   #noteCosts(answered: readonly Answered[]): void {
     for (const { call: { work }, answer: { replayed, run } } of answered) {
-      // One that was answered from its record says nothing about its function.
+      // A recorded answer says nothing about the function's cost.
       if (!replayed && run !== undefined) this.#costs.took(work, run.durationMs);
     }
   }
@@ -383,7 +382,7 @@ export class Writer implements MutationWriter {
   #batchDone(batch: MutationBatch): void {
     const ms = (this.#options.clock.now() - batch.begun.at) / Math.max(1, batch.answered);
     const [first] = batch.calls;
-    // A slow call that went alone says nothing about the others.
+    // A slow call that ran alone says nothing about others.
     const usual = batch.answered > 1 || this.#costs.of(first?.work ?? "") < isolateLimits.batchSliceMs;
     if (usual) this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
     this.#out = null;
@@ -411,7 +410,7 @@ export class Writer implements MutationWriter {
     );
     const { timeoutMs, storesMs = 0 } = this.#options;
     const storingMs = Math.max(STORING_MS_MAX, 3 * timeoutMs) + storesMs;
-    // One that neither runs a call nor stores is kept from its next batch by what an earlier call left running.
+    // Neither running a call nor committing: an earlier call's leftovers block the writer.
     if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
     if (position !== null) {
       batch.verdict = { position, outcome: tookTooLong("mutation", timeoutMs) };
@@ -466,7 +465,7 @@ export class Writer implements MutationWriter {
     this.#endPause = null;
   }
 
-  /** Answers the calls that have waited too long for a writer. */
+  /** Answers calls that have waited too long for a writer. */
   #giveUpOld(message: string): void {
     const since = this.#options.clock.now() - isolateLimits.startMs;
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
@@ -477,7 +476,7 @@ export class Writer implements MutationWriter {
     this.#answer(old, unknown);
   }
 
-  /** Decides the fate of the batch a lost writer had, by what its successor found in the database. */
+  /** Determines the outcome of a lost writer's batch from what its replacement found in the database. */
   #settle(ready: Ready): void {
     const { ts } = ready;
     if (this.#out !== null && this.#loss !== null) {
@@ -490,7 +489,7 @@ export class Writer implements MutationWriter {
     }
     this.#loss = null;
     if (ts === this.#ts) return;
-    this.#options.log("error", "Commits are in the database that were never told", {
+    this.#options.log("error", "The database is ahead of the published commits", {
       from: this.#ts,
       to: ts,
     });
@@ -498,7 +497,7 @@ export class Writer implements MutationWriter {
     this.#options.onGap(ts);
   }
 
-  /** Applies the last group of the database, if nobody has told of it. Gives back the batch that was under way. */
+  /** Publishes the database's last group if that was not done. Returns the batch in flight. */
   #afterLastGroup(out: MutationBatch, { lastGroup, ts }: Ready): MutationBatch {
     if (lastGroup === null) return out;
     const ahead = this.#ahead;
@@ -506,7 +505,7 @@ export class Writer implements MutationWriter {
     try {
       const { message: group, segments } = parseFrameText<Group>(lastGroup);
       if (ahead !== null && group.batch === ahead.id) {
-        // It was begun, so everything before it had ended.
+        // It was started, so everything before it has ended.
         this.#answerLost(out.skipTo(Infinity), ts);
         this.#out = current = ahead;
         this.#ahead = null;
@@ -528,7 +527,7 @@ export class Writer implements MutationWriter {
     return current;
   }
 
-  /** Answers calls of groups that ended, committed as a rule, between the last one received and the last one of all. */
+  /** Answers calls of groups between the last one received and the last one committed. */
   #answerLost(calls: readonly PendingMutation[], ts: number): void {
     if (calls.length === 0) return;
     this.#answer(calls, outcomeUnknown("The mutation was committed, but its answer was lost"));

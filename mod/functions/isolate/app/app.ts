@@ -7,7 +7,7 @@ import { unknownFunctionText } from "../../outcome.ts";
 import { isCtxPath } from "../../system_paths.ts";
 import type { AdminDoor } from "./admin_door.ts";
 import { RefusedCallError } from "../runs/call_errors.ts";
-import type { Tables } from "./tables.ts";
+import type { AppTables } from "./app_tables.ts";
 
 export interface LoadedFunction {
   readonly udfPath: string;
@@ -18,7 +18,7 @@ export interface LoadedFunction {
 
 export interface App {
   readonly functions: ReadonlyMap<string, LoadedFunction>;
-  readonly tables: Tables;
+  readonly tables: AppTables;
   /** The app's profile of users, if defined. */
   readonly profile?: ProfileBuilder;
   /** The access check for admin functions. Without one, no one has access. */

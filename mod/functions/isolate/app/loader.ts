@@ -17,7 +17,7 @@ import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
 import { inspected } from "../ctx/log_lines.ts";
 import { loadErrorMessage } from "./load_errors.ts";
 import { findModules, type ModuleFile } from "../../module_files.ts";
-import { Tables } from "./tables.ts";
+import { AppTables } from "./app_tables.ts";
 
 /** Thrown if an app cannot be served. The message names the file and the fix. */
 export class BrokenAppError extends Error {
@@ -90,7 +90,7 @@ export function assembleApp(
   const door = adminDoor(systemModules);
   return {
     functions,
-    tables: new Tables({ app: schema, system, profiled: profile !== null }),
+    tables: new AppTables({ app: schema, system, profiled: profile !== null }),
     ...(profile && { profile }),
     ...(door && { door }),
     schema: new Map([...system, ...schema ?? []]),

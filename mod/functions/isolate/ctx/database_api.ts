@@ -1,9 +1,9 @@
 /** `ctx.db`: documents by id, queries and writes. Misuse throws errors that say what to do. */
 import type { Doc } from "../../../engine/types.ts";
 import type { Frame } from "../runs/call.ts";
-import { failedAt } from "../runs/lost_failures.ts";
+import { failedAt } from "../runs/unhandled_failures.ts";
 import { tableQuery, type TableQueryApi } from "./table_query.ts";
-import type { Tables } from "../app/tables.ts";
+import type { AppTables } from "../app/app_tables.ts";
 import { vectorFilter } from "./vector_filter.ts";
 
 type Fields = Record<string, unknown>;
@@ -13,9 +13,9 @@ const VECTOR_RESULTS = 10;
 /** Serves queries and mutations. The frame says whether it may write. */
 export class DatabaseApi {
   readonly #frame: Frame;
-  readonly #tables: Tables;
+  readonly #tables: AppTables;
 
-  constructor(frame: Frame, tables: Tables) {
+  constructor(frame: Frame, tables: AppTables) {
     this.#frame = frame;
     this.#tables = tables;
   }

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { Savepoint, ScanOptions } from "../../../engine/mod.ts";
 import { tableSchema } from "../../api/schema.ts";
 import type { Frame } from "../runs/call.ts";
-import type { Tables } from "../app/tables.ts";
+import type { AppTables } from "../app/app_tables.ts";
 
 /** A document to import: the table's fields, optionally with `_id` and `_creationTime`. */
 export type ForeignDocument = Readonly<Record<string, unknown>>;
@@ -18,9 +18,9 @@ export interface DeletedSome {
 /** Stores documents in app tables within the mutation's transaction, with the usual checks. */
 export class ImportApi {
   readonly #frame: Frame;
-  readonly #tables: Tables;
+  readonly #tables: AppTables;
 
-  constructor(frame: Frame, tables: Tables) {
+  constructor(frame: Frame, tables: AppTables) {
     this.#frame = frame;
     this.#tables = tables;
   }

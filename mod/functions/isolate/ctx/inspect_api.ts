@@ -17,7 +17,7 @@ import type { OrderedQuery } from "../../api/database.ts";
 import type { Frame } from "../runs/call.ts";
 import { positionsIn, type QueryPositions, TableQueryApi } from "./table_query.ts";
 import { jsonSchemaOf } from "../app/json_schema.ts";
-import type { Tables } from "../app/tables.ts";
+import type { AppTables } from "../app/app_tables.ts";
 
 export class InspectApi implements Inspector {
   readonly #app: App;
@@ -99,7 +99,7 @@ function positionsOf(query: OrderedQuery<unknown>, inspection: Inspection): Quer
   return query[positionsIn](inspection);
 }
 
-function tableFacts({ name, definition, ofService }: ReturnType<Tables["all"]>[number]): TableFacts {
+function tableFacts({ name, definition, ofService }: ReturnType<AppTables["all"]>[number]): TableFacts {
   const { indexes, searchIndexes, vectorIndexes } = definition;
   return {
     name,

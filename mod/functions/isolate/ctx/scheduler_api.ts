@@ -7,7 +7,7 @@ import { issueText } from "../../api/zod_issues.ts";
 import { isSystemPath } from "../../system_paths.ts";
 import type { App } from "../app/app.ts";
 import { jsonText } from "../runs/json_text.ts";
-import { type Asker, failedAt } from "../runs/lost_failures.ts";
+import { type ContextUser, failedAt } from "../runs/unhandled_failures.ts";
 
 const { parse } = JSON;
 
@@ -20,7 +20,7 @@ export interface SchedulerOptions {
   /** Runs a mutation of the service, in the caller's transaction or its own. */
   readonly mutate: (udfPath: string, args: Args) => Promise<unknown>;
   /** The function that the operations belong to. */
-  readonly asker: Asker;
+  readonly asker: ContextUser;
 }
 
 /** Both functions are in `mod/scheduler`. */

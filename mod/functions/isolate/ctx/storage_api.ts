@@ -1,7 +1,7 @@
 /** `ctx.storage`: an API for authors over the functions of `mod/storage`. */
 import { withHelp } from "../../../explained.ts";
 import { fileApiLimits } from "../../limits.ts";
-import { type Asker, failedAt } from "../runs/lost_failures.ts";
+import { type ContextUser, failedAt } from "../runs/unhandled_failures.ts";
 
 type Args = Record<string, unknown>;
 
@@ -49,14 +49,14 @@ export class StorageReaderApi {
 
 export class StorageWriterApi extends StorageReaderApi {
   readonly #mutate: RunStorage;
-  readonly #asker: Asker;
+  readonly #asker: ContextUser;
 
   constructor(
     { query, mutate, asker }: {
       readonly query: RunStorage;
       readonly mutate: RunStorage;
       /** The function that the operations belong to. */
-      readonly asker: Asker;
+      readonly asker: ContextUser;
     },
   ) {
     super(query);
@@ -86,7 +86,7 @@ export class StorageActionsApi extends StorageWriterApi {
       readonly query: RunStorage;
       readonly mutate: RunStorage;
       readonly act: RunStorage;
-      readonly asker: Asker;
+      readonly asker: ContextUser;
     },
   ) {
     super(run);

@@ -10,7 +10,7 @@ import { ImportApi } from "./import_api.ts";
 import { InspectApi } from "./inspect_api.ts";
 import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
-import { checkTaken, failedAt } from "../runs/lost_failures.ts";
+import { checkTaken, failedAt } from "../runs/unhandled_failures.ts";
 import { jsonText } from "../runs/json_text.ts";
 import { LineageApi } from "./lineage_api.ts";
 import { LogApi } from "./log_api.ts";

@@ -1,7 +1,7 @@
 /** Logs errors that no call awaits, such as rejected promises and errors in timers. They never end the isolate. */
 import { currentCall } from "../runs/call.ts";
 import { cleanStack } from "../runs/call_errors.ts";
-import { noteLost, noteTaken } from "../runs/lost_failures.ts";
+import { noteLost, noteTaken } from "../runs/unhandled_failures.ts";
 import { runningAction } from "../runs/run_action.ts";
 import { inspected } from "../ctx/log_lines.ts";
 

@@ -6,11 +6,11 @@ import { functionLimits } from "../../../limits.ts";
 import type { Lineage } from "../../api/system_context.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
-import type { Asker, Losing } from "./lost_failures.ts";
+import type { ContextUser, RejectionTracker } from "./unhandled_failures.ts";
 import { Undos } from "./undos.ts";
 
 /** A call from outside, including all nested calls. */
-export class Call implements Losing {
+export class Call implements RejectionTracker {
   readonly udfPath: string;
   readonly identity: Identity;
   /** The call's time, milliseconds since the epoch. Frozen in queries and mutations. */
@@ -30,7 +30,7 @@ export class Call implements Losing {
   lineage: Lineage | null;
   /** Undo log of its group, for mutations. */
   readonly undos: Undos;
-  /** Rejections without a handler (lost_failures.ts). */
+  /** Rejections without a handler (unhandled_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
   constructor(
@@ -58,7 +58,7 @@ export class Call implements Losing {
  * A running function: the call's own or a nested one. Its `ctx` works while the frame is open. Code left running without
  * being awaited finds the frame closed and cannot touch another call's transaction.
  */
-export class Frame implements Asker {
+export class Frame implements ContextUser {
   readonly call: Call;
   /** Failed operations of `ctx`. */
   failures: Map<unknown, string> | null = null;

@@ -15,7 +15,7 @@ import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "../ctx/log_api.ts";
-import { type Asker, checkTaken, failedAt } from "./lost_failures.ts";
+import { checkTaken, type ContextUser, failedAt } from "./unhandled_failures.ts";
 import { explainMissing } from "../ctx/missing_in_ctx.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi } from "../ctx/storage_api.ts";
@@ -55,7 +55,7 @@ export class ActionContext {
     call: Call,
     { app, env, now, run, asker }: {
       readonly app: App;
-      readonly asker: Asker;
+      readonly asker: ContextUser;
       readonly now: () => number;
       readonly env: Readonly<Record<string, string>>;
       readonly run: (kind: FunctionKind) => Caller;
@@ -116,7 +116,7 @@ export async function withActionCtx(
   run: (ctx: ActionContext) => Promise<string>,
 ): Promise<ActionRun> {
   const call = new Call({ udfPath, identity, at: now(), seed: null, reads: undefined });
-  const asker: Asker = { failures: null };
+  const asker: ContextUser = { failures: null };
   let open = true;
   const called = async (
     kind: FunctionKind,

@@ -7,7 +7,7 @@ import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
-import { checkTaken } from "./lost_failures.ts";
+import { checkTaken } from "./unhandled_failures.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
 import { useOf } from "./run_use.ts";
 import { Undos } from "./undos.ts";

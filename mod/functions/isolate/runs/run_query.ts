@@ -8,7 +8,7 @@ import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
-import { checkTaken } from "./lost_failures.ts";
+import { checkTaken } from "./unhandled_failures.ts";
 import { useOf } from "./run_use.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 

@@ -8,7 +8,7 @@ import { type CallError, outcomeUnknown, unavailable } from "../../outcome.ts";
 import { EntryPacker } from "../../wire/packed_entry.ts";
 import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
-import { type KeepRows, RowRefusedError } from "./kept_rows.ts";
+import { RowRefusedError, type StoreRow } from "./row_store.ts";
 import { type MutationRun, recordedRun, runMutation } from "./run_mutation.ts";
 import { Undos } from "./undos.ts";
 
@@ -22,7 +22,7 @@ export interface WriterParts {
   /** Busy-waits for the next batch after a single call, because such callers return quickly. */
   readonly untilNext?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
   /** Stores rows in the external journal before their groups are committed. `null` without one. */
-  readonly keep?: KeepRows | null;
+  readonly keep?: StoreRow | null;
 }
 
 /** A batch that has run this long is too large: the writer returns the remaining calls to main. */

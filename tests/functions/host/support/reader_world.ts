@@ -73,7 +73,7 @@ export class ReaderWorld {
     const results: string[] = [];
     const answers: QueryAnswer[] = [];
     const calls = paths.map((path) => ({ ...call(path, args), ...whose }));
-    const wave = this.pool.startWave(calls, (index, answer) => {
+    const wave = this.pool.startBatch(calls, (index, answer) => {
       if (results[index] !== undefined) throw new Error(`Query ${index} was answered twice`);
       answers[index] = answer;
       results[index] = `${resultOf(answer)}@${answer.ts}`;

@@ -11,7 +11,7 @@ const NO_PROFILE =
   "The app keeps no profile of its users: export one from auth.ts, as `export const profile = defineProfile({ role: z.string().optional() })`";
 
 /** The tables of a database, with access checks. */
-export class Tables {
+export class AppTables {
   readonly #app: SchemaDefinition | null;
   readonly #system: SchemaDefinition;
   readonly #profiled: boolean;

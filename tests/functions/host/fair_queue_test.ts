@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Costs } from "../../../mod/functions/host/costs.ts";
-import { Turns } from "../../../mod/functions/host/turns.ts";
+import { FairQueue } from "../../../mod/functions/host/fair_queue.ts";
 
 interface Item {
   readonly caller: string;
@@ -10,9 +10,9 @@ interface Item {
   readonly ms: number;
 }
 
-const turns = () => new Turns<Item>({ callerOf: ({ caller }) => caller, costOf: ({ ms }) => ms });
+const turns = () => new FairQueue<Item>({ callerOf: ({ caller }) => caller, costOf: ({ ms }) => ms });
 
-function all(line: Turns<Item>): string {
+function all(line: FairQueue<Item>): string {
   const out: string[] = [];
   for (let item = line.take(); item !== undefined; item = line.take()) out.push(`${item.caller}${item.n}`);
   return out.join(" ");

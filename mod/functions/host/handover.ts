@@ -1,33 +1,33 @@
-/** While the database is another server's: where calls go that this one may not answer any more. */
+/** Redirects calls while the database is handed over to another server. */
 import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ReaderPool } from "./readers/reader_pool.ts";
 import type { MutationWriter } from "./writer/mutation_writer.ts";
 
-/** Where the calls of a server go that has lent its database for good. They never reject. */
+/** Runs the calls of a server that has handed over its database for good. Never rejects. */
 export interface PassedCalls {
   mutate(call: MutationCall): Promise<MutationAnswer>;
   query(call: FunctionCall): Promise<Outcome>;
 }
 
-/** The database is another server's: calls wait until one of these is called. */
+/** The database is handed over: calls wait until one of these is called. */
 export interface Lent {
-  /** It is ours again. */
+  /** The handover was cancelled. */
   giveBack(): void;
-  /** It stays the other's: what waits and what is still to come goes there. */
+  /** The handover is final: waiting and future calls go to the other server. */
   passOn(to: PassedCalls): void;
 }
 
 export interface LendingOptions {
   readonly writer: MutationWriter;
   readonly readers: ReaderPool;
-  /** Called when the database was given back and there is a writer again. */
+  /** Called when the database was returned and a writer runs again. */
   readonly onBack: () => void;
 }
 
-export class Lending {
+export class Handover {
   readonly #options: LendingOptions;
-  /** Settles to `null` when the database is given back; `null`: it is not lent. */
+  /** Settles to `null` when the database is returned. `null` if it is not handed over. */
   #passing: Promise<PassedCalls | null> | null = null;
   #passedTs = 0;
 
@@ -35,12 +35,12 @@ export class Lending {
     this.#options = options;
   }
 
-  /** Where calls go while the database is lent: settles to `null` when it is given back. */
+  /** Destination of calls during a handover. Settles to `null` when the database is returned. */
   get passing(): Promise<PassedCalls | null> | null {
     return this.#passing;
   }
 
-  /** ts of the newest mutation that was passed on by {@linkcode retire}. */
+  /** ts of the newest mutation forwarded by {@linkcode retire}. */
   get passedTs(): number {
     return this.#passedTs;
   }
@@ -60,7 +60,7 @@ export class Lending {
       passOn: (to) => {
         writer.passOn?.((call) => to.mutate(call));
         readers.passOn((call) => to.query(call));
-        // Its commits are not told here: whatever is read is as new as it can be.
+        // Its commits are not published here, so reads are as new as they can be.
         readers.heard(Infinity);
         resolve(to);
       },

@@ -1,21 +1,18 @@
-/**
- * Who is refused a function for a while: a caller whose calls of it ran out of time again and again. Each such call keeps a
- * writer or a reader from everybody for seconds.
- */
+/** Temporarily blocks callers from functions whose calls repeatedly time out. Each such call occupies a writer or reader. */
 import type { Log } from "../../kit/log.ts";
 import { fairnessLimits } from "../limits.ts";
 import type { Clock } from "../../kit/clock.ts";
 
 interface Entry {
-  /** When calls ran out of time, as far back as counts. */
+  /** Recent timeouts. */
   readonly lateAt: number[];
   refusedUntil: number;
 }
 
-export class Refusals {
+export class CallerBlocks {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** By caller and function; what was noted last stands last. */
+  /** By caller and function, least recently updated first. */
   readonly #entries = new Map<string, Entry>();
 
   constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
@@ -23,8 +20,8 @@ export class Refusals {
     this.#clock = clock;
   }
 
-  /** A call of a function ran out of time. `blame`: who answers for it. */
-  ranOutOfTime(udfPath: string, blame: string): void {
+  /** Records a timeout. `blame` is the key of the caller. */
+  recordTimeout(udfPath: string, blame: string): void {
     const { lateCallsMax, lateWindowMs, refusedMs, refusalsKeptMax } = fairnessLimits;
     const now = this.#clock.now();
     const key = keyOf(udfPath, blame);
@@ -34,7 +31,7 @@ export class Refusals {
     if (lateAt.length >= lateCallsMax) {
       entry.refusedUntil = now + refusedMs;
       lateAt.length = 0;
-      this.#log("warn", "A caller is refused a function for a while: its calls ran out of time", {
+      this.#log("warn", "Caller temporarily blocked from a function after repeated timeouts", {
         function: udfPath,
         caller: blame,
         seconds: refusedMs / 1000,
@@ -46,8 +43,8 @@ export class Refusals {
     if (this.#entries.size > refusalsKeptMax && oldest !== undefined) this.#entries.delete(oldest);
   }
 
-  /** Whether the caller is refused the function now. */
-  refuses(udfPath: string, blame: string): boolean {
+  /** Whether the caller is currently blocked from the function. */
+  isBlocked(udfPath: string, blame: string): boolean {
     if (this.#entries.size === 0) return false;
     return (this.#entries.get(keyOf(udfPath, blame))?.refusedUntil ?? 0) > this.#clock.now();
   }

@@ -1,62 +1,62 @@
 /**
- * Isolates that were started before they are needed: whoever takes one is spared the start of a process. They are connected
- * and have not been told what they are, or have loaded the app and wait until the database fits it, or is theirs to write to.
+ * Prestarted isolates, which save the start of a process when one is needed. They are connected and have no role data yet, or
+ * have loaded the app and wait for the database.
  */
 import { join } from "node:path";
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { StartResult } from "./isolate.ts";
 
-/** What an isolate waits for that was started before it is needed. */
+/** State of a prestarted isolate. */
 export interface BootGate {
   readonly connected: () => void;
-  /** It has the app, and waits for the database. */
+  /** The app is loaded. It waits for the database. */
   readonly loaded: () => void;
-  /** It is told what it is. */
+  /** Sends Boot. */
   readonly opened: Promise<void>;
-  /** The database fits a reader, or is given to a writer: what is loaded goes on to its answer. */
+  /** Lets it open the database and answer Boot. */
   readonly fitted: Promise<void>;
 }
 
 export interface WaitingIsolate {
-  /** It can be told what it is, or has ended. */
+  /** Settles when it is connected or has ended. */
   readonly connected: Promise<unknown>;
-  /** It has loaded the app, or has ended. */
+  /** Settles when it has loaded the app or has ended. */
   readonly loaded: Promise<unknown>;
-  /** Its answer to Boot. One that settles before it was taken is of no use. */
+  /** Its answer to Boot. If it settles before the isolate is used, the isolate is of no use. */
   readonly started: Promise<StartResult>;
   /** Whether it can load this version. */
   fits(version: Version): boolean;
-  /** From now on it is for this version alone; `false` when that cannot be. */
+  /** Reserves it for this version. Returns `false` if that is not possible. */
   keepFor(version: Version): Promise<boolean>;
-  /** Whether it is for this version alone. */
+  /** Whether it is reserved for this version. */
   isFor(version: Version): boolean;
-  /** Has it load that version, as far as it can be loaded before the database fits. */
+  /** Loads that version, as far as possible before the database is migrated. */
   open(): void;
-  /** Has it go on to its answer. */
+  /** Lets it continue to its answer. */
   goOn(): void;
   /** Ends it. */
   kill(): void;
 }
 
-/** One of each role. */
-export class WaitingIsolates {
+/** At most one per role. */
+export class PrestartedIsolates {
   readonly #byRole = new Map<IsolateRole, WaitingIsolate>();
 
-  /** Ends the one that waited in this role before. */
+  /** Replaces and ends the previous one of this role. */
   put(role: IsolateRole, isolate: WaitingIsolate): void {
     this.#byRole.get(role)?.kill();
     this.#byRole.set(role, isolate);
     void isolate.started.then(() => this.#drop(role, isolate));
   }
 
-  /** The one that waits in this role and can load this version. */
+  /** Returns the one of this role that can load this version. */
   find(role: IsolateRole, version: Version): WaitingIsolate | null {
     const isolate = this.#byRole.get(role);
     return isolate?.fits(version) === true ? isolate : null;
   }
 
-  /** The one that waits in this role for this version alone; from now on it waits for nobody else. */
+  /** Reserves and returns the one of this role for this version. */
   take(role: IsolateRole, version: Version): WaitingIsolate | null {
     const isolate = this.#byRole.get(role);
     if (isolate?.isFor(version) !== true) return null;
@@ -64,7 +64,7 @@ export class WaitingIsolates {
     return isolate;
   }
 
-  /** Ends those of these that nobody has taken. */
+  /** Ends those that were not used. */
   end(isolates: readonly WaitingIsolate[]): void {
     for (const [role, isolate] of this.#byRole) {
       if (!isolates.includes(isolate)) continue;
@@ -80,18 +80,15 @@ export class WaitingIsolates {
 
 export interface WaitingOptions {
   readonly version: Version;
-  /**
-   * A folder in which the code is to be put: then any version can be loaded that has the same packages. `null`: this version
-   * and no other.
-   */
+  /** Folder in which its code is put, so that it can load any version with the same packages. `null`: this version only. */
   readonly place: string | null;
   readonly launch: (
     version: Version,
     options: { readonly gate: BootGate; readonly onProcess: (process: { kill(): void }) => void },
   ) => Promise<StartResult>;
-  /** Puts the code of a version into the folder, until that is disposed of. */
+  /** Puts the code of a version into the folder, until disposed. */
   readonly put: (version: Version, place: string) => Promise<Disposable>;
-  /** It is gone, and so is what was in its folder. */
+  /** Called when the isolate and its folder are gone. */
   readonly onGone: () => void;
 }
 
@@ -142,7 +139,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
   };
 }
 
-/** A version as it looks below another folder. */
+/** A version relocated to another folder. */
 function relocated(version: Version, folder: string): Version {
   return {
     ...version,
@@ -151,7 +148,7 @@ function relocated(version: Version, folder: string): Version {
   };
 }
 
-/** Whether what an isolate of the one was started with holds for the other: all but the app's own modules is the same. */
+/** Whether start parameters of one are valid for the other: only the app's own modules differ. */
 function sameOutside(one: Version, other: Version): boolean {
   const outside = ({ folder, functionsDir, authorFolder, code }: Version) =>
     JSON.stringify([functionsDir.slice(folder.length), authorFolder, code]);

@@ -1,26 +1,26 @@
 /**
- * Brings the readers of a wave to one snapshot. They open theirs together and tell the ts they found; those that are behind
- * open again. When commits come too fast for that, the reader with the newest snapshot runs the queries of all.
+ * Coordinates the snapshots of a batch's readers. They open theirs together, and those behind open again. If commits arrive too
+ * fast for that, the reader with the newest snapshot runs all queries.
  */
-import type { Part } from "./wave_run.ts";
+import type { Part } from "./query_batch.ts";
 
-/** Times that readers open again before one of them gets everything. */
+/** Times that readers reopen before one of them runs everything. */
 const ROUNDS_MAX = 2;
 
-/** A reader that takes part, from its assignment to the outcome. */
+/** A participating reader, from its assignment to the decision. */
 export interface Holder {
-  /** Open the snapshot again: another reader found a newer one. */
+  /** Reopens the snapshot, because another reader has a newer one. */
   again(): void;
-  /** Run the queries at the snapshot, and those of other parts behind them. */
+  /** Runs its queries at the snapshot, followed by those of other parts. */
   run(more: readonly Part[]): void;
-  /** Let go of the snapshot; gives back the part. */
+  /** Closes the snapshot and returns the part. */
   drop(): Part;
 }
 
-export class Agreement {
+export class SnapshotCoordination {
   /** Readers whose snapshot is not known yet. */
   readonly #awaited: Set<Holder>;
-  /** The snapshots of the others. */
+  /** Snapshots of the others. */
   readonly #found = new Map<Holder, number>();
   #rounds = 0;
 
@@ -28,14 +28,14 @@ export class Agreement {
     this.#awaited = new Set(holders);
   }
 
-  /** A reader has opened its snapshot. */
+  /** Records a reader's snapshot. */
   pinned(holder: Holder, ts: number): void {
     if (!this.#awaited.delete(holder)) throw new RangeError("A snapshot was not awaited");
     this.#found.set(holder, ts);
     this.#decide();
   }
 
-  /** A reader is gone, or too slow to be waited for: the others go on without it. */
+  /** Continues without a reader that is gone or too slow. */
   without(holder: Holder): void {
     this.#found.delete(holder);
     if (this.#awaited.delete(holder)) this.#decide();

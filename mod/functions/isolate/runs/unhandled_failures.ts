@@ -5,13 +5,13 @@
  */
 
 /** A running function that uses `ctx`. */
-export interface Asker {
+export interface ContextUser {
   /** Failed operations by the value thrown. `null` if there are none. */
   failures: Map<unknown, string> | null;
 }
 
 /** A call, including all nested ones. */
-export interface Losing {
+export interface RejectionTracker {
   /** Unhandled rejections by promise. `null` if there are none. */
   lost: Map<object, unknown> | null;
 }
@@ -31,7 +31,7 @@ export function isFailure(thrown: unknown): boolean {
 }
 
 /** Records a failed operation. Returns the thrown value. */
-export function failedAt(asker: Asker, operation: string, thrown: unknown): unknown {
+export function failedAt(asker: ContextUser, operation: string, thrown: unknown): unknown {
   if (typeof thrown === "object" && thrown !== null) thrownBefore.add(thrown);
   const failures = asker.failures ??= new Map();
   if (failures.size < KEPT_MAX) failures.set(thrown, operation);
@@ -39,10 +39,10 @@ export function failedAt(asker: Asker, operation: string, thrown: unknown): unkn
 }
 
 /** The call of each unhandled rejection. The runtime reports late handlers outside of any call. */
-const calls = new WeakMap<object, Losing>();
+const calls = new WeakMap<object, RejectionTracker>();
 
 /** Handles `unhandledrejection`. */
-export function noteLost(call: Losing, { promise, reason }: PromiseRejectionEvent): void {
+export function noteLost(call: RejectionTracker, { promise, reason }: PromiseRejectionEvent): void {
   // App code can dispatch events with any content.
   if (!(promise instanceof Promise)) return;
   const lost = call.lost ??= new Map();
@@ -64,8 +64,8 @@ const CAUSES_MAX = 8;
  * the case for actions.
  */
 export async function checkTaken(
-  asker: Asker,
-  { call, undone }: { readonly call: Losing; readonly undone: boolean },
+  asker: ContextUser,
+  { call, undone }: { readonly call: RejectionTracker; readonly undone: boolean },
 ): Promise<void> {
   const { failures } = asker;
   if (failures === null) return;

@@ -1,40 +1,40 @@
 /**
- * A line in which callers take turns. What a caller has taken of the server is counted in milliseconds of work, as far as
- * it is known what things take; next is whoever would be the first to have had his share. So a call that is known to take
- * long stands behind short ones of others, but not for ever. What one caller gave comes in the order given.
+ * A fair queue by caller. Usage is measured in estimated milliseconds of work, and the next item is that of the caller who would
+ * first have received its share (weighted fair queuing). Expensive calls wait behind cheap ones of others, but not forever.
+ * Items of one caller keep their order.
  */
 
-/** Work that is taken to cost more than this is not held against its caller: it waits long enough as it is. */
+/** Maximum cost charged for an item: expensive items wait long enough as it is. */
 const COST_MS_MAX = 250;
-/** Callers without anything in line whose share is remembered. */
+/** Callers without queued items whose share is remembered. */
 const IDLE_CALLERS_MAX = 10_000;
 
 interface Caller<Item> {
   readonly key: string;
-  /** In order; those before `taken` have left. */
+  /** In order. Those before `taken` were removed. */
   items: Item[];
   taken: number;
-  /** When, in shared time, the caller will have had the work at the head of its line. */
+  /** Virtual finish time of the caller's next item. */
   due: number;
-  /** The same for all that it has been given so far. */
+  /** Virtual finish time of the caller's completed work. */
   had: number;
-  /** When it came to stand in line, as a count: decides between equals. */
+  /** Sequence number of joining the queue, as a tie-breaker. */
   since: number;
 }
 
 export interface TurnsOptions<Item> {
-  /** Whose turn an item takes. */
+  /** Returns the caller of an item. */
   readonly callerOf: (item: Item) => string;
-  /** What it is taken to cost, in milliseconds of work; above zero. */
+  /** Returns the estimated cost in milliseconds, above zero. */
   readonly costOf: (item: Item) => number;
 }
 
-export class Turns<Item> {
+export class FairQueue<Item> {
   readonly #options: TurnsOptions<Item>;
   readonly #callers = new Map<string, Caller<Item>>();
-  /** Callers with items, as a heap: the one whose turn is next stands first. */
+  /** Callers with items, as a heap by finish time. */
   readonly #line: Caller<Item>[] = [];
-  /** Shared time: moves on by what each caller in line has had on average. */
+  /** Virtual time: advances by the average work per queued caller. */
   #now = 0;
   #size = 0;
   #arrivals = 0;
@@ -47,18 +47,18 @@ export class Turns<Item> {
     return this.#size;
   }
 
-  /** Callers with items in line. */
+  /** Callers with queued items. */
   get callers(): number {
     return this.#line.length;
   }
 
-  /** Items of a caller in line. */
+  /** Queued items of a caller. */
   countOf(key: string): number {
     const caller = this.#callers.get(key);
     return caller === undefined ? 0 : caller.items.length - caller.taken;
   }
 
-  /** Puts an item behind the others of its caller. */
+  /** Appends an item for its caller. */
   push(item: Item): void {
     const caller = this.#callerOf(item);
     caller.items.push(item);
@@ -66,13 +66,13 @@ export class Turns<Item> {
     if (caller.items.length - caller.taken === 1) this.#enter(caller);
   }
 
-  /** The item whose turn is next. */
+  /** Returns the next item without removing it. */
   peek(): Item | undefined {
     const [caller] = this.#line;
     return caller?.items[caller.taken];
   }
 
-  /** Takes it out. */
+  /** Removes the next item. */
   take(): Item | undefined {
     const [caller] = this.#line;
     const item = caller?.items[caller.taken];
@@ -89,7 +89,7 @@ export class Turns<Item> {
     return item;
   }
 
-  /** Puts items that were taken back in front of the others of their callers; given in order. */
+  /** Returns items, in their order, to the front of their callers' queues. */
   putBack(items: readonly Item[]): void {
     const byCaller = Map.groupBy(items, (item) => this.#callerOf(item));
     for (const [caller, back] of byCaller) {
@@ -103,7 +103,7 @@ export class Turns<Item> {
     this.#heapify();
   }
 
-  /** Takes out the items that `chosen` is true of, in the order of their callers. */
+  /** Removes the items for which `chosen` returns true, by caller. */
   takeOut(chosen: (item: Item) => boolean): Item[] {
     const out: Item[] = [];
     for (const caller of [...this.#line]) {
@@ -122,8 +122,8 @@ export class Turns<Item> {
   }
 
   /**
-   * Takes out the newest item of the caller whose items weigh most, to make room for one of another caller with less than
-   * half of that; `null` when there is no such caller.
+   * Removes the newest item of the caller with the greatest queued cost, if this caller has less than half of that. Returns
+   * `null` otherwise.
    */
   giveWay(item: Item, weightOf: (item: Item) => number): Item | null {
     const weigh = ({ items, taken }: Caller<Item>) =>
@@ -163,7 +163,7 @@ export class Turns<Item> {
     this.#rise(this.#line.length - 1);
   }
 
-  /** Takes a caller without items out of the line. */
+  /** Removes a caller without items. */
   #leave(at: number): void {
     const caller = this.#line[at];
     const last = this.#line.pop();
@@ -178,7 +178,7 @@ export class Turns<Item> {
     this.#forget(caller);
   }
 
-  /** Forgets a caller that has had no more than its share, and all shares when nobody waits. */
+  /** Forgets callers that have used no more than their share, and all shares when the queue is empty. */
   #forget(caller: Caller<Item>): void {
     if (this.#size === 0) {
       this.#callers.clear();

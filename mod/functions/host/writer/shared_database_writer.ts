@@ -1,10 +1,10 @@
-/** The writer of a host whose commits are made and told by another process, in the same database: it has no isolate. */
+/** The writer of a host whose commits are made by another process on the same database. It has no isolate. */
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { Heard, LeaderPort } from "../leader_port.ts";
 import type { Ready } from "../process/isolate.ts";
 import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
 
-export class HearingWriter implements MutationWriter {
+export class SharedDatabaseWriter implements MutationWriter {
   readonly #leader: LeaderPort;
   readonly #heard: Heard;
 

@@ -1,9 +1,9 @@
-/** How far the commits are that main knows of, and who is told of them. */
+/** Publishes commits to listeners, and tracks the newest ts. */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { FollowedGroup, SkipGroup } from "../host_port.ts";
-import { Arrivals } from "./readers/arrivals.ts";
+import { ReadBarrier } from "./readers/read_barrier.ts";
 
 interface CommitListener {
   readonly tell: (entries: readonly CommitEntry[]) => void;
@@ -12,29 +12,29 @@ interface CommitListener {
 
 const passesNone: SkipGroup = () => false;
 
-export class CommitNews {
+export class CommitPublisher {
   readonly #log: Log;
   readonly #commits: CommitListener[] = [];
   readonly #groups: (() => void)[] = [];
   readonly #reloads: (() => void)[] = [];
   readonly #ends: ((ts: number) => void)[] = [];
   readonly #awaits: (() => void)[] = [];
-  /** Answers that show newer commits than were told of here. */
-  readonly #answers: Arrivals;
+  /** Answers waiting for commits that were not published yet. */
+  readonly #answers: ReadBarrier;
   #ts = 0;
   #count = 0;
 
   constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
     this.#log = log;
-    this.#answers = new Arrivals(clock, 0);
+    this.#answers = new ReadBarrier(clock, 0);
   }
 
-  /** ts of the newest commit. Advanced with each group, before anybody is told of it. */
+  /** ts of the newest commit. Advanced with each group before listeners are called. */
   get ts(): number {
     return this.#ts;
   }
 
-  /** How many commits were told of. */
+  /** Number of published commits. */
   get count(): number {
     return this.#count;
   }
@@ -44,33 +44,33 @@ export class CommitNews {
     this.#commits.push({ tell, passes });
   }
 
-  /** Called after each group, also one that changed nothing but replay records. */
+  /** Registers a listener for groups, including those that only changed replay records. */
   onGroup(listener: () => void): void {
     this.#groups.push(listener);
   }
 
-  /** Called when the code is another one, or commits may have been missed. */
+  /** Registers a listener, called when the code changed or commits may have been missed. */
   onReload(listener: () => void): void {
     this.#reloads.push(listener);
   }
 
-  /** Called when an answer waits for a commit that was not told of here yet. */
+  /** Registers a listener, called when an answer waits for a commit that was not published yet. */
   onAwaited(listener: () => void): void {
     this.#awaits.push(listener);
   }
 
-  /** Called when everybody else has been told of the commits up to a ts. Must not throw. */
+  /** Registers the last listener, called after all others with the ts they have processed. Must not throw. */
   onTold(listener: (ts: number) => void): void {
     this.#ends.push(listener);
   }
 
-  /** The database stands here, and nobody has to be told how it got there. */
+  /** Sets the ts without publishing commits. */
   begin(ts: number): void {
     this.#ts = ts;
     this.#end(ts);
   }
 
-  /** A group was committed; `entries` may be empty. */
+  /** Publishes a committed group. `entries` may be empty. */
   group(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     this.#count += entries.length;
@@ -79,7 +79,7 @@ export class CommitNews {
     this.#end(ts);
   }
 
-  /** Commits of another server were applied. They are made when there is somebody who does not let them pass. */
+  /** Publishes applied commits of another server. Decodes them only if a listener needs them. */
   followed(group: FollowedGroup): void {
     this.#ts = group.ts;
     this.#count += group.count;
@@ -91,31 +91,31 @@ export class CommitNews {
     this.#end(group.ts);
   }
 
-  /** The database holds commits up to this one whose entries are lost. */
+  /** Handles commits up to this one whose entries are lost. */
   gap(ts: number): void {
     this.#ts = ts;
     this.reloaded();
     this.#end(ts);
   }
 
-  /** What is remembered of the database may be old. */
+  /** Notifies listeners that cached data may be outdated. */
   reloaded(): void {
     this.#tell(this.#reloads, undefined);
   }
 
-  /** Resolves when everybody was told of the commits up to this one, or after a bounded time. */
+  /** Resolves when commits up to `ts` were published, or after a bounded time. */
   async told(ts: number): Promise<void> {
     if (ts <= this.#ts) return;
     this.#tell(this.#awaits, undefined);
     await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
   }
 
-  /** One listener's fault must neither keep the others from hearing nor end an isolate. */
+  /** A failing listener affects neither other listeners nor the isolate. */
   safely(listener: () => void): void {
     this.#safely(listener, undefined);
   }
 
-  /** Lets everything go that waits for commits. */
+  /** Releases everything that waits for commits. */
   close(): void {
     this.#answers.close();
   }
@@ -124,7 +124,7 @@ export class CommitNews {
     try {
       return passes(group);
     } catch (error) {
-      this.#log("error", "A listener of the isolates failed", { error });
+      this.#log("error", "A commit listener failed", { error });
       return false;
     }
   }
@@ -134,7 +134,7 @@ export class CommitNews {
     try {
       entries = group.entries();
     } catch (error) {
-      this.#log("error", "The commits of applied rows could not be told", { error });
+      this.#log("error", "Cannot publish the commits of applied rows", { error });
       return this.reloaded();
     }
     this.#tellCommits(concerned, entries);
@@ -157,7 +157,7 @@ export class CommitNews {
     try {
       listener(value);
     } catch (error) {
-      this.#log("error", "A listener of the isolates failed", { error });
+      this.#log("error", "A commit listener failed", { error });
     }
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Answers that are newer than what main has heard of wait for the commits they show, which are on their way: whoever got
- * such an answer could else be given an older one from what main remembers.
+ * Read barrier: holds back answers that are newer than the published commits. Otherwise a client could receive a new answer and
+ * then an older cached one.
  */
 import type { Clock, Timer } from "../../../kit/clock.ts";
 
-/** Without the commits for so long, as when no writer can be started, answers go on as they are. */
+/** Answers are released after this time even without the commits, for example if no writer can be started. */
 const WAIT_MS_MAX = 10_000;
 
 interface Waiting {
@@ -13,9 +13,9 @@ interface Waiting {
   readonly deliver: () => void;
 }
 
-export class Arrivals {
+export class ReadBarrier {
   readonly #clock: Clock;
-  /** ts of the newest commit that main has told everybody of. */
+  /** ts of the newest published commit. */
   #ts: number;
   #waiting: Waiting[] = [];
   #timer: Timer | null = null;
@@ -26,20 +26,20 @@ export class Arrivals {
     this.#ts = ts;
   }
 
-  /** Delivers what was found at `ts`, now or as soon as its commits are known. */
+  /** Delivers an answer of snapshot `ts`, now or when its commits are published. */
   arrived(ts: number, deliver: () => void): void {
     if (ts <= this.#ts || this.#closed) return deliver();
     this.#waiting.push({ ts, since: this.#clock.now(), deliver });
     this.#timer ??= this.#clock.after(WAIT_MS_MAX, () => this.#giveUp());
   }
 
-  /** Everybody has been told of the commits up to `ts`. */
+  /** Records that commits up to `ts` were published. */
   heard(ts: number): void {
     this.#ts = ts;
     if (this.#waiting.length > 0) this.#deliver((waiting) => waiting.ts <= ts);
   }
 
-  /** Delivers everything, also what is still to come. */
+  /** Delivers all answers, including future ones. */
   close(): void {
     this.#closed = true;
     this.#deliver(() => true);

@@ -44,11 +44,11 @@ export class RowRefusedError extends Error {
 }
 
 /** Stores a row. With `null`, checks whether this server is still the leader. @throws RowRefusedError */
-export type KeepRows = (row: JournalRow | null) => Promise<void>;
+export type StoreRow = (row: JournalRow | null) => Promise<void>;
 
-export function keepRows(
+export function rowStore(
   { sender, inbox }: { readonly sender: FrameSender; readonly inbox: Inbox },
-): KeepRows {
+): StoreRow {
   return async (row) => {
     const { seq = null } = row ?? {};
     if (row === null) await sender.send({ type: "KeepRow", row } satisfies KeepRow);

@@ -1,38 +1,38 @@
-/** A wave on its way: which of its queries have been answered, and its two promises. */
+/** A query batch in progress: answered queries, and its two promises. */
 import { functionLimits } from "../../../limits.ts";
 import { type Caller, type QueryAnswer, type QueryBatchRun, unknownReads } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 
-/** Characters of queries a reader gets at once. A message far larger could not be sent at all. */
+/** Characters of queries sent to a reader at once. Much larger messages cannot be sent. */
 const PART_CHARS_MAX = functionLimits.argsCharsMax;
 
-/** What is counted of a query. */
+/** Accounting data of a query. */
 export interface QueryWork {
   readonly cost: string;
-  /** The function. */
+  /** The function path. */
   readonly path: string;
   readonly turn: string;
-  /** Whether it was never known to be quick: it goes behind those that were. */
+  /** Whether it was never fast: it runs after those that were. */
   readonly untried: boolean;
-  /** As the call has it, for another server. */
+  /** The call's caller, for another server. */
   readonly caller: Caller | undefined;
 }
 
 export interface WaveRunOptions {
-  /** The queries' JSON texts on the wire. */
+  /** Serialized queries. */
   readonly texts: readonly string[];
-  /** Under what is remembered of their cost, and whose turns they take. */
+  /** Cost keys and queue keys. */
   readonly works: readonly QueryWork[];
   readonly onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly startedAt: number;
-  /** Calls `deliver` when what was found at `ts` may be told. */
+  /** Calls `deliver` when an answer of snapshot `ts` may be published. */
   readonly arrived: (ts: number, deliver: () => void) => void;
 }
 
-export class WaveRun implements QueryBatchRun {
+export class QueryBatch implements QueryBatchRun {
   readonly texts: readonly string[];
   readonly works: readonly QueryWork[];
-  /** Whether nothing is known yet of one of them. */
+  /** Whether the cost of one of them is unknown. */
   readonly untried: boolean;
   readonly startedAt: number;
   readonly #onAnswer: (index: number, answer: QueryAnswer) => void;
@@ -40,12 +40,12 @@ export class WaveRun implements QueryBatchRun {
   readonly #pinned = Promise.withResolvers<number>();
   readonly #done = Promise.withResolvers<void>();
   readonly #answered: Uint8Array;
-  /** Times a query was running when its reader was lost. */
+  /** Times each query was running when its reader was lost. */
   readonly #runsLost = new Map<number, number>();
   #left: number;
-  /** Parts of the first deal that have yet to be pinned or lost before `pinned` resolves. */
+  /** Initial parts that must be pinned or lost before `pinned` resolves. */
   #unpinned = 0;
-  /** The snapshot of the parts pinned so far. */
+  /** Snapshot of the parts pinned so far. */
   #ts: number | null = null;
 
   constructor({ texts, works, onAnswer, startedAt, arrived }: WaveRunOptions) {
@@ -67,18 +67,18 @@ export class WaveRun implements QueryBatchRun {
     return this.#done.promise;
   }
 
-  /** Called before the first part is handed out: that many have to be pinned. */
+  /** Sets the number of initial parts, before the first is assigned. */
   dealt(parts: number): void {
     this.#unpinned = parts;
   }
 
-  /** A part has its snapshot. */
+  /** Records a part's snapshot. */
   partPinned(part: Part, ts: number): void {
     this.#ts ??= ts;
     this.#settled(part);
   }
 
-  /** A part was lost before it had a snapshot. What replaces it is waited for only if nothing else of the wave is pinned. */
+  /** Records a part lost before it had a snapshot. Its replacement is awaited only if no other part is pinned. */
   partLost(part: Part): void {
     this.#settled(part);
   }
@@ -92,7 +92,7 @@ export class WaveRun implements QueryBatchRun {
     return this.#answered[index] === 1;
   }
 
-  /** The first answer of a query counts; later ones, from a reader whose work was taken over, are dropped. */
+  /** Answers a query. Later answers, from a reader whose work was taken over, are dropped. */
   answer(index: number, answer: QueryAnswer): void {
     if (this.has(index)) return;
     this.#answered[index] = 1;
@@ -105,10 +105,10 @@ export class WaveRun implements QueryBatchRun {
     });
   }
 
-  /** Answers a query whose run did not end by itself. */
+  /** Answers a query whose run was cut short. */
   cutShort(index: number, options: { readonly outcome: Outcome; readonly ts: number }): void {
     const { outcome, ts } = options;
-    // The narrowest scope: nobody else's subscription takes part in a failure that may be this caller's alone.
+    // The narrowest scope: the failure may be specific to this caller.
     const answer = {
       readSet: unknownReads,
       scope: "session",
@@ -118,7 +118,7 @@ export class WaveRun implements QueryBatchRun {
     this.answer(index, { outcome, ts, ...answer });
   }
 
-  /** Counts a run during which the reader was lost; gives the count. */
+  /** Counts a run during which the reader was lost. Returns the count. */
   runLost(index: number): number {
     const count = (this.#runsLost.get(index) ?? 0) + 1;
     this.#runsLost.set(index, count);
@@ -126,44 +126,43 @@ export class WaveRun implements QueryBatchRun {
   }
 }
 
-/** Queries of a wave that one reader runs, by their positions in the wave. */
+/** Queries of a batch that one reader runs, by position in the batch. */
 export interface Part {
-  readonly run: WaveRun;
+  readonly run: QueryBatch;
   readonly indices: readonly number[];
-  /** Whether it stands as it was dealt first, and not for what a lost or slow reader left. */
+  /** Whether it is an initial part, not the remainder of a lost or slow reader. */
   readonly first: boolean;
-  /** Known to be slow: it never takes the last reader. */
+  /** Known to be slow: it never takes the last free reader. */
   readonly slow?: boolean;
 }
 
-/** The queries of a part as they stand on the wire, with commas between them. */
+/** The serialized queries of a part, separated by commas. */
 export function queriesText({ run, indices }: Part): string {
   return indices.map((index) => run.texts[index]).join(",");
 }
 
-/** A part with others of its wave behind it. */
+/** Appends other parts of the batch to a part. */
 export function joined(part: Part, others: readonly Part[]): Part {
   if (others.length === 0) return part;
   return { ...part, indices: [...part.indices, ...others.flatMap(({ indices }) => indices)] };
 }
 
-/** What is left of a part, `null` if nothing. */
+/** The unanswered rest of a part, `null` if empty. */
 export function unansweredOf(part: Part): Part | null {
   const left = part.indices.filter((index) => !part.run.has(index));
   return left.length === 0 ? null : { ...part, indices: left };
 }
 
-/** A part of its own for each query. */
+/** Splits a part into one per query. */
 export function singly({ indices, ...part }: Part): Part[] {
   return indices.map((index) => ({ ...part, indices: [index] }));
 }
 
 /**
- * Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly; those of which least is known
- * come last. The first parts are one for each reader; what would make a part's message too large follows in further ones,
- * which run later.
+ * Distributes queries round robin, because neighbors often have similar cost. Those of unknown cost come last. The first parts
+ * are one per reader. Queries that would exceed the message size go into further parts, which run later.
  */
-export function deal(run: WaveRun, readers: number): Part[] {
+export function deal(run: QueryBatch, readers: number): Part[] {
   const dealt: number[][] = Array.from({ length: readers }, () => []);
   const chars = new Array<number>(readers).fill(0);
   const later: number[][] = [];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { CommitEntry } from "../../../mod/engine/types.ts";
-import { CommitNews } from "../../../mod/functions/host/commit_news.ts";
+import { CommitPublisher } from "../../../mod/functions/host/commit_publisher.ts";
 import { steadyClock } from "../../../mod/kit/clock.ts";
 
 const entry = {} as CommitEntry;
@@ -8,7 +8,7 @@ const entry = {} as CommitEntry;
 function news() {
   const logged: string[] = [];
   const noted: string[] = [];
-  const it = new CommitNews({
+  const it = new CommitPublisher({
     clock: steadyClock,
     log: (level, message) => void logged.push(`${level} ${message}`),
   });
@@ -49,7 +49,7 @@ Deno.test("a listener that fails is told of in the log, and keeps no other from 
   it.onCommits(() => void noted.push("the next"));
   it.group([entry], 1);
   assert.deepEqual(noted, ["commits 1 at 1", "the next", "group at 1", "told 1"]);
-  assert.deepEqual(logged, ["error A listener of the isolates failed"]);
+  assert.deepEqual(logged, ["error A commit listener failed"]);
 });
 
 Deno.test("where no commits are told of any more nobody waits for them", async () => {
@@ -69,7 +69,7 @@ Deno.test("commits of another server are made once, and only when they concern s
     ...{ ts, count: 2, keySpaces: new Set<string>(), changesSystemTables },
     entries: () => [entry, { ...entry, ts: ++made }],
   });
-  const concerned = new CommitNews({ clock: steadyClock, log: () => {} });
+  const concerned = new CommitPublisher({ clock: steadyClock, log: () => {} });
   const told: string[] = [];
   concerned.onCommits(
     () => void told.push("of the service"),
@@ -103,7 +103,7 @@ Deno.test("after rows of which something else was told everybody looks anew", ()
   };
   it.followed({ ts: 3, count: 1, keySpaces: new Set(), changesSystemTables: false, entries });
   assert.deepEqual(noted, ["reload at 3", "group at 3", "told 3"]);
-  assert.deepEqual(logged, ["error The commits of applied rows could not be told"]);
+  assert.deepEqual(logged, ["error Cannot publish the commits of applied rows"]);
 });
 
 Deno.test("who waits for a commit that was not told of yet is told of, and who does not wait is not", async () => {
@@ -126,5 +126,5 @@ Deno.test("a listener that cannot say whether a group passes is told of it, and 
   });
   it.followed({ ts: 1, count: 1, keySpaces: new Set(), changesSystemTables: false, entries: () => [entry] });
   assert.deepEqual(noted, ["commits 1 at 1", "told all the same", "group at 1", "told 1"]);
-  assert.deepEqual(logged, ["error A listener of the isolates failed"]);
+  assert.deepEqual(logged, ["error A commit listener failed"]);
 });

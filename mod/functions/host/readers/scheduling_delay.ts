@@ -1,0 +1,28 @@
+/**
+ * Measures scheduling delays of this process, by other programs or its own work. They are subtracted when judging other
+ * processes by elapsed time, because those were probably delayed as well.
+ */
+export class SchedulingDelay {
+  readonly #now: () => number;
+  #ms = 0;
+  /** When the pending timer is due, or `null`. */
+  #dueAt: number | null = null;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  timerSet(ms: number): void {
+    this.#dueAt = this.#now() + ms;
+  }
+
+  timerFired(): void {
+    this.#ms = this.ms;
+    this.#dueAt = null;
+  }
+
+  /** Total delay so far. Only differences are meaningful. */
+  get ms(): number {
+    return this.#ms + (this.#dueAt === null ? 0 : Math.max(0, this.#now() - this.#dueAt));
+  }
+}
