@@ -29,7 +29,7 @@ function shownTs(socket: TestSocket): number[] {
   return socket.all("Transition").map(({ endVersion }) => endVersion.ts);
 }
 
-Deno.test("SG12 a new socket is not shown what a slow query knew before it connected", async () => {
+Deno.test("SG12 a new socket is not sent an old result of a slow query", async () => {
   const world = await slowWorld();
   world.host.write({ a: 2 });
   await settle();
@@ -91,7 +91,7 @@ Deno.test("SG12 SH5 results that still hold are shown at the newest ts without a
   assert.equal(world.host.runs.length, runs);
 });
 
-Deno.test("SG12 a signed-in socket is not shown less either, in any of its first Transitions", async () => {
+Deno.test("SG12 the first Transitions of a signed-in socket are not older either", async () => {
   const world = await slowWorld();
   world.host.write({ a: 2 });
   await settle();
@@ -118,7 +118,7 @@ Deno.test("SG12 queries added later are not older than the state at the connect"
   assert.deepEqual(shownTs(socket), [3]);
 });
 
-Deno.test("SG12 WS18 a server that is behind waits for what the client has seen elsewhere", async () => {
+Deno.test("SG12 WS18 a lagging server waits for the ts that the client has seen elsewhere", async () => {
   for (const follows of [false, true]) {
     const world = new World();
     world.host.follows = follows;
@@ -138,7 +138,7 @@ Deno.test("SG12 WS18 a server that is behind waits for what the client has seen 
   }
 });
 
-Deno.test("SG12 WS18 a socket that waits gets on at the commit it waits for, and not before", async () => {
+Deno.test("SG12 WS18 a waiting socket advances at the commit it waits for, and not before", async () => {
   const world = new World();
   world.host.write({ a: 1 });
   const socket = world.connected({ maxObservedTs: 3 });
@@ -153,7 +153,7 @@ Deno.test("SG12 WS18 a socket that waits gets on at the commit it waits for, and
   assert.equal(socket.value(0), 1);
 });
 
-Deno.test("SG12 WS18 a ts that never comes is waited for within bounds, then the newest state is shown", async () => {
+Deno.test("SG12 WS18 the wait for a ts is bounded, then the newest state is sent", async () => {
   const world = await slowWorld();
   world.host.write({ a: 2 });
   await settle();
@@ -175,7 +175,7 @@ Deno.test("SG12 WS18 a ts that never comes is waited for within bounds, then the
   assert.equal(socket.version.ts, 5, "from then on it is a socket like any other");
 });
 
-Deno.test("SG12 nothing is left of a socket that went while it waited", async () => {
+Deno.test("SG12 a socket closed while it waits leaves no state behind", async () => {
   const world = new World();
   const socket = world.connected({ maxObservedTs: 9 });
   socket.modify();
@@ -201,7 +201,7 @@ Deno.test("WS18 maxObservedTs is a count that a client may have seen", async () 
   assert.deepEqual(shownTs(socket), [0]);
 });
 
-Deno.test("SG4 a mutation whose commit is heard of after its answer is followed by a Transition", async () => {
+Deno.test("SG4 a mutation whose commit is received after its answer is followed by a Transition", async () => {
   for (const follows of [false, true]) {
     const world = new World();
     world.host.follows = follows;
@@ -270,7 +270,7 @@ async function hubBehind() {
   return { world, newest, ask, hear };
 }
 
-Deno.test("HC6 a kept result does not answer a call while commits of another process are not known", async () => {
+Deno.test("HC6 a cached result does not answer a call while commits of another process are missing", async () => {
   const { world, ask, hear } = await hubBehind();
   const answers: unknown[] = [];
   const asked = ask().then((value) => answers.push(value));

@@ -262,7 +262,7 @@ for (
   });
 }
 
-Deno.test("HC1 an error nobody foresaw is logged, and answered without its text", async () => {
+Deno.test("HC1 an unexpected error is logged, and answered without its text", async () => {
   const { calls, world, logged } = appOf(false);
   world.host.act = () => Promise.reject(new Error("the disk is on fire"));
   const body = JSON.stringify({ path: "double", args: { n: 4 } });
@@ -293,7 +293,7 @@ Deno.test("HC1 only calls are answered without a router", () => {
   assert.equal(calls.handleDirectly(new Request("http://localhost/api/query")), null);
 });
 
-Deno.test("HC1 a path with a slash at its end is no call, whatever the method", async () => {
+Deno.test("HC1 a path with a trailing slash is not a call with any method", async () => {
   for (const call of ["query", "mutation", "action"]) {
     for (const method of ["POST", "GET"]) {
       const response = await appOf(false).app.request(`http://localhost/api/${call}/`, { method });
@@ -304,7 +304,7 @@ Deno.test("HC1 a path with a slash at its end is no call, whatever the method", 
   }
 });
 
-Deno.test("HC1 a body is JSON whatever its content type says, with or without a byte order mark", async () => {
+Deno.test("HC1 a body is parsed as JSON with any content type, with or without a byte order mark", async () => {
   const setup = appOf(false);
   const call = JSON.stringify({ path: "get", args: { key: "a" } });
   for (const type of [null, "application/x-www-form-urlencoded", "text/plain"]) {
@@ -365,7 +365,7 @@ Deno.test("HC6 a query sees what the same caller's mutation before it wrote", as
   }
 });
 
-Deno.test("HC10 a call that found no place is overloaded, with a time to come back", async () => {
+Deno.test("HC10 a rejected call gets the code overloaded and a Retry-After header", async () => {
   const setup = appOf(false);
   setup.world.host.mutate = () =>
     Promise.resolve({ outcome: failed("internal", "full", { retryable: true }), ts: 1, replayed: false });
@@ -376,7 +376,7 @@ Deno.test("HC10 a call that found no place is overloaded, with a time to come ba
   assert.equal(answer.headers.get("retry-after"), "1");
 });
 
-Deno.test("HC14 an unknown outcome is 503 with a code of its own, and so is a named mutation that nobody could run", async () => {
+Deno.test("HC14 an unknown outcome is 503 with a code of its own, and so is a named mutation that could not be run", async () => {
   const setup = appOf(false);
   const body = JSON.stringify({ path: "add", args: { key: "a" } });
   const codeOf = async (outcome: Outcome, headers: Record<string, string> = {}) => {

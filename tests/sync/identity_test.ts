@@ -1,4 +1,4 @@
-/** Who a socket is: Authenticate, expiry, sessions that end. */
+/** The identity of a socket: Authenticate, token expiry and session ends. */
 import assert from "node:assert/strict";
 import { World } from "./support/world.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
@@ -163,7 +163,7 @@ Deno.test("SV7 the end of a principal closes its sockets", async () => {
   assert.equal(other.closedWith, null);
 });
 
-Deno.test("SV7 a session that ends while its token is being verified is not let in", async () => {
+Deno.test("SV7 a session that ends while its token is verified is rejected", async () => {
   const world = new World();
   const gate = Promise.withResolvers<void>();
   world.authenticator.gate = gate.promise;
@@ -187,7 +187,7 @@ Deno.test("SV7 a socket that has signed out is not touched by the end of its old
   assert.equal(socket.closedWith, null);
 });
 
-Deno.test("SV3 what is sent behind an Authenticate keeps its order and runs in the new name", async () => {
+Deno.test("SV3 messages after an Authenticate keep their order and use the new identity", async () => {
   const world = new World();
   const gate = Promise.withResolvers<void>();
   world.authenticator.gate = gate.promise;

@@ -137,7 +137,7 @@ Deno.test("SH3 a late answer learns which commit touched it first", () => {
   );
 });
 
-Deno.test("SH3 of a document that kept its keys those are asked for that somebody has read beside", () => {
+Deno.test("SH3 keys of a document with unchanged keys are computed only if a query read nearby", () => {
   const asked: KeySpace[] = [];
   const change = keptChange({ space: "i2", key: "k", onAsked: (space) => asked.push(space) });
   const entry = { ts: 1, at: 0, changes: [change] };

@@ -114,7 +114,7 @@ Deno.test("WL1 1024 live queries are served, one more is a FatalError", async ()
   assertFatal(socket, "ModifyQuerySet: more than 1024 live queries");
 });
 
-Deno.test("WL2 past 64 running calls everything waits in order, while Transitions and Pings go on", async () => {
+Deno.test("WL2 beyond 64 running calls messages are queued in order, while Transitions and Pings continue", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "get", { key: "watched" });
@@ -183,7 +183,7 @@ Deno.test("WL2 a client may send ten thousand calls at once; they are answered i
   }
 });
 
-Deno.test("WL2 what waits behind a held call is bounded", () => {
+Deno.test("WL2 the queue behind a held call is bounded", () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
@@ -194,7 +194,7 @@ Deno.test("WL2 what waits behind a held call is bounded", () => {
   assertFatal(socket, "too many frames are queued behind running calls");
 });
 
-Deno.test("WL2 token expiry goes on while a call is held", async () => {
+Deno.test("WL2 tokens still expire while a call is held", async () => {
   const world = new World({ auto: false });
   world.authenticator.expiresAt.set("u1.s1", world.clock.now() + 5_000);
   const socket = world.connected();
@@ -335,7 +335,7 @@ function largeWorld() {
   return { world, adds, chars };
 }
 
-Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond all measure", async () => {
+Deno.test("SH7 responses reach a slow socket until its buffer exceeds the limit", async () => {
   const { world } = largeWorld();
   const socket = world.connected();
   socket.stalled = true;
@@ -351,7 +351,7 @@ Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond 
   assertFatal(socket, "the client does not read its responses");
 });
 
-Deno.test("SH7 a Transition of any size up to the limit leaves; as many answers as ever may wait behind it", async () => {
+Deno.test("SH7 a Transition up to the size limit is sent, and does not reduce the buffer for responses", async () => {
   const { world, adds } = largeWorld();
   const socket = world.connected();
   socket.stalled = true;
@@ -368,7 +368,7 @@ Deno.test("SH7 a Transition of any size up to the limit leaves; as many answers 
   assertFatal(socket, "the client does not read its responses");
 });
 
-Deno.test("a Transition that has left gives no room to what waits after it", async () => {
+Deno.test("a sent Transition does not extend the buffer for later responses", async () => {
   const { world, adds } = largeWorld();
   const socket = world.connected();
   socket.tell(adds("large", 5));
@@ -379,7 +379,7 @@ Deno.test("a Transition that has left gives no room to what waits after it", asy
   assertFatal(socket, "the client does not read its responses");
 });
 
-Deno.test("results that are too much for one Transition are a FatalError that says how much, errors included", async () => {
+Deno.test("results that exceed one Transition are a FatalError with their size, errors included", async () => {
   for (const udfPath of ["large", "largeError"]) {
     const { world, adds } = largeWorld();
     const [socket, other] = [world.connected(), world.connected()];
@@ -453,7 +453,7 @@ Deno.test("SV8 shutdown does not wait for ever for close frames that come one by
   for (const handle of handles) handle?.closed();
 });
 
-Deno.test("WL7 what a socket that has gone held is let go", async () => {
+Deno.test("WL7 a closed socket releases its memory", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "now");

@@ -46,7 +46,7 @@ Deno.test("PC2 SG4 a mutation without writes is answered with the ts of now and 
   assert.ok(transition?.type === "Transition" && transition.endVersion.ts === 1);
 });
 
-Deno.test("SG4 many mutations of one turn share a Transition", async () => {
+Deno.test("SG4 mutations of one event loop tick share a Transition", async () => {
   const world = new World();
   const socket = world.connected();
   for (let i = 0; i < 10; i++) socket.mutate(i, "add", { key: "a" });

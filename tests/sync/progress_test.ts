@@ -1,4 +1,4 @@
-/** Under commits that never stop every socket gets on, whatever its queries cost and whoever shares them. */
+/** Every socket makes progress under constant commits. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { settle } from "./support/test_socket.ts";
@@ -72,7 +72,7 @@ async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Pro
   return { standstillMs: clients.map(({ standstillMs }) => standstillMs) };
 }
 
-Deno.test("SH6 every socket gets on, whatever its queries cost and whoever shares them", async () => {
+Deno.test("SH6 every socket makes progress with any query costs and sharing", async () => {
   const arbitrary = fc.record({
     durationsMs: fc.array(fc.constantFrom(...durations), { minLength: 2, maxLength: 5 }),
     sockets: fc.array(fc.uniqueArray(fc.nat(4), { minLength: 1, maxLength: 4 }), {
@@ -102,7 +102,7 @@ Deno.test("SH6 every socket gets on, whatever its queries cost and whoever share
   );
 });
 
-Deno.test("SH6 a query whose neighbours take turns being under way is not starved", async () => {
+Deno.test("SH6 a query is not starved by alternating runs of its neighbors", async () => {
   const { standstillMs } = await run({
     durationsMs: [10, 30, 100],
     sockets: [[1, 2], [2, 0]],
@@ -112,7 +112,7 @@ Deno.test("SH6 a query whose neighbours take turns being under way is not starve
   for (const ms of standstillMs) assert.ok(ms <= 1_000, `stood still for ${ms} ms`);
 });
 
-Deno.test("SH6 a slow query shared with others does not slow down those who do not show it", async () => {
+Deno.test("SH6 a slow shared query does not delay sockets that do not display it", async () => {
   const { standstillMs } = await run({
     durationsMs: [10, 2_000, 10],
     sockets: [[0], [0, 1], [1], [2], [0, 2]],

@@ -1,4 +1,4 @@
-/** What clients can fill: one budget for all sockets, and who gives way. */
+/** Quotas shared by all sockets, and which sockets are ended when they are exceeded. */
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
 import { FrameRateLimiter } from "../../mod/sync/sockets/frame_rate_limiter.ts";
@@ -30,7 +30,7 @@ async function deaf(world: World, char: string): Promise<TestSocket> {
 
 const showsLarge = (socket: TestSocket) => socket.all("Transition").length > 0;
 
-Deno.test("BU1 a Transition without room waits, who stands still is cut off, and the others get on", async () => {
+Deno.test("BU1 a Transition over the quota waits, a stalled socket is aborted, and the others continue", async () => {
   const world = worldOfLarge(unsentMax * 0.7);
   const sockets = [await deaf(world, "a"), await deaf(world, "b")];
   const [first] = sockets;
@@ -47,7 +47,7 @@ Deno.test("BU1 a Transition without room waits, who stands still is cut off, and
   assert.equal(small.wasCut, false);
 });
 
-Deno.test("BU1 who takes what waits for him is not cut off, and makes room for others", async () => {
+Deno.test("BU1 a socket that reads its data is not aborted and frees quota for others", async () => {
   const world = worldOfLarge(unsentMax * 0.7);
   const [first, second] = [await deaf(world, "a"), await deaf(world, "b")];
   for (let step = 0; step < 10; step++) {
@@ -59,7 +59,7 @@ Deno.test("BU1 who takes what waits for him is not cut off, and makes room for o
   assert.equal(showsLarge(second), true);
 });
 
-Deno.test("BU1 the largest holders are cut off first", () => {
+Deno.test("BU1 the sockets with the most buffered data are aborted first", () => {
   let now = 0;
   const cuts: string[] = [];
   const budget = new OutboundQuota({ bytesMax: 10 * MiB, now: () => now, onCut: () => {} });
@@ -85,7 +85,7 @@ Deno.test("BU1 the largest holders are cut off first", () => {
   assert.equal(budget.bytes, MiB);
 });
 
-Deno.test("BU1 large Transitions leave one after another, with time for others in between", () => {
+Deno.test("BU1 large Transitions are sent one at a time, with pauses for other work", () => {
   let now = 0;
   const budget = new OutboundQuota({ bytesMax: 100 * MiB, now: () => now, onCut: () => {} });
   const account = budget.open({
@@ -109,7 +109,7 @@ Deno.test("BU1 large Transitions leave one after another, with time for others i
   assert.ok(budget.canSend(large), "a clock that was set back holds up nobody");
 });
 
-Deno.test("BU2 a socket that was ended is cut off when it does not close, at once when it does not read", async () => {
+Deno.test("BU2 an ended socket is aborted if it does not close, immediately if it does not read", async () => {
   const world = worldOfLarge(MiB);
   const [reading, slow] = [world.connected(), await deaf(world, "a")];
   for (const socket of [reading, slow]) {
@@ -126,7 +126,7 @@ Deno.test("BU2 a socket that was ended is cut off when it does not close, at onc
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("BU3 when all together hold too much the largest holder is ended, and what its calls hold stays counted", async () => {
+Deno.test("BU3 over the inbound quota the largest socket is ended, and its calls stay counted", async () => {
   const world = worldOfLarge(1);
   const [large, small] = [world.connected(), world.connected()];
   small.act(1, "forever", { text: "x".repeat(MiB) });
@@ -162,7 +162,7 @@ Deno.test("BU3 arguments of live queries count until the queries are removed", (
   assert.match(socket.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);
 });
 
-Deno.test("BU3 a budget has nothing left in it when everybody has gone", () => {
+Deno.test("BU3 the quota is empty after all sockets have closed", () => {
   const budget = new InboundQuota(1000);
   const accounts = [1, 2, 3].map(() => budget.open(() => {}));
   for (const account of accounts) budget.reserve(account, 300);
@@ -173,7 +173,7 @@ Deno.test("BU3 a budget has nothing left in it when everybody has gone", () => {
   assert.equal(budget.chars, 0);
 });
 
-Deno.test("BU4 too many frames, and too many that say nothing, are FatalErrors; who goes on is cut off", () => {
+Deno.test("BU4 too many frames, or too many idle frames, are FatalErrors, and further frames abort the socket", () => {
   for (const [frame, most] of [['{"type":"Pong"}', 1], ['{ "type": "Pong" }', 1], ["junk", 0]] as const) {
     const world = new World();
     const socket = world.connected();
@@ -193,7 +193,7 @@ Deno.test("BU4 too many frames, and too many that say nothing, are FatalErrors; 
   }
 });
 
-Deno.test("BU7 who has many frames waiting is let send little ahead until they are served, and nobody else is", async () => {
+Deno.test("BU7 a socket with many queued frames gets a small receive window until they are handled", async () => {
   const end = Promise.withResolvers<null>();
   const world = new World({ actions: { wait: () => end.promise } });
   const [flooding, other] = [world.connected(), world.connected()];
@@ -219,7 +219,7 @@ Deno.test("BU7 who has many frames waiting is let send little ahead until they a
   assert.deepEqual([flooding.receiveWindow, large.receiveWindow], ["normal", "normal"]);
 });
 
-Deno.test("BU4 an allowance is a burst and a rate, and a clock that was set back refills nothing", () => {
+Deno.test("BU4 the frame rate limit is a burst and a rate, and a clock set back refills nothing", () => {
   const allowance = new FrameRateLimiter({ burst: 3, perSecond: 10 }, 1_000);
   const take = (now: number, count: number) => Array.from({ length: count }, () => allowance.take(now));
   assert.deepEqual(take(1_000, 4), [true, true, true, false]);

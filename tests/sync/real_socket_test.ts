@@ -143,7 +143,7 @@ Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", as
   }
 });
 
-Deno.test("SH7 a real socket that stops reading holds up nobody and costs no more than its buffer", async () => {
+Deno.test("SH7 a real socket that stops reading delays no one and uses no more than its buffer", async () => {
   await using server = new RealServer();
   const stuck = await upgraded(server.port);
   await stuck.write(textFrame(addGet("a")));

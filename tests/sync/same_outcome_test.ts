@@ -10,7 +10,7 @@ function success(value: unknown): Outcome {
 
 const same = (a: Outcome, b: Outcome) => sameOutcome(a, b, { dev: false });
 
-Deno.test("results are the same whatever the order of their keys, and only then", () => {
+Deno.test("results are equal in any key order, and only then", () => {
   assert.ok(same(success({ a: 1, b: [{ c: 2, d: 3 }] }), success({ b: [{ d: 3, c: 2 }], a: 1 })));
   assert.ok(!same(success({ a: 1, b: 2 }), success({ a: 2, b: 1 })));
   assert.ok(!same(success([1, 2]), success([2, 1])));

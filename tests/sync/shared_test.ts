@@ -24,7 +24,7 @@ Deno.test("SH1 a query that reads nothing of the caller runs once for all socket
   for (const socket of sockets) assert.equal(socket.value(0), 1);
 });
 
-Deno.test("SH1 arguments are compared whatever the order of their keys", async () => {
+Deno.test("SH1 arguments are compared independently of key order", async () => {
   const world = new World();
   const [one, two] = [world.connected(), world.connected()];
   one.add(0, "get", { key: "a", x: 1 });
@@ -183,7 +183,7 @@ Deno.test("SH6 a slow query holds back only the sockets that show it, which get 
   assert.deepEqual([both.value(0), both.value(1), both.version.ts], [5, 5, 5]);
 });
 
-Deno.test("commits are remembered while queries run, and not a moment longer", async () => {
+Deno.test("commits are recorded only while queries run", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
@@ -197,7 +197,7 @@ Deno.test("commits are remembered while queries run, and not a moment longer", a
   world.hub.validate();
 });
 
-Deno.test("SH6 two queries that are always under way meet at one ts although commits never stop", async () => {
+Deno.test("SH6 two continuously running queries meet at one ts under constant commits", async () => {
   const world = new World({ auto: false, readers: 4 });
   world.host.define("one", (ctx) => ctx.get("a") ?? null);
   world.host.define("two", (ctx) => ctx.get("a") ?? null);
@@ -275,7 +275,7 @@ Deno.test("HC7 a result that read the clock never answers another call", async (
   assert.equal(one, two, "calls that came together may share a run");
 });
 
-Deno.test("HC7 a call that comes while a clock-reading run is under way gets a run of its own", async () => {
+Deno.test("HC7 a call that arrives during a clock-reading run gets a run of its own", async () => {
   const world = new World({ auto: false });
   const ask = () => world.hub.query({ udfPath: "now", args: {}, identity: anonymous, origin: "client" });
   const first = ask();
@@ -290,7 +290,7 @@ Deno.test("HC7 a call that comes while a clock-reading run is under way gets a r
   assert.notDeepEqual(await first, await second);
 });
 
-Deno.test("HC8 kept results are bounded, the longest unused leaves first", async () => {
+Deno.test("HC8 cached results are bounded, and the least recently used is evicted first", async () => {
   const world = new World();
   const ask = (key: string) =>
     world.hub.query({ udfPath: "get", args: { key }, identity: anonymous, origin: "client" });
@@ -304,7 +304,7 @@ Deno.test("HC8 kept results are bounded, the longest unused leaves first", async
   assert.equal(world.host.runs.length, 1);
 });
 
-Deno.test("HC8 what the service asks for itself takes no room from the app's results", async () => {
+Deno.test("HC8 system queries do not evict the app's cached results", async () => {
   const world = new World();
   const ask = (key: string) =>
     world.hub.query({ udfPath: "_system/x:find", args: { key }, identity: anonymous, origin: "system" });
@@ -313,7 +313,7 @@ Deno.test("HC8 what the service asks for itself takes no room from the app's res
   assert.equal(world.hub.queryCount, 0);
 });
 
-Deno.test("HC8 one-shot queries that wait are bounded", async () => {
+Deno.test("HC8 the queue of one-shot queries is bounded", async () => {
   const world = new World({ auto: false });
   const ask = (i: number) =>
     world.hub.query({
@@ -334,7 +334,7 @@ Deno.test("HC8 one-shot queries that wait are bounded", async () => {
   assert.ok((await Promise.all(waiting)).every((outcome) => outcome.ok));
 });
 
-Deno.test("SH9 new code runs every query again, and answers of the old code are thrown away", async () => {
+Deno.test("SH9 new code runs every query again, and answers of the old code are discarded", async () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   const run = async () => {
@@ -403,7 +403,7 @@ Deno.test("SH3 a snapshot newer than the newest commit main knows fits in", asyn
   assert.deepEqual([socket.value(0), socket.value(1), socket.version.ts], [2, 1, 3]);
 });
 
-Deno.test("[PG5] commits of another server that nobody's query can have read are noted, and not made", async () => {
+Deno.test("[PG5] commits of another server that no query reads are recorded without decoding", async () => {
   const world = new World({ auto: false });
   const { host } = world;
   host.follows = true;
@@ -432,7 +432,7 @@ Deno.test("[PG5] commits of another server that nobody's query can have read are
   assert.equal(socket.value(1), 5);
 });
 
-Deno.test("[PG5] a query begins at commits of another server that nobody was told of", async () => {
+Deno.test("[PG5] a query starts at commits of another server that were not published", async () => {
   const world = new World({ queries: { nothing: () => "read" } });
   world.host.follows = true;
   const socket = world.connected();
@@ -445,7 +445,7 @@ Deno.test("[PG5] a query begins at commits of another server that nobody was tol
   assert.deepEqual([socket.value(0), socket.value(1)], ["read", 1], "together, at the ts of now");
 });
 
-Deno.test("[PG5] an answer that came before its commits were told is shown with them, whatever they change", async () => {
+Deno.test("[PG5] an answer that arrives before its commits are published is sent with them", async () => {
   const world = new World({ queries: { nothing: () => "read", neither: () => "read either" } });
   const { host } = world;
   host.follows = true;
@@ -463,7 +463,7 @@ Deno.test("[PG5] an answer that came before its commits were told is shown with 
   assert.deepEqual([socket.value(0), socket.value(1)], ["read", "read either"]);
 });
 
-Deno.test("[PG5] what is not known to be unread by a query is told", async () => {
+Deno.test("[PG5] commits that a query may have read are published", async () => {
   const world = new World();
   world.host.follows = true;
   world.host.unknownReads.add("get");

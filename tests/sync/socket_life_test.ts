@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";
 
-Deno.test("SV1 a new socket starts at 0/0, whatever its session's earlier socket did", async () => {
+Deno.test("SV1 a new socket starts at 0/0, regardless of its session's earlier socket", async () => {
   const world = new World();
   world.host.write({ a: 1 });
   const first = world.connected();
@@ -53,7 +53,7 @@ Deno.test("WS16 messages before Connect are served", async () => {
   assert.deepEqual(socket.version, { querySet: 1, identity: 1, ts: 1 });
 });
 
-Deno.test("WS11 a Pong nobody asked for does nothing", async () => {
+Deno.test("WS11 an unsolicited Pong is ignored", async () => {
   const socket = new World().socket();
   for (let i = 0; i < 5; i++) socket.tell({ type: "Pong" });
   await settle();
@@ -87,7 +87,7 @@ Deno.test("PC6 any query ids are fine", async () => {
   assert.deepEqual([...socket.results.keys()], ids);
 });
 
-Deno.test("QI2 a reconnect takes up where the last socket ended", async () => {
+Deno.test("QI2 a reconnect continues where the last socket ended", async () => {
   const world = new World();
   const first = world.connected({ features: ["diffs"] });
   first.authenticate(0, "u1.s1");

@@ -71,7 +71,7 @@ Deno.test("SQ2 a changed result is sent, an unchanged one is not", async () => {
   assert.equal(socket.version.ts, 3);
 });
 
-Deno.test("SQ2 a result whose keys stand in another order is unchanged, one of the same characters is not", async () => {
+Deno.test("SQ2 a result with another key order is unchanged, one with the same characters is not", async () => {
   const world = new World();
   const socket = world.connected();
   world.host.write({ a: { x: 1, y: [{ p: 1, q: 2 }] } });

@@ -71,7 +71,7 @@ export class MemoryHost extends HostDouble {
   readonly waves: PendingWave[] = [];
   readonly queued: PendingMutation[] = [];
   auto: boolean;
-  /** Queries whose runs cannot tell what they read. */
+  /** Queries whose runs do not report their reads. */
   readonly unknownReads = new Set<string>();
   /** How long runs claim to have taken, 1 ms for others. */
   readonly durationsMs = new Map<string, number>();
@@ -125,7 +125,7 @@ export class MemoryHost extends HostDouble {
     );
   }
 
-  /** Commits a change as one group of its own, and tells the listeners. */
+  /** Commits a change as one group, and notifies the listeners. */
   write(change: Record<string, unknown>): number {
     const ctx = new Run(this.#state, { principal: null, userId: null, adminId: null, sessionId: null });
     for (const [key, value] of Object.entries(change)) {
@@ -136,7 +136,7 @@ export class MemoryHost extends HostDouble {
     return this.ts;
   }
 
-  /** Runs queued mutations as one group, tells the listeners, then answers. */
+  /** Runs queued mutations as one group, notifies the listeners, then answers. */
   commit(count = Infinity): void {
     const group = this.queued.splice(0, count);
     const entries: CommitEntry[] = [];
@@ -178,7 +178,7 @@ export class MemoryHost extends HostDouble {
     wave.pin(this.ts);
   }
 
-  /** Answers one query that is under way. */
+  /** Answers one running query. */
   answer(udfPath: string, wave: PendingWave | undefined = this.#waveOf(udfPath)): void {
     const index = wave?.queries.findIndex((query, i) => query.udfPath === udfPath && wave.left.has(i)) ?? -1;
     if (wave === undefined || index < 0) throw new Error(`No run of ${udfPath} is under way`);
@@ -189,12 +189,12 @@ export class MemoryHost extends HostDouble {
     for (const index of [...wave?.left ?? []]) if (wave !== undefined) this.#answer(wave, index);
   }
 
-  /** Paths under way, wave by wave. */
+  /** Running paths, batch by batch. */
   get underWay(): string[][] {
     return this.waves.map((wave) => [...wave.left].map((i) => wave.queries[i]?.udfPath ?? ""));
   }
 
-  /** What a query gives right now, run outside all of this: the oracle. */
+  /** The expected result of a query, computed directly. */
   peek(call: Pick<FunctionCall, "udfPath" | "args" | "identity">): Outcome {
     return this.#query(this.#state, call).outcome;
   }

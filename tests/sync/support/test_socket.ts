@@ -30,7 +30,7 @@ const schemas = {
   Ping: pingSchema,
 } as const;
 
-/** What the client knows of a query: its value, or the message of its error. */
+/** The client's state of a query: its value, or the message of its error. */
 export type Known = { readonly value: unknown } | { readonly error: string };
 
 export class TestSocket implements Channel {
@@ -156,7 +156,7 @@ export class TestSocket implements Channel {
     this.tell({ type: "Authenticate", baseVersion, token });
   }
 
-  /** What came since the last call. */
+  /** Frames received since the last call. */
   take(): ServerMessage[] {
     const taken = this.frames.slice(this.#read);
     this.#read = this.frames.length;

@@ -84,7 +84,7 @@ export class World {
     return new TestSocket(this.hub);
   }
 
-  /** A socket that has sent Connect, asking for diffs when told to. */
+  /** A connected socket, optionally with diffs. */
   connected(options: Parameters<TestSocket["connect"]>[0] = {}): TestSocket {
     const socket = this.socket();
     socket.connect(options);
