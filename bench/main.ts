@@ -9,6 +9,7 @@ import { clusterRows } from "./rows/cluster.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { hostileRows } from "./rows/hostile.ts";
+import { intervalIndexRows } from "./rows/interval_index.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
 import { observingRows } from "./rows/observing.ts";
@@ -37,6 +38,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   memory: memoryRows,
   accounts: accountRows,
   "sign-in-timing": signInTimingRows,
+  "interval-index": intervalIndexRows,
   scheduled: scheduledLoadRows,
   "browser-apply": browserApplyRows,
   hostile: hostileRows,

@@ -31,6 +31,7 @@ const FROM_SOURCES = [
 const SLOW = [
   "tests/npm/from_nothing_test.ts",
   "tests/cluster/faults_test.ts",
+  "tests/hostile",
   "tests/server/takeover_test.ts",
   "tests/cluster/servers_test.ts",
   "tests/cluster/forwarding_test.ts",

@@ -90,7 +90,8 @@ async function runJob(job: Job, { env, importMap, program, clock }: Environment)
     job,
     wallMs,
     cpuMs,
-    failures: lines.filter((line) => /^\S.* => \S+:\d+:\d+$| \(uncaught error\)$/.test(line)),
+    // Deno names each twice: with its error and in a list.
+    failures: [...new Set(lines.filter((line) => /^\S.* => \S+:\d+:\d+$| \(uncaught error\)$/.test(line)))],
     skips: lines.filter((line) => / \.\.\. ignored \(/.test(line)),
   };
   const totals = lines.findLast((line) => /^(ok|FAILED) \| \d+ passed/.test(line));

@@ -94,7 +94,7 @@ export const requestScenarios: readonly Scenario[] = [
         body: JSON.stringify({ email: "somebody@example.com" }),
       });
       await asked.body?.cancel();
-      await logged(/A mail was asked for and not sent/);
+      await logged(/Mail requested but not sent/);
       return "not offered, and the log says so";
     },
   },
