@@ -15,7 +15,7 @@ import {
 import { type Log, stderrLog } from "../kit/log.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { DataLock, DataLockedError } from "../server/data/data_lock.ts";
-import { refuseStaged } from "../server/data/data_restore.ts";
+import { checkNoStagedRestore } from "../server/data/data_restore.ts";
 import { openAccountsOffline } from "./offline_accounts.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
@@ -99,7 +99,7 @@ async function answerTo(
     throw error;
   }
   using _lock = lock;
-  if (command.command !== "list") await refuseStaged(dataDir, "this change");
+  if (command.command !== "list") await checkNoStagedRestore(dataDir, "this change");
   await using accounts = await openAccountsOffline(dataDir, log);
   return await runAdminCommand(accounts.admins, command);
 }

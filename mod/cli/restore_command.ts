@@ -18,7 +18,7 @@ import { ConsoleProgress } from "./console_progress.ts";
 import { INCOMING_DIR } from "../config/config.ts";
 import { bucketLocation } from "../config/locations.ts";
 import { DataLock } from "../server/data/data_lock.ts";
-import { applyRestore } from "../server/data/data_restore.ts";
+import { handleRestore } from "../server/data/data_restore.ts";
 import type { OptionValues } from "../config/options.ts";
 import { OptionValueError } from "../config/option_types.ts";
 import { fetchArchive, parseRemoteArchive, type RemoteArchive } from "./remote_archive.ts";
@@ -95,7 +95,7 @@ async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues
       (reason) => `Cannot restore from "${target.place}": ${reason}. Nothing has changed`,
       () => stageChosen(target, plan, options),
     );
-    const applied = await applyRestore(options.data, "apply");
+    const applied = await handleRestore(options.data, "apply");
     if (applied === null) {
       throw new StartError("The restore was cancelled by an administrator", { code: "restore" });
     }
@@ -162,7 +162,7 @@ async function restoreFile(
       }),
   );
   progress[Symbol.dispose]();
-  const applied = await applyRestore(dataDir, "apply");
+  const applied = await handleRestore(dataDir, "apply");
   if (applied === null) {
     throw new StartError(`The restore of "${shown}" was cancelled by an administrator`, { code: "restore" });
   }

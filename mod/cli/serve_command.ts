@@ -44,7 +44,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });
     await Deno.stdout.write(new TextEncoder().encode(text));
-    const gaveWay = server.gaveWay.then(() => "gave way" as const);
+    const gaveWay = server.handedOver.then(() => "gave way" as const);
     const portEnded = server.portEnded.then((error) => {
       log("error", "The server stops: it can take no connections any more. Restart it", { error });
       return "port ended" as const;

@@ -8,15 +8,15 @@ import type { Metrics } from "../ops/metrics/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
-import { type Given, openGiven, type Parts, startFeatures } from "./feature_list.ts";
-import { bringFollowed } from "./features/following.ts";
-import { beginInCluster, caughtUpWith, lookedAt } from "./features/cluster.ts";
+import { type FeatureParts, openResources, type ServerResources, startFeatures } from "./feature_list.ts";
+import { prepareFollower } from "./features/following.ts";
+import { activityTracker, caughtUpWith, prepareForCluster } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
-import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
-import type { WayToLeader } from "./forwarding/forwarding.ts";
+import { addressOfRequests, clientOfRequests } from "./http/client_address.ts";
+import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
 import type { ReloadResult } from "./dev/reload_result.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
-import { type LeadingParts, leadingParts } from "./workers/leading_parts.ts";
+import { type LeaderParts, leaderPartsOf } from "./workers/leader_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 import type { UpgradedConnection } from "./net/connections.ts";
@@ -38,7 +38,7 @@ export interface Backend extends AsyncDisposable {
     info: Deno.ServeHandlerInfo,
   ) => Response | Promise<Response> | null;
   /** Forwards a request to the cluster leader; `null` if it is answered here. Absent on a leader. Never rejects. */
-  readonly passOn?: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
+  readonly forwardToLeader?: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
   /** URL that creates the first administrator; `null` if there is one. */
   readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
@@ -54,24 +54,24 @@ export interface Backend extends AsyncDisposable {
   /** Resolves when this server shows every commit that a client may have seen on another server. */
   readonly caughtUp?: () => Promise<void>;
   /** On a cluster follower: called with the path of each request answered here. The request waits for the returned promise. */
-  readonly looked?: (path: string) => Promise<void> | null;
+  readonly noteActivity?: (path: string) => Promise<void> | null;
   /** Starts background work, after a takeover or a change of leader. */
-  begin?(): Promise<void>;
+  startBackgroundWork?(): Promise<void>;
   /** Releases the database for a new process, between two commits; `null` if that is not possible now. */
-  lend?(): Promise<Lent | null>;
+  lendDatabase?(): Promise<Lent | null>;
   /** Ends background work that only a leader runs, permanently. Everything else continues. */
-  rest?(): Promise<void>;
+  stopLeaderWork?(): Promise<void>;
   /** Stops committing; mutations are then passed to `mutate`. Returns `false` if that is not possible now. */
-  retire?(mutate: PassedCalls["mutate"]): Promise<boolean>;
+  stopCommitting?(mutate: PassedCalls["mutate"]): Promise<boolean>;
   /** Releases the database except for reads. Commits of other servers are not applied any more. */
-  letGo?(): Promise<void>;
+  releaseDatabase?(): Promise<void>;
   /** Runs calls of the old process after a takeover. */
-  readonly passedCalls?: PassedCalls;
+  readonly forwardedCalls?: PassedCalls;
   /** Parts that worker processes use. */
-  readonly leading?: LeadingParts;
+  readonly leaderParts?: LeaderParts;
   /**
    * Closes every socket with 1012. Resolves when the close frames are sent, or after a timeout. Calls in flight are still
-   * answered. After `letGo` they do not wait for newer commits, which another backend shows.
+   * answered. After `releaseDatabase` they do not wait for newer commits, which another backend shows.
    */
   closeSockets(): Promise<void>;
   /** Reloads the app's code; the old code stays in use if the new code cannot be loaded. */
@@ -81,32 +81,32 @@ export interface Backend extends AsyncDisposable {
 }
 
 /** Surroundings of a backend: port, cluster and lifecycle. */
-export interface BackendSurroundings {
+export interface BackendOptions {
   readonly log: Log;
   /** URL of the server for a browser on this machine, without a trailing slash. */
   readonly url: string;
   /** Stops the server for a restart; `null` if no supervisor would start it again. */
   readonly restart: (() => void) | null;
   /** Whether this process has served before, so that its configuration was usable. */
-  readonly again?: boolean;
+  readonly isRestart?: boolean;
   /** Maximum number of sockets. */
   readonly socketsMax: number;
   /** Whether the port accepts connections. */
   readonly listening?: () => boolean;
   /** Replaces this backend with a new one, which uses the newer data that is ready. */
-  readonly renew: () => void;
+  readonly requestReplacement: () => void;
   /** Aborted when the server stops: a start in progress ends soon. */
   readonly stopping?: AbortSignal;
   /**
    * For a database that another process or backend uses: resolves when it has been released. Background work then waits for
-   * `begin`. In a cluster, `fits` is called with the version that the database names and throws if this backend was made with
+   * `startBackgroundWork`. In a cluster, `fits` is called with the version that the database names and throws if this backend was made with
    * another one; the old backend then continues.
    */
-  readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
+  readonly databaseReleased?: (fits: (named: string | null) => void) => Promise<void>;
   /** `null` or absent outside a cluster. */
   readonly cluster?: PostgresCluster | null;
   /** Forwards requests to the leader of the cluster. */
-  readonly toLeader?: WayToLeader;
+  readonly leader?: LeaderForwarding;
   /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
   /** Load of each worker process. */
@@ -116,24 +116,27 @@ export interface BackendSurroundings {
 /** Starts the isolates and the features. Rejects with an `AppError` if the app cannot be loaded. */
 export async function startBackend(
   given: ServeConfig,
-  surroundings: BackendSurroundings,
+  surroundings: BackendOptions,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
   const { cluster = null, log } = surroundings;
-  const config = await beginInCluster(given, { cluster, willLead: surroundings.letGo !== undefined });
-  await bringFollowed(config, surroundings);
-  const { letGo } = surroundings;
-  const { observer, ...found } = await openGiven(
-    { config, log, ...(surroundings.again !== undefined && { again: surroundings.again }) },
+  const config = await prepareForCluster(given, {
+    cluster,
+    willLead: surroundings.databaseReleased !== undefined,
+  });
+  await prepareFollower(config, surroundings);
+  const { databaseReleased } = surroundings;
+  const { observer, ...found } = await openResources(
+    { config, log, ...(surroundings.isRestart !== undefined && { isRestart: surroundings.isRestart }) },
     opened,
   );
-  const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
+  const toLeader = config.clusterRole === "follower" ? surroundings.leader : undefined;
   const isolates = await openIsolates(config, {
     secret: found.secret,
     observer,
     log,
     cluster,
-    ...(letGo && { letGo }),
+    ...(databaseReleased && { databaseReleased }),
     ...(toLeader && { leader: toLeader.port }),
   });
   const host = opened.use(isolates.host);
@@ -145,7 +148,7 @@ export async function startBackend(
     toLeader,
     config,
     host,
-    begin: isolates.begin,
+    begin: isolates.start,
     observer,
   };
   const backend = await connect(parts, opened);
@@ -159,15 +162,15 @@ export async function startBackend(
   };
 }
 
-interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
+interface BackendParts extends Omit<BackendOptions, "toLeader">, ServerResources {
   /** Absent on a server that commits itself. */
-  readonly toLeader: WayToLeader | undefined;
+  readonly toLeader: LeaderForwarding | undefined;
   readonly cluster: PostgresCluster | null;
-  readonly serveFrontend: Given["serveFrontend"];
+  readonly serveFrontend: ServerResources["serveFrontend"];
   readonly config: ServeConfig;
   readonly host: IsolateHost;
   /** Starts the isolates. */
-  readonly begin: Isolates["begin"];
+  readonly begin: Isolates["start"];
   /** Observes the runs of functions. */
   readonly observer: RunObserver;
 }
@@ -179,13 +182,13 @@ async function connect(
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, toLeader, log } = given;
   const features = opened.use(new Features(host));
-  const parts = { ...given, features } as BackendParts & Parts;
+  const parts = { ...given, features } as BackendParts & FeatureParts;
   const port: FunctionPort = {
     mutate: (call) => host.mutate(call),
     query: (call) => parts.sync.hub.query(call),
     act: (call) => host.act(call),
   };
-  const takesOver = given.letGo !== undefined;
+  const takesOver = given.databaseReleased !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
   let closed: Promise<void> | null = null;
   /** Set once another backend shows the newer commits. */
@@ -232,22 +235,22 @@ async function connect(
   const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
   const addressOf = addressOfRequests(config.trustedProxies);
   return {
-    begin: () => features.begin(log),
-    lend: () => lendDatabase(host, closeSockets),
-    rest: () => features.rest(),
-    retire: (mutate) => host.retire(mutate),
-    async letGo() {
+    startBackgroundWork: () => features.startAll(log),
+    lendDatabase: () => lendDatabase(host, closeSockets),
+    stopLeaderWork: () => features.stopLeaderWork(),
+    stopCommitting: (mutate) => host.retire(mutate),
+    async releaseDatabase() {
       await following.stop?.();
       hasLetGo = true;
       // Its process is not awaited here: disposing of the backend does that.
       host.closeWriter().catch((error) => log("error", "The old writer failed while closing", { error }));
     },
-    passedCalls: port,
-    leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
+    forwardedCalls: port,
+    leaderParts: leaderPartsOf(context, { ...parts, settings: isolateSettings(config, given.secret) }),
     ...(metrics && { metrics }),
     ...(toLeader && {
-      passOn: (request: Request, info: Deno.ServeHandlerInfo) =>
-        toLeader.pass(request, { info, host, client: addressOf(request, info) }),
+      forwardToLeader: (request: Request, info: Deno.ServeHandlerInfo) =>
+        toLeader.forward(request, { info, host, client: addressOf(request, info) }),
     }),
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
@@ -264,7 +267,7 @@ async function connect(
       return response;
     },
     ...(caughtUp && { caughtUp }),
-    ...(follows && caughtUp && given.cluster && { looked: lookedAt(given.cluster, caughtUp) }),
+    ...(follows && caughtUp && given.cluster && { noteActivity: activityTracker(given.cluster, caughtUp) }),
     closeSockets,
     reload: () => host.reload(),
     standBy: () => host.standBy(),

@@ -33,7 +33,7 @@ export interface Feature {
   /** Cron jobs of the service, whose names begin with `svc-`. */
   readonly crons?: readonly Cron[];
   /** Background work runs on the leader only and stops before leadership changes. */
-  readonly leads?: true;
+  readonly leaderOnly?: true;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
   /**
@@ -63,10 +63,10 @@ export interface FeatureContext {
   /** Stops the server for a restart; `null` if no supervisor would start it again. */
   readonly restart: (() => void) | null;
   /** Restarts the isolates and all features on the current data. */
-  readonly renew: () => void;
+  readonly requestReplacement: () => void;
   readonly host: IsolateHost;
   /** Whether this process has served before, so that its configuration was usable. */
-  readonly again?: boolean;
+  readonly isRestart?: boolean;
   /** Whether an old process uses the data folder until features start. */
   readonly takesOver: boolean;
   /** On a follower: resolves when everything committed in the cluster before the call is shown here, or after a timeout. */
@@ -111,22 +111,22 @@ export class Features implements AsyncDisposable {
   /** Returns the routes of all features, either the `complete` ones or the others. */
   routes({ complete }: { readonly complete: boolean }): Hono {
     const all = new Hono();
-    for (const { at, app, complete: is = false } of this.#each("routes").flat()) {
+    for (const { at, app, complete: is = false } of this.#partsOf("routes").flat()) {
       if (is === complete) all.route(at, app);
     }
     return all;
   }
 
   get actions(): ReadonlyMap<string, MainAction> {
-    return new Map(this.#each("actions").flatMap((actions) => [...actions]));
+    return new Map(this.#partsOf("actions").flatMap((actions) => [...actions]));
   }
 
   get ctxActions(): ReadonlyMap<string, MainAction> {
-    return new Map(this.#each("ctxActions").flatMap((actions) => [...actions]));
+    return new Map(this.#partsOf("ctxActions").flatMap((actions) => [...actions]));
   }
 
   get crons(): readonly Cron[] {
-    return this.#each("crons").flat();
+    return this.#partsOf("crons").flat();
   }
 
   respondAtOnce(request: Request): Response | Promise<Response> | null {
@@ -142,7 +142,7 @@ export class Features implements AsyncDisposable {
   }
 
   /** Starts all features of a server that already serves: errors are logged and do not affect other features. */
-  async begin(log: Log): Promise<void> {
+  async startAll(log: Log): Promise<void> {
     for (const feature of this.#features) {
       // It was stopped before it started.
       if (this.#stopped.has(feature)) continue;
@@ -155,8 +155,10 @@ export class Features implements AsyncDisposable {
   }
 
   /** Stops features that run on the leader only, permanently and in parallel. */
-  async rest(): Promise<void> {
-    await Promise.all(this.#features.filter(({ leads }) => leads).map((feature) => this.#stop(feature)));
+  async stopLeaderWork(): Promise<void> {
+    await Promise.all(
+      this.#features.filter(({ leaderOnly: leads }) => leads).map((feature) => this.#stop(feature)),
+    );
   }
 
   /** Stops all features in parallel, because they may wait for each other, then releases them. */
@@ -170,7 +172,7 @@ export class Features implements AsyncDisposable {
     return this.#stopped.get(feature);
   }
 
-  #each<Part extends "routes" | "actions" | "ctxActions" | "crons">(
+  #partsOf<Part extends "routes" | "actions" | "ctxActions" | "crons">(
     part: Part,
   ): NonNullable<Feature[Part]>[] {
     return this.#features.map((feature) => feature[part]).filter((

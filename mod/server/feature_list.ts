@@ -7,11 +7,11 @@ import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import type { RunStats } from "../ops/stats/mod.ts";
 import { loadSecret } from "./data/secret.ts";
-import { RunLines } from "./dev/run_lines.ts";
+import { FunctionLogPrinter } from "./dev/function_log_printer.ts";
 import type { FeatureContext, Features } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
-import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
+import { type OpenBackupTarget, openBackupTarget, startBackups } from "./features/backups.ts";
 import { startClustering } from "./features/cluster.ts";
 import { startDeploy } from "./features/deploy.ts";
 import { startFollowing } from "./features/following.ts";
@@ -22,7 +22,7 @@ import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startReplication } from "./features/replication.ts";
 import { startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
-import { startSteering } from "./features/steering.ts";
+import { startAdminFunctions } from "./features/admin_functions.ts";
 import { startStorage } from "./features/storage.ts";
 import { startSync } from "./features/sync.ts";
 
@@ -31,7 +31,7 @@ const STARTS = {
   // Receives commits first: a session that has ended sends nothing more.
   accounts: startAccounts,
   storage: startStorage,
-  steering: startSteering,
+  steering: startAdminFunctions,
   deploy: startDeploy,
   maintenance: startMaintenance,
   replication: startReplication,
@@ -48,10 +48,10 @@ const STARTS = {
 };
 
 /** Resources that exist before the features are started. */
-export interface Given {
+export interface ServerResources {
   readonly secret: LoadedSecret;
   /** Target of scheduled backups; `null` if there are none. */
-  readonly backupPlace: BackupPlace | null;
+  readonly backupPlace: OpenBackupTarget | null;
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
   /** `null` if the execution log is disabled. */
@@ -68,35 +68,38 @@ export interface Given {
 }
 
 /** Opened before the isolates, which report to some of it. */
-type Opened = Pick<Given, "secret" | "backupPlace" | "metrics" | "executionLog" | "runStats">;
+type OpenedResources = Pick<
+  ServerResources,
+  "secret" | "backupPlace" | "metrics" | "executionLog" | "runStats"
+>;
 
 /** Opens the resources that features need and adds them to `opened`. */
-export async function openGiven(
-  { config, again = false, log }: Pick<FeatureContext, "config" | "again" | "log">,
+export async function openResources(
+  { config, isRestart = false, log }: Pick<FeatureContext, "config" | "isRestart" | "log">,
   opened: AsyncDisposableStack,
-): Promise<Opened & { readonly observer: RunObserver }> {
+): Promise<OpenedResources & { readonly observer: RunObserver }> {
   const secret = await loadSecret(config.dataDir);
   // When leadership changes, an unreachable backup target must not delay the new leader.
-  const later = again && config.cluster !== null;
-  const backupPlace = opened.use(await openBackupPlace({ config, later, log }));
+  const later = isRestart && config.cluster !== null;
+  const backupPlace = opened.use(await openBackupTarget({ config, later, log }));
   const metrics = opened.use(await openMetrics(config));
   // Closed last, because it records how the last runs ended.
   const executionLog = opened.use(openLog(config, log));
   const runStats = openStats();
-  const lines = config.dev ? new RunLines(log) : null;
+  const lines = config.dev ? new FunctionLogPrinter(log) : null;
   const observers = [metrics?.runs ?? null, executionLog, runStats, lines];
   const observer = observeAll(observers.filter((one) => one !== null));
   return { secret, backupPlace, metrics, executionLog, runStats, observer };
 }
 
 /** All features by name. A feature may use later features only after they have been started. */
-export type Parts =
-  & Given
+export type FeatureParts =
+  & ServerResources
   & { readonly features: Features }
   & { readonly [Name in keyof typeof STARTS]: Awaited<ReturnType<(typeof STARTS)[Name]>> };
 
 /** Starts each feature and adds it to `parts`. */
-export async function startFeatures(context: FeatureContext, parts: Parts): Promise<void> {
+export async function startFeatures(context: FeatureContext, parts: FeatureParts): Promise<void> {
   for (const [name, start] of Object.entries(STARTS)) {
     Object.assign(parts, { [name]: parts.features.add(await start(context, parts)) });
   }

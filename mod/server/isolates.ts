@@ -7,40 +7,40 @@ import { IsolateHost, type LeaderPort, type RowKeeper, type RunObserver } from "
 import { readDeployed } from "../functions/versions/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { SCHEDULED } from "../scheduler/mod.ts";
-import { withWholePaths } from "./dev/author_report.ts";
+import { withFullPaths } from "./dev/error_report.ts";
 import { ClusterCode } from "./features/cluster_code.ts";
-import { settingsOf } from "./features/steering.ts";
+import { isolateSettingsOf } from "./features/admin_functions.ts";
 import { storageSettingsOf } from "./features/storage.ts";
 import { isolateEntry } from "./isolate_address.ts";
 import { coresOf } from "./workers/boot.ts";
 
-export interface IsolatesSurroundings {
+export interface IsolatesOptions {
   readonly secret: LoadedSecret;
   readonly observer: RunObserver;
   readonly log: Log;
   /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
-  /** During a takeover: resolves when the old process has released the database. See `BackendSurroundings.letGo`. */
-  readonly letGo?: (fits: (named: string | null) => void) => Promise<void>;
+  /** During a takeover: resolves when the old process has released the database. See `BackendOptions.databaseReleased`. */
+  readonly databaseReleased?: (fits: (named: string | null) => void) => Promise<void>;
   /** Runs mutations and actions, on a server that does not write. */
   readonly leader?: LeaderPort;
 }
 
 export interface Isolates {
-  /** Calls wait until `begin` has resolved. */
+  /** Calls wait until `start` has resolved. */
   readonly host: IsolateHost;
   /** Starts the isolates once the database is available. Rejects with an `AppError` if the code cannot be loaded. */
-  begin(): Promise<void>;
+  start(): Promise<void>;
 }
 
 /** Opens the isolates with the deployed version or the functions folder. Rejects with an `AppError` if there is none. */
 export async function openIsolates(
   config: ServeConfig,
-  { secret, observer, log, cluster, letGo, leader }: IsolatesSurroundings,
+  { secret, observer, log, cluster, databaseReleased, leader }: IsolatesOptions,
 ): Promise<Isolates> {
   const { dataDir, functionsDir } = config;
   const code = cluster === null ? null : new ClusterCode({ cluster, config, log });
-  const named = await code?.named() ?? null;
+  const named = await code?.currentHash() ?? null;
   const version = await versionOf(config, named);
   const fits = (found: string | null) => {
     if (found !== named) throw new Error("Another version was deployed in the meantime");
@@ -57,7 +57,7 @@ export async function openIsolates(
           cause: error,
         });
       }
-      const message = withWholePaths(reason, functionsDir);
+      const message = withFullPaths(reason, functionsDir);
       throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, {
         code: "app_not_loaded",
         cause: error,
@@ -68,7 +68,7 @@ export async function openIsolates(
     IsolateHost.open({
       dataDir,
       code: version === null ? { functionsDir } : { version },
-      ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
+      ...(code && { bring: (hash, versions) => code.install(hash, versions) }),
       env: config.actionEnv,
       actionNet: config.actionNet,
       timeouts: config.timeouts,
@@ -82,16 +82,16 @@ export async function openIsolates(
       ...(leader && { leader }),
       // The next leader may run the same jobs: ours are ended first, without ending other calls.
       ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
-      ...rowsOf(cluster, letGo !== undefined),
-      waits: letGo !== undefined,
+      ...rowsOf(cluster, databaseReleased !== undefined),
+      waits: databaseReleased !== undefined,
       log,
     })
   );
   return {
     host,
-    begin: () =>
+    start: () =>
       explained(async () => {
-        await letGo?.(fits);
+        await databaseReleased?.(fits);
         await host.begin();
       }),
   };
@@ -115,5 +115,5 @@ function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly 
 
 /** Feature settings that isolates receive. */
 export function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
-  return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
+  return { ...storageSettingsOf(config, keys), ...isolateSettingsOf(config, keys) };
 }

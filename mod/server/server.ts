@@ -7,48 +7,55 @@ import { httpLimits } from "../limits.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
 import type { Backend } from "./backend.ts";
 import type { ReloadResult } from "./dev/reload_result.ts";
-import { ClusterSeat } from "./cluster_seat.ts";
+import { ClusterMembership } from "./cluster_membership.ts";
 import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
-import { logRestore, refuseStagedInCluster } from "./data/data_restore.ts";
+import { checkNoStagedRestoreInCluster, logRestore } from "./data/data_restore.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
 import { openDashboard } from "./http/dashboard_page.ts";
 import type { Frontend } from "./http/frontend.ts";
 import { Port } from "./http/port.ts";
-import { type Admitted, RequestGate } from "./http/request_gate.ts";
+import { type AcceptedRequest, RequestGate } from "./http/request_gate.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
-import type { ServerParts } from "./server_parts.ts";
+import type { ServerOptions } from "./server_options.ts";
 import { Serving, type Statics } from "./serving.ts";
-import { GivingWay, PassedRequests, Passing, Predecessor, Succession, TakeoverDoor } from "./takeover/mod.ts";
+import {
+  ForwardedRequests,
+  Handover,
+  HeldRequests,
+  OldProcess,
+  TakeoverCompletion,
+  TakeoverListener,
+} from "./takeover/mod.ts";
 import type { Workers } from "./workers/workers.ts";
 
 /** Resources held before the app is loaded. */
-interface Held extends Statics {
+interface StartResources extends Statics {
   readonly lock: DataLock;
 }
 
 export class Server implements AsyncDisposable {
-  readonly #parts: ServerParts;
+  readonly #parts: ServerOptions;
   readonly #lock: DataLock;
   readonly #port: Port;
   readonly #serving: Serving;
   readonly #gate: RequestGate;
   /** Set before the app is loaded; `null` outside a cluster. */
-  #seat: ClusterSeat | null = null;
+  #membership: ClusterMembership | null = null;
   /** Worker processes that share the port. */
   #workers: Workers | null = null;
   /** Accepts takeover requests. */
-  #door: TakeoverDoor | null = null;
-  #givingWay: GivingWay | null = null;
-  readonly #gaveWay = Promise.withResolvers<void>();
+  #takeoverListener: TakeoverListener | null = null;
+  #handover: Handover | null = null;
+  readonly #handedOver = Promise.withResolvers<void>();
   /** Waits for the old process to end after a takeover. */
-  #succession: Succession | null = null;
+  #succession: TakeoverCompletion | null = null;
   /** Set by the first `stop`; later calls return the same promise. */
   #stopped: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
-  private constructor(parts: ServerParts, { lock, ...statics }: Held) {
+  private constructor(parts: ServerOptions, { lock, ...statics }: StartResources) {
     const { native = null, log, config } = parts;
     this.#parts = parts;
     this.#lock = lock;
@@ -57,7 +64,7 @@ export class Server implements AsyncDisposable {
       parts,
       statics,
       port: this.#port,
-      seat: () => this.#seat,
+      membership: () => this.#membership,
       workerFigures: () => this.#workers?.figures ?? [],
       stopping: this.#stopping.signal,
     });
@@ -68,10 +75,10 @@ export class Server implements AsyncDisposable {
    * Takes the data folder, applies a staged restore, opens the port and loads the app, in this order. Requests are answered
    * with 503 until the app is loaded. Throws a `StartError` or the error of `startBackend`, after releasing everything.
    */
-  static async start(parts: ServerParts): Promise<Server> {
+  static async start(parts: ServerOptions): Promise<Server> {
     const { config } = parts;
-    const predecessor = config.takeover ? await Predecessor.find(config.dataDir) : null;
-    if (predecessor !== null) return await Server.#takeOver(parts, predecessor);
+    const oldProcess = config.takeover ? await OldProcess.find(config.dataDir) : null;
+    if (oldProcess !== null) return await Server.#takeOver(parts, oldProcess);
     const statics = await openStatics(config);
     const lock = await acquire(config);
     let server: Server | undefined;
@@ -80,12 +87,12 @@ export class Server implements AsyncDisposable {
       await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
       server = new Server(parts, { lock, ...statics });
       server.#port.listen();
-      await server.#join();
+      await server.#joinCluster();
       const served = await server.#serving.load();
       server.#serving.serve(served);
       await server.#startWorkers(served.backend);
-      await server.#openDoor();
-      server.#serving.renewIfWanted();
+      await server.#acceptTakeovers();
+      server.#serving.replaceIfRequested();
       return server;
     } catch (error) {
       if (server === undefined) lock[Symbol.dispose]();
@@ -98,59 +105,60 @@ export class Server implements AsyncDisposable {
    * Takes over from the old process: starts everything that does not need the database, has the old process release it, and
    * then listens on the same port. Throws a `StartError` or the error of `startBackend`; the old process then continues.
    */
-  static async #takeOver(asked: ServerParts, predecessor: Predecessor): Promise<Server> {
-    const { host, port } = predecessor.address;
+  static async #takeOver(asked: ServerOptions, oldProcess: OldProcess): Promise<Server> {
+    const { host, port } = oldProcess.address;
     const parts = { ...asked, config: { ...asked.config, port: asked.config.port ?? port } };
     const { config, log } = parts;
     let server: Server | undefined;
-    let held: Held | undefined;
-    let passed: PassedRequests | undefined;
-    const passing = new Passing();
+    let resources: StartResources | undefined;
+    let passed: ForwardedRequests | undefined;
+    const held = new HeldRequests();
     try {
-      await refuseTakeover(config);
+      await checkTakeoverAllowed(config);
       const lock = await DataLock.join(config.dataDir);
-      held = { lock, ...await openStatics(config) };
+      resources = { lock, ...await openStatics(config) };
       await claimData(config.dataDir, { example: config.example });
-      const taking = server = new Server(parts, held);
+      const taking = server = new Server(parts, resources);
       const served = await Promise.race([
         taking.#serving.load({
-          letGo: () => predecessor.letGo(() => lock.alone(takeoverLimits.inheritMs)),
+          databaseReleased: () =>
+            oldProcess.releaseDatabase(() => lock.waitUntilExclusive(takeoverLimits.inheritMs)),
         }),
-        predecessor.lost,
+        oldProcess.lost,
       ]);
-      taking.#serving.wait(served, passing);
-      const calls = served.backend.passedCalls;
+      taking.#serving.hold(served, held);
+      const calls = served.backend.forwardedCalls;
       if (calls === undefined) throw new TypeError("The backend does not accept forwarded calls");
-      passed = await PassedRequests.open(config.dataDir, {
+      passed = await ForwardedRequests.open(config.dataDir, {
         calls,
-        respond: (request, info) => taking.#respondPassedOn(request, info),
+        respond: (request, info) => taking.#respondForwarded(request, info),
       });
       const samePort = config.port === port;
-      const shared = samePort && await predecessor.sharePort();
+      const shared = samePort && await oldProcess.sharePort();
       if (shared || !samePort) taking.#port.listen({ shared });
       // The old process answers new connections until it has handed over, and continues if this one fails.
-      if (shared) taking.#port.leaveToFirst();
-      await predecessor.serving(passed);
+      if (shared) taking.#port.steerToFirst();
+      await oldProcess.serving(passed);
       // The old process has handed over: no later failure may end this server.
-      await lock.own("serve").catch((error) =>
+      await lock.recordHolder("serve").catch((error) =>
         log("warn", "Cannot write this process to the lock file", { error })
       );
       taking.#serving.serve(served);
-      passing.takeBack();
-      if (!taking.#port.isOpen) await taking.#port.listenSoon(() => taking.#stopped === null);
-      const begin = () => taking.#begin(served.backend);
-      taking.#succession = new Succession({ predecessor, passed, begin, log });
+      held.release();
+      if (!taking.#port.isOpen) await taking.#port.listenWhenFree(() => taking.#stopped === null);
+      const begin = () => taking.#completeTakeover(served.backend);
+      taking.#succession = new TakeoverCompletion({ oldProcess, passed, begin, log });
       log("info", "Took over from the old process", { host, port });
-      taking.#serving.renewIfWanted();
+      taking.#serving.replaceIfRequested();
       return taking;
     } catch (error) {
       await passed?.[Symbol.asyncDispose]();
       // Requests that wait here are refused.
-      passing.takeBack();
+      held.release();
       // The old process starts its writer when this connection ends, so ours must end first.
-      if (server === undefined) held?.lock[Symbol.dispose]();
+      if (server === undefined) resources?.lock[Symbol.dispose]();
       else await server.stop();
-      await predecessor[Symbol.asyncDispose]();
+      await oldProcess[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -166,8 +174,8 @@ export class Server implements AsyncDisposable {
   }
 
   /** Resolves when a new process has taken over. The caller then stops this server. */
-  get gaveWay(): Promise<void> {
-    return this.#gaveWay.promise;
+  get handedOver(): Promise<void> {
+    return this.#handedOver.promise;
   }
 
   /** Resolves when the port is closed for good. The caller then stops this server. */
@@ -199,61 +207,67 @@ export class Server implements AsyncDisposable {
   }
 
   /** Joins the configured cluster. */
-  async #join(): Promise<void> {
+  async #joinCluster(): Promise<void> {
     const { config, log } = this.#parts;
-    this.#seat = await ClusterSeat.join(config, {
+    this.#membership = await ClusterMembership.join(config, {
       url: this.url,
       prepare: () => this.#serving.prepareToLead(),
-      respond: (request, info) => this.#respondPassedOn(request, info),
+      respond: (request, info) => this.#respondForwarded(request, info),
       log,
     });
   }
 
-  async #startWorkers({ leading }: Backend): Promise<void> {
+  async #startWorkers({ leaderParts }: Backend): Promise<void> {
     const { config, log } = this.#parts;
-    if (config.workers <= 1 || leading === undefined) return;
+    if (config.workers <= 1 || leaderParts === undefined) return;
     if (!this.#port.share()) {
       throw new StartError(
         "--workers is not supported: this system does not allow several processes to share a port",
         { code: "workers" },
       );
     }
-    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respondPassedOn(request, info);
+    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respondForwarded(request, info);
     const { Workers } = await import("./workers/workers.ts");
-    this.#workers = await Workers.start({ config, port: this.#port.number, parts: leading, respond, log });
+    this.#workers = await Workers.start({
+      config,
+      port: this.#port.number,
+      parts: leaderParts,
+      respond,
+      log,
+    });
   }
 
   /** Accepts takeovers, unless this server has workers, follows a replica or is in a cluster. */
-  async #openDoor(): Promise<void> {
+  async #acceptTakeovers(): Promise<void> {
     const { config, native = null, log } = this.#parts;
     const { backend } = this.#serving;
     // The workers would keep accepting connections on the port.
-    if (backend?.lend === undefined || this.#workers !== null) return;
-    if (this.#seat !== null || isFollower(config)) return;
-    const server = this.#givingWay = new GivingWay({
+    if (backend?.lendDatabase === undefined || this.#workers !== null) return;
+    if (this.#membership !== null || isFollower(config)) return;
+    const server = this.#handover = new Handover({
       address: { host: config.host, port: this.#port.number },
-      lend: async () => await backend.lend?.() ?? null,
-      alone: () => this.#lock.alone(takeoverLimits.lostMs),
-      respond: (admitted, info) => this.#respondAdmitted(admitted, info),
-      onHeld: (request, info) => this.#port.connections.requested(request, info),
+      lendDatabase: async () => await backend.lendDatabase?.() ?? null,
+      waitUntilExclusive: () => this.#lock.waitUntilExclusive(takeoverLimits.lostMs),
+      respond: (admitted, info) => this.#respondAccepted(admitted, info),
+      onHeld: (request, info) => this.#port.connections.trackRequest(request, info),
       native,
       log,
     });
-    server.done.then(() => this.#gaveWay.resolve());
-    this.#door = await TakeoverDoor.open({ dataDir: config.dataDir, server, log });
+    server.done.then(() => this.#handedOver.resolve());
+    this.#takeoverListener = await TakeoverListener.open({ dataDir: config.dataDir, server, log });
   }
 
   /** Completes a takeover when the old process has ended: starts background work and accepts the next takeover. */
-  async #begin(backend: Backend): Promise<void> {
+  async #completeTakeover(backend: Backend): Promise<void> {
     const { log } = this.#parts;
     if (this.#stopped !== null) return;
     try {
-      await backend.begin?.();
+      await backend.startBackgroundWork?.();
     } catch (error) {
       log("error", "Cannot start background work. Restart the server", { error });
     }
     try {
-      if (this.#stopped === null) await this.#openDoor();
+      if (this.#stopped === null) await this.#acceptTakeovers();
     } catch (error) {
       log("error", "Cannot listen for takeovers. Restart the server", { error });
     }
@@ -261,25 +275,25 @@ export class Server implements AsyncDisposable {
 
   async #drain(): Promise<void> {
     // First: a database that was handed to a new process must not be reopened here.
-    this.#givingWay?.stop();
-    this.#door?.close();
-    const seat = this.#seat;
+    this.#handover?.stop();
+    this.#takeoverListener?.close();
+    const membership = this.#membership;
     // Outside a cluster, waiting requests are refused before any other work runs.
-    if (seat !== null) {
-      await seat.handOver(() => this.#serving.backend).catch((error) =>
+    if (membership !== null) {
+      await membership.handOver(() => this.#serving.backend).catch((error) =>
         this.#parts.log("warn", "Cannot hand over the cluster lease", {
           code: "cluster",
           error,
         })
       );
     }
-    seat?.cluster.stopping();
+    membership?.cluster.stopping();
     await this.#serving.settled;
     // Other servers are notified first: they keep requests they have not sent yet for the next leader.
-    const left = seat?.forwarding.leave();
+    const left = membership?.forwarding.drainFollowers();
     const { state } = this.#serving;
     const backend = "backend" in state ? state.backend : null;
-    const gaveWay = this.#givingWay?.given === true ? this.#givingWay : null;
+    const gaveWay = this.#handover?.isComplete === true ? this.#handover : null;
     const drainMs = this.#parts.drainMs ?? httpLimits.drainMs;
     // After a handover, late requests are forwarded until the end.
     if (gaveWay === null) this.#serving.drain();
@@ -289,31 +303,34 @@ export class Server implements AsyncDisposable {
     try {
       // Sockets first: shutting down the listener would close them without a useful code.
       await backend?.closeSockets();
-      await gaveWay?.quiet(drainMs);
+      await gaveWay?.waitUntilQuiet(drainMs);
       await this.#port.finish(drainMs);
       await left;
       await workersEnded;
-      await seat?.forwarding.pause();
+      await membership?.forwarding.stopLeading();
       await backend?.[Symbol.asyncDispose]();
     } finally {
-      await seat?.[Symbol.asyncDispose]();
+      await membership?.[Symbol.asyncDispose]();
       this.#port[Symbol.dispose]();
       this.#lock[Symbol.dispose]();
-      this.#givingWay?.[Symbol.dispose]();
-      await this.#door?.[Symbol.asyncDispose]();
+      this.#handover?.[Symbol.dispose]();
+      await this.#takeoverListener?.[Symbol.asyncDispose]();
     }
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    return this.#respondAdmitted(this.#gate.admit(given), info);
+    return this.#respondAccepted(this.#gate.check(given), info);
   }
 
   /** Answers a request that another process forwards. That process has checked its host. */
-  #respondPassedOn(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    return this.#respondAdmitted(this.#gate.admit(given, { passedOn: true }), info);
+  #respondForwarded(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+    return this.#respondAccepted(this.#gate.check(given, { passedOn: true }), info);
   }
 
-  #respondAdmitted(admitted: Admitted | Response, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+  #respondAccepted(
+    admitted: AcceptedRequest | Response,
+    info: Deno.ServeHandlerInfo,
+  ): Response | Promise<Response> {
     const { state } = this.#serving;
     if (admitted instanceof Response) {
       if (state.name === "serving") state.backend.metrics?.requests.count(null, admitted);
@@ -321,22 +338,22 @@ export class Server implements AsyncDisposable {
     }
     const { request, path, finish } = admitted;
     if (state.name === "serving") {
-      const successors = this.#givingWay?.respond(admitted, info) ?? null;
-      if (successors !== null) return successors;
+      const forwarded = this.#handover?.respond(admitted, info) ?? null;
+      if (forwarded !== null) return forwarded;
       const { backend, router, requests } = state;
       const respond = () => {
-        const elsewhere = backend.passOn?.(request, info);
+        const elsewhere = backend.forwardToLeader?.(request, info);
         if (elsewhere) return elsewhere;
         const here = () => backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
-        const answer = backend.looked?.(path)?.then(here) ?? here();
-        if (requests !== null && answer instanceof Promise) requests.begin(answer);
+        const answer = backend.noteActivity?.(path)?.then(here) ?? here();
+        if (requests !== null && answer instanceof Promise) requests.add(answer);
         return answer;
       };
       const answer = finish(respond());
-      if (answer instanceof Promise) this.#port.connections.requested(request, info);
+      if (answer instanceof Promise) this.#port.connections.trackRequest(request, info);
       return backend.metrics?.requests.count(path, answer) ?? answer;
     }
-    if (state.name === "waiting") return this.#afterSwitch(admitted, { info, passing: state.passing });
+    if (state.name === "waiting") return this.#afterSwitch(admitted, { info, held: state.held });
     if (path === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
@@ -345,12 +362,12 @@ export class Server implements AsyncDisposable {
 
   /** Answers a request that arrived before the takeover was complete. */
   async #afterSwitch(
-    admitted: Admitted,
-    { info, passing }: { readonly info: Deno.ServeHandlerInfo; readonly passing: Passing },
+    admitted: AcceptedRequest,
+    { info, held }: { readonly info: Deno.ServeHandlerInfo; readonly held: HeldRequests },
   ): Promise<Response> {
     try {
-      await passing.hold();
-      return await this.#respondAdmitted(admitted, info);
+      await held.wait();
+      return await this.#respondAccepted(admitted, info);
     } catch (error) {
       return failureResponse(error, this.#parts.log);
     }
@@ -369,7 +386,7 @@ async function openFrontend({ staticDir, devFrontendUrl }: ServeConfig): Promise
 }
 
 /** Throws a `StartError` if this configuration cannot take over. */
-async function refuseTakeover(config: ServeConfig): Promise<void> {
+async function checkTakeoverAllowed(config: ServeConfig): Promise<void> {
   if (isFollower(config)) {
     throw new StartError("A server that follows a replica cannot take over. Stop the running server first", {
       code: "replication",
@@ -390,7 +407,7 @@ async function acquire({ dataDir, takeover, cluster }: ServeConfig): Promise<Dat
       waitMs: dataLockLimits.serveWaitMs,
     });
     try {
-      if (cluster !== null) await refuseStagedInCluster(dataDir);
+      if (cluster !== null) await checkNoStagedRestoreInCluster(dataDir);
       return lock;
     } catch (error) {
       lock[Symbol.dispose]();

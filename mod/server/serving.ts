@@ -4,23 +4,23 @@ import type { FollowerFigures } from "../cluster/mod.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { httpLimits } from "../limits.ts";
-import type { Backend, BackendSurroundings } from "./backend.ts";
-import type { ClusterSeat } from "./cluster_seat.ts";
+import type { Backend, BackendOptions } from "./backend.ts";
+import type { ClusterMembership } from "./cluster_membership.ts";
 import { ClientModules } from "./http/client_modules.ts";
 import type { Frontend } from "./http/frontend.ts";
 import type { Port } from "./http/port.ts";
-import { RequestsUnderWay } from "./http/requests_under_way.ts";
+import { InFlightRequests } from "./http/in_flight_requests.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
-import type { ServerParts } from "./server_parts.ts";
-import type { Passing } from "./takeover/mod.ts";
+import type { ServerOptions } from "./server_options.ts";
+import type { HeldRequests } from "./takeover/mod.ts";
 
 /** A backend with its router. */
 export interface Served {
   readonly router: ReturnType<typeof createRouter>;
   readonly backend: Backend;
   /** Requests in flight in a cluster: they may finish when this server starts to lead. */
-  readonly requests: RequestsUnderWay | null;
+  readonly requests: InFlightRequests | null;
 }
 
 /**
@@ -29,7 +29,7 @@ export interface Served {
  */
 export type ServerState =
   | { readonly name: "starting" }
-  | Served & { readonly name: "waiting"; readonly passing: Passing }
+  | Served & { readonly name: "waiting"; readonly held: HeldRequests }
   | Served & { readonly name: "serving" }
   | { readonly name: "draining" };
 
@@ -41,11 +41,11 @@ export interface Statics {
 }
 
 export interface ServingOptions {
-  readonly parts: ServerParts;
+  readonly parts: ServerOptions;
   readonly statics: Statics;
   readonly port: Port;
   /** Known before anything is loaded; `null` outside a cluster. */
-  readonly seat: () => ClusterSeat | null;
+  readonly membership: () => ClusterMembership | null;
   readonly workerFigures: () => readonly FollowerFigures[];
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal;
@@ -57,7 +57,7 @@ export class Serving {
   /** A deploy may replace it. */
   #frontend: Frontend | null;
   /** Set while the backend is being replaced; never rejects. */
-  #renewing: Promise<void> | null = null;
+  #replacing: Promise<void> | null = null;
   /** Set while this server prepares to lead, or is prepared. */
   #preparing: Promise<void> | null = null;
   /** Number of backends started. */
@@ -65,7 +65,7 @@ export class Serving {
   /** Identifies the newest backend. */
   #newest: object = {};
   /** Backends that requested their replacement. Requests of replaced backends are ignored. */
-  readonly #askedAnew = new WeakSet<object>();
+  readonly #replacementRequested = new WeakSet<object>();
 
   constructor(options: ServingOptions) {
     this.#options = options;
@@ -83,17 +83,17 @@ export class Serving {
 
   /** Resolves when no replacement is in progress; never rejects. */
   get settled(): Promise<void> {
-    return this.#renewing ?? Promise.resolve();
+    return this.#replacing ?? Promise.resolve();
   }
 
   serve(served: Served): void {
     this.#state = { name: "serving", ...served };
-    this.#options.seat()?.forwarding.serve(served.backend.leading);
+    this.#options.membership()?.forwarding.serve(served.backend.leaderParts);
   }
 
   /** Holds requests until it is known which process answers them. */
-  wait(served: Served, passing: Passing): void {
-    this.#state = { name: "waiting", ...served, passing };
+  hold(served: Served, held: HeldRequests): void {
+    this.#state = { name: "waiting", ...served, held };
   }
 
   /** Refuses requests from now on. */
@@ -102,39 +102,39 @@ export class Serving {
   }
 
   /** Loads the app. Rejects with the error of `startBackend`. */
-  async load({ letGo }: Pick<BackendSurroundings, "letGo"> = {}): Promise<Served> {
+  async load({ databaseReleased }: Pick<BackendOptions, "databaseReleased"> = {}): Promise<Served> {
     const { parts: { config, log, startBackend, onRestart }, port, workerFigures, stopping } = this.#options;
-    const seat = this.#options.seat();
+    const membership = this.#options.membership();
     const load = this.#newest = {};
     const backend = await startBackend(config, {
       log,
       url: port.url,
       restart: config.restartExitCode === null || onRestart === undefined ? null : onRestart,
-      again: this.#loads++ > 0,
+      isRestart: this.#loads++ > 0,
       socketsMax: port.connections.socketsMax,
-      listening: () => port.takesConnections,
-      renew: () => {
-        this.#askedAnew.add(load);
-        this.renewIfWanted();
+      listening: () => port.acceptsConnections,
+      requestReplacement: () => {
+        this.#replacementRequested.add(load);
+        this.replaceIfRequested();
       },
       stopping,
       serveFrontend: (folder) => this.#serveFrontend(folder),
       workerFigures,
-      cluster: seat?.cluster ?? null,
-      ...(seat && { toLeader: seat.forwarding.way }),
-      ...(letGo && { letGo }),
+      cluster: membership?.cluster ?? null,
+      ...(membership && { leader: membership.forwarding.leader }),
+      ...(databaseReleased && { databaseReleased }),
     });
-    const requests = seat === null ? null : new RequestsUnderWay();
+    const requests = membership === null ? null : new InFlightRequests();
     return { backend, router: this.#routerOf(backend), requests };
   }
 
   /** Replaces the backend if it has requested that. A request from before it was served is handled now. */
-  renewIfWanted(): void {
-    const ready = this.#state.name === "serving" && this.#renewing === null;
-    if (!this.#askedAnew.has(this.#newest) || !ready || this.#options.stopping.aborted) return;
-    this.#renewing = this.#renew().finally(() => {
-      this.#renewing = null;
-      this.renewIfWanted();
+  replaceIfRequested(): void {
+    const ready = this.#state.name === "serving" && this.#replacing === null;
+    if (!this.#replacementRequested.has(this.#newest) || !ready || this.#options.stopping.aborted) return;
+    this.#replacing = this.#replace().finally(() => {
+      this.#replacing = null;
+      this.replaceIfRequested();
     });
   }
 
@@ -152,10 +152,10 @@ export class Serving {
   }
 
   async #prepare(): Promise<void> {
-    const { seat, stopping, parts: { log } } = this.#options;
+    const { membership, stopping, parts: { log } } = this.#options;
     const state = this.#state;
-    const cluster = seat()?.cluster;
-    const busy = this.#renewing !== null || stopping.aborted;
+    const cluster = membership()?.cluster;
+    const busy = this.#replacing !== null || stopping.aborted;
     if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
       throw new Error("This server cannot lead now");
     }
@@ -163,55 +163,55 @@ export class Serving {
     cluster.look();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
-    let letGo = false;
-    let notLeft: string | null = null;
+    let released = false;
+    let lost: string | null = null;
     const leading = this.#lead(state, {
       cluster,
       ready: resolve,
-      lettingGo: () => letGo = true,
-      notLeft: (reason) => notLeft = reason,
+      onRelease: () => released = true,
+      onLeaseLost: (reason) => lost = reason,
     });
-    this.#renewing = leading.catch((error) => {
-      if (notLeft !== null) {
-        log("info", "Discarded the backend that was prepared to lead", { reason: notLeft });
+    this.#replacing = leading.catch((error) => {
+      if (lost !== null) {
+        log("info", "Discarded the backend that was prepared to lead", { reason: lost });
       } else {log("warn", "Preparing to lead the cluster failed", {
           code: "cluster",
           error,
         });}
       // The current backend continues unless it has begun to release the database.
-      if (letGo) this.#askedAnew.add(this.#newest);
+      if (released) this.#replacementRequested.add(this.#newest);
       else this.#newest = served;
     }).finally(() => {
-      this.#renewing = this.#preparing = null;
-      this.renewIfWanted();
+      this.#replacing = this.#preparing = null;
+      this.replaceIfRequested();
     });
     await Promise.race([ready, leading]);
   }
 
   async #lead(
     { backend: old, requests }: Served,
-    { cluster, ready, lettingGo, notLeft }: {
+    { cluster, ready, onRelease, onLeaseLost }: {
       readonly cluster: PostgresCluster;
       readonly ready: () => void;
       /** Called before `old` releases anything. */
-      readonly lettingGo: () => void;
+      readonly onRelease: () => void;
       /** Called with the reason if another server gets the lease. */
-      readonly notLeft: (reason: string) => void;
+      readonly onLeaseLost: (reason: string) => void;
     },
   ): Promise<void> {
     const { stopping, parts: { log } } = this.#options;
     const after = cluster.epochOfLeader;
     const served = await this.load({
-      async letGo(fits) {
+      async databaseReleased(fits) {
         const lease = cluster.nextLease(after);
-        lease.catch((error) => notLeft(error instanceof Error ? error.message : String(error)));
+        lease.catch((error) => onLeaseLost(error instanceof Error ? error.message : String(error)));
         log("info", "Prepared to lead the cluster as soon as the leader stops");
         ready();
         const { position, version } = await lease;
         // Otherwise the backend is restarted and leads; the lease is kept.
         fits(version);
-        lettingGo();
-        await old.letGo?.();
+        onRelease();
+        await old.releaseDatabase?.();
         await cluster.unserve();
         cluster.lead(position);
       },
@@ -221,7 +221,7 @@ export class Serving {
     try {
       await old.closeSockets();
       // Wait for requests in flight: they may need resources of the old backend.
-      if (await requests?.none(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
+      if (await requests?.waitUntilIdle(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
         log("warn", "Slow requests were cut off because this server now leads the cluster", {
           code: "cluster",
         });
@@ -231,19 +231,19 @@ export class Serving {
       log("error", "Cannot close the old backend cleanly", { error });
     }
     // A server that stops has handed over its background work already.
-    if (!stopping.aborted) await served.backend.begin?.();
+    if (!stopping.aborted) await served.backend.startBackgroundWork?.();
   }
 
   /** Sockets reconnect by themselves; requests are refused in the meantime, as at a start. */
-  async #renew(): Promise<void> {
-    const { seat, stopping, parts: { log } } = this.#options;
+  async #replace(): Promise<void> {
+    const { membership, stopping, parts: { log } } = this.#options;
     const backend = this.backend;
     if (backend === null) return;
     this.#newest = {};
     this.#state = { name: "starting" };
     try {
       // First: other servers keep their waiting requests for the next leader.
-      await seat()?.forwarding.pause();
+      await membership()?.forwarding.stopLeading();
       await backend.closeSockets();
       await backend[Symbol.asyncDispose]();
     } catch (error) {
@@ -275,7 +275,7 @@ export class Serving {
       acceptSocket(request, info) {
         const { remoteAddr } = info;
         const accept = () =>
-          backend.acceptSocket(request, { info, upgraded: () => connections.upgraded(remoteAddr) });
+          backend.acceptSocket(request, { info, upgraded: () => connections.trackUpgrade(remoteAddr) });
         return backend.caughtUp === undefined ? accept() : backend.caughtUp().then(accept);
       },
       ts: () => backend.ts,

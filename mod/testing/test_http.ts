@@ -4,7 +4,7 @@ import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { apiHeaders } from "../server/http/api_headers.ts";
 import { appRoutes, type RouteHost } from "../server/http/app_routes.ts";
-import { type Admitted, isApi, RequestGate } from "../server/http/request_gate.ts";
+import { type AcceptedRequest, isApi, RequestGate } from "../server/http/request_gate.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
 import type { TestStorage } from "./test_storage.ts";
 
@@ -53,7 +53,7 @@ export function testHttp(
     return await others.fetch(request);
   }
 
-  async function answer({ request, path }: Admitted): Promise<Response> {
+  async function answer({ request, path }: AcceptedRequest): Promise<Response> {
     const ofService = isApi(path);
     try {
       const answered = ofService ? service(request, path) : routes(request, NOBODY);
@@ -69,7 +69,7 @@ export function testHttp(
 
   return async (request) => {
     // What a test asks has come by no port, so that any host may be its own.
-    const admitted = gate.admit(request, { passedOn: true });
+    const admitted = gate.check(request, { passedOn: true });
     const response = admitted instanceof Response ? admitted : await admitted.finish(answer(admitted));
     return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;
   };

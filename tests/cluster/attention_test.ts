@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Attention } from "../../mod/cluster/postgres/attention.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { caughtUpWith, lookedAt } from "../../mod/server/features/cluster.ts";
+import { activityTracker, caughtUpWith } from "../../mod/server/features/cluster.ts";
 import { FakeClock, settled } from "../support/fake_clock.ts";
 
 /** A follower whose log ends at `end`; `null`: that cannot be asked. */
@@ -32,7 +32,7 @@ function follower(clock: FakeClock) {
     },
   };
   const caughtUp = caughtUpWith(cluster, { host, stuck: () => false, clock });
-  return Object.assign(it, { attention, caughtUp, looked: lookedAt(cluster, caughtUp) });
+  return Object.assign(it, { attention, caughtUp, looked: activityTracker(cluster, caughtUp) });
 }
 
 Deno.test("[PG5] who looks at a follower is taken to look for a while; sockets look all the time", () => {

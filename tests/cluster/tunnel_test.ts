@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { carry } from "../../mod/cluster/tunnel.ts";
 import { linkLimits } from "../../mod/cluster/limits.ts";
-import { ClientShares } from "../../mod/server/forwarding/client_shares.ts";
+import { ClientRequestLimit } from "../../mod/server/forwarding/client_request_limit.ts";
 import { FrameReader } from "../../mod/cluster/link/frames.ts";
 import { isForLeader } from "../../mod/server/forwarding/leader_requests.ts";
 
@@ -78,7 +78,7 @@ Deno.test("[PG9] what acts on the process that is asked is not the leader's", ()
 });
 
 Deno.test("[PG9] one client has a share of the ways to the leader, until its requests are answered", async () => {
-  const shares = new ClientShares();
+  const shares = new ClientRequestLimit();
   const ends = Array.from({ length: linkLimits.tunnelsOfClientMax }, () => Promise.withResolvers<void>());
   for (const { promise } of ends) assert.equal(shares.take("one", promise), true);
   const never = new Promise(() => {});

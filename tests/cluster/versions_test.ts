@@ -103,9 +103,9 @@ Deno.test("[PG19] a database that is away while a version is read says nothing o
       controller.enqueue(bytes.slice(0, 40));
     },
   });
-  await assert.rejects(codeOf(folder.at("data"), broken).get("hash", versions), (error) => error === away);
+  await assert.rejects(codeOf(folder.at("data"), broken).fetch("hash", versions), (error) => error === away);
   await assert.rejects(
-    codeOf(folder.at("data"), streamOf(bytes) as ReadableStream<Uint8Array<ArrayBuffer>>).get(
+    codeOf(folder.at("data"), streamOf(bytes) as ReadableStream<Uint8Array<ArrayBuffer>>).fetch(
       "hash",
       versions,
     ),

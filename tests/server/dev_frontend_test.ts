@@ -4,7 +4,7 @@ import { StartError } from "../../mod/config/start_error.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
 import { devFrontend } from "../../mod/server/dev/dev_frontend.ts";
-import { RunLines } from "../../mod/server/dev/run_lines.ts";
+import { FunctionLogPrinter } from "../../mod/server/dev/function_log_printer.ts";
 import { devLimits } from "../../mod/server/limits.ts";
 
 Deno.test("DV2 requests go to the frontend as they came, and its answers come back", async () => {
@@ -56,7 +56,7 @@ function defaults(): ServeOptions {
 Deno.test("DV1 each log line appears once, with the function's name, and a flood is cut off", () => {
   const shown: string[] = [];
   let now = 1_000;
-  const lines = new RunLines((level, message) => void shown.push(`${level} ${message}`), () => now);
+  const lines = new FunctionLogPrinter((level, message) => void shown.push(`${level} ${message}`), () => now);
   const ended = (udfPath: string, { request, logLines }: { request: number; logLines: string[] }) =>
     lines.runEnded("query", {
       call: { udfPath, identity: { principal: null, userId: null, adminId: null, sessionId: null } },

@@ -11,7 +11,7 @@ function noting(): { readonly features: Features; readonly noted: string[] } {
   const features = new Features(host);
   const noted: string[] = [];
   const feature = (name: string, leads: boolean): Feature => ({
-    ...(leads && { leads: true }),
+    ...(leads && { leaderOnly: true }),
     start: () => void noted.push(`${name} begins`),
     stop: () => void noted.push(`${name} ends`),
   });
@@ -22,16 +22,16 @@ function noting(): { readonly features: Features; readonly noted: string[] } {
 
 Deno.test("[PG8] what a leader does by itself does not begin once it was told to rest", async () => {
   const { features, noted } = noting();
-  await features.rest();
-  await features.begin(() => {});
+  await features.stopLeaderWork();
+  await features.startAll(() => {});
   await features[Symbol.asyncDispose]();
   assert.deepEqual(noted, ["leader ends", "all begins", "all ends"]);
 });
 
 Deno.test("what has begun ends once", async () => {
   const { features, noted } = noting();
-  await features.begin(() => {});
-  await features.rest();
+  await features.startAll(() => {});
+  await features.stopLeaderWork();
   await features[Symbol.asyncDispose]();
   assert.deepEqual(noted, ["all begins", "leader begins", "leader ends", "all ends"]);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ownPlaces } from "../../mod/server/permissions/own_places.ts";
+import { requiredFileAccess } from "../../mod/server/permissions/file_access.ts";
 import { workerConfig } from "../../mod/server/workers/boot.ts";
 import { workerPermissions } from "../../mod/server/workers/worker_process.ts";
 import { testConfig } from "./support/fake_backend.ts";
@@ -131,7 +131,7 @@ Deno.test("[PE1] [WK10] a data folder whose name is short has its sockets in ano
   await Deno.symlink(long, temp.at("l"));
   const temporary = Deno.env.get("TMPDIR") || "/tmp";
   for (const [dataDir, expected] of [[temp.at("l"), true], [long, true], ["/nowhere", false]] as const) {
-    const { write } = await ownPlaces(testConfig({ dataDir }));
+    const { write } = await requiredFileAccess(testConfig({ dataDir }));
     assert.equal(write.includes(temporary), expected, dataDir);
     if (!expected) continue;
     const flags = await workerPermissions({

@@ -24,7 +24,7 @@ async function asked(
   },
 ): Promise<string> {
   const headers = { host, ...(origin !== undefined && { origin }) };
-  const admitted = gate.admit(new Request(`http://${host}${path}`, { headers }));
+  const admitted = gate.check(new Request(`http://${host}${path}`, { headers }));
   if (!(admitted instanceof Response)) return admitted.path;
   const { errorData: { code }, errorMessage } = await admitted.json();
   return `${admitted.status} ${code} ${errorMessage}`;
@@ -106,6 +106,6 @@ Deno.test("OR2 a page is judged by the path that the router goes by, however it 
 Deno.test("HP2 a request whose URL names another host than its Host header is refused", () => {
   const { gate: guard } = gate();
   const request = new Request("http://evil.example/api/query", { headers: { host: "localhost" } });
-  const refused = guard.admit(request);
+  const refused = guard.check(request);
   assert.ok(refused instanceof Response && refused.status === 400);
 });

@@ -3,7 +3,7 @@ import { DataLock } from "../../mod/server/data/data_lock.ts";
 import type { ServeConfig } from "../../mod/config/config.ts";
 import { listen } from "../../mod/server/http/listen.ts";
 import { Server } from "../../mod/server/server.ts";
-import type { StartBackend } from "../../mod/server/server_parts.ts";
+import type { StartBackend } from "../../mod/server/server_options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -284,7 +284,7 @@ Deno.test("[RP20] a stop while another backend is being started ends that start"
   const starting = Promise.withResolvers<void>();
   let starts = 0;
   const server = await s.start({}, {
-    startBackend(_config, { renew, stopping }) {
+    startBackend(_config, { requestReplacement: renew, stopping }) {
       if (starts++ === 0) {
         asked.resolve(renew);
         return Promise.resolve(s.backend);
@@ -308,7 +308,7 @@ Deno.test("[PG7] [RP20] what is asked for while a backend starts is done when it
   await using s = await setup();
   const asks: (() => void)[] = [];
   await using server = await s.start({}, {
-    startBackend(_config, { renew }) {
+    startBackend(_config, { requestReplacement: renew }) {
       asks.push(renew);
       // The first two find at once that they cannot go on, as one whose log does not go on from where it stands.
       if (asks.length <= 2) renew();

@@ -9,10 +9,10 @@ import { startBackend } from "../../mod/server/backend.ts";
 import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
 import { takeoverLimits } from "../../mod/server/limits.ts";
 import { Server } from "../../mod/server/server.ts";
-import { TakeoverDoor } from "../../mod/server/takeover/door.ts";
-import { PassedRequests } from "../../mod/server/takeover/passed_requests.ts";
-import { Passing } from "../../mod/server/takeover/passing.ts";
-import { Predecessor } from "../../mod/server/takeover/predecessor.ts";
+import { TakeoverListener } from "../../mod/server/takeover/takeover_listener.ts";
+import { ForwardedRequests } from "../../mod/server/takeover/forwarded_requests.ts";
+import { HeldRequests } from "../../mod/server/takeover/held_requests.ts";
+import { OldProcess } from "../../mod/server/takeover/old_process.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
@@ -22,7 +22,7 @@ class LendingBackend extends FakeBackend {
   readonly told: string[] = [];
   passedTo: PassedCalls | null = null;
   lendable = true;
-  readonly passedCalls: PassedCalls = {
+  readonly forwardedCalls: PassedCalls = {
     mutate: ({ udfPath }) => {
       this.told.push(`mutate ${udfPath}`);
       return Promise.resolve({ outcome: { ok: true, value: "1", logLines: [] }, ts: 7, replayed: false });
@@ -33,7 +33,7 @@ class LendingBackend extends FakeBackend {
     },
   };
 
-  lend(): Promise<Lent | null> {
+  lendDatabase(): Promise<Lent | null> {
     if (!this.lendable) return Promise.resolve(null);
     this.told.push("lent");
     return Promise.resolve({
@@ -42,7 +42,7 @@ class LendingBackend extends FakeBackend {
     });
   }
 
-  begin(): Promise<void> {
+  startBackgroundWork(): Promise<void> {
     this.told.push("begun");
     return Promise.resolve();
   }
@@ -53,7 +53,7 @@ async function started(dataDir: string, { takeover = false } = {}) {
   const server = await Server.start({
     config: testConfig({ dataDir, takeover, port: takeover ? null : 0 }),
     log: () => {},
-    startBackend: async (_config, { letGo }) => {
+    startBackend: async (_config, { databaseReleased: letGo }) => {
       await letGo?.(() => Promise.resolve());
       return backend;
     },
@@ -75,22 +75,22 @@ async function statusOf(url: string): Promise<number> {
 Deno.test("[TO1] requests that came during the switch, and calls that still run, are answered by the one that took over", async () => {
   await using folder = new TempFolder();
   const { backend, server } = await started(folder.path);
-  const predecessor = await Predecessor.find(folder.path);
-  assert.ok(predecessor !== null);
-  assert.deepEqual(predecessor.address, { host: "127.0.0.1", port: Number(new URL(server.url).port) });
-  await predecessor.letGo(dies);
+  const oldProcess = await OldProcess.find(folder.path);
+  assert.ok(oldProcess !== null);
+  assert.deepEqual(oldProcess.address, { host: "127.0.0.1", port: Number(new URL(server.url).port) });
+  await oldProcess.releaseDatabase(dies);
   const held = call(`${server.url}`);
   const seen: string[] = [];
-  const passed = await PassedRequests.open(folder.path, {
-    calls: backend.passedCalls,
+  const passed = await ForwardedRequests.open(folder.path, {
+    calls: backend.forwardedCalls,
     respond: async (request, info) => {
       const { hostname } = info.remoteAddr as Deno.NetAddr;
       seen.push(`${request.method} ${request.url} ${await request.text()} of ${hostname}`);
       return new Response("from the other one", { status: 201, headers: { "x-kept": "yes" } });
     },
   });
-  await predecessor.serving(passed);
-  await server.gaveWay;
+  await oldProcess.serving(passed);
+  await server.handedOver;
   const answer = await held;
   assert.deepEqual([answer.status, await answer.text()], [201, "from the other one"]);
   assert.deepEqual([answer.headers.get("x-kept"), answer.headers.get("connection")], ["yes", "close"]);
@@ -116,26 +116,26 @@ Deno.test("[TO1] requests that came during the switch, and calls that still run,
   assert.deepEqual(await backend.passedTo?.query(asked), { ok: true, value: "2", logLines: [] });
   assert.deepEqual(backend.told, ["lent", "mutate a:b", "query a:b"]);
   await server.stop();
-  await predecessor.ended;
-  await predecessor[Symbol.asyncDispose]();
+  await oldProcess.ended;
+  await oldProcess[Symbol.asyncDispose]();
   await passed[Symbol.asyncDispose]();
 });
 
 Deno.test("[TO2] a socket that is asked for after the switch is closed with 1012", async () => {
   await using folder = new TempFolder();
   const { backend, server } = await started(folder.path);
-  const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo(dies);
+  const oldProcess = await OldProcess.find(folder.path);
+  await oldProcess?.releaseDatabase(dies);
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
   const code = new Promise((resolve) => socket.addEventListener("close", (event) => resolve(event.code)));
-  await using passed = await PassedRequests.open(folder.path, {
-    calls: backend.passedCalls,
+  await using passed = await ForwardedRequests.open(folder.path, {
+    calls: backend.forwardedCalls,
     respond: () => new Response(),
   });
-  await predecessor?.serving(passed);
+  await oldProcess?.serving(passed);
   assert.equal(await code, 1012);
   await server.stop();
-  await predecessor?.[Symbol.asyncDispose]();
+  await oldProcess?.[Symbol.asyncDispose]();
 });
 
 Deno.test("[TO4] a server that cannot lend its database says so and goes on, and is asked again later", async () => {
@@ -146,9 +146,9 @@ Deno.test("[TO4] a server that cannot lend its database says so and goes on, and
   await assert.rejects(started(folder.path, { takeover: true }), /cannot hand over now/);
   assert.equal(await statusOf(server.url), 200);
   backend.lendable = true;
-  const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo(dies);
-  await predecessor?.[Symbol.asyncDispose]();
+  const oldProcess = await OldProcess.find(folder.path);
+  await oldProcess?.releaseDatabase(dies);
+  await oldProcess?.[Symbol.asyncDispose]();
   await until(() => backend.told.includes("given back"));
   assert.equal(await statusOf(server.url), 200);
   assert.deepEqual(backend.told, ["lent", "given back"]);
@@ -158,27 +158,27 @@ Deno.test("[TO4] a successor that takes too long loses its turn, and everything 
   await using folder = new TempFolder();
   const told: string[] = [];
   const back = Promise.withResolvers<void>();
-  await using _door = await TakeoverDoor.open({
+  await using _door = await TakeoverListener.open({
     dataDir: folder.path,
     log: () => {},
     switchMs: 1,
     server: {
       address: { host: "127.0.0.1", port: 1 },
-      letGo: () => Promise.resolve(told.push("let go") > 0),
+      releaseDatabase: () => Promise.resolve(told.push("let go") > 0),
       sharePort: () => true,
-      takeBack: () => {
+      revert: () => {
         told.push("took back");
         back.resolve();
         return Promise.resolve();
       },
-      giveWay: () => told.push("gave way"),
+      complete: () => told.push("gave way"),
     },
   });
-  await using predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo(dies);
-  await assert.rejects(predecessor?.lost ?? Promise.resolve(), /continues to serve/);
+  await using oldProcess = await OldProcess.find(folder.path);
+  await oldProcess?.releaseDatabase(dies);
+  await assert.rejects(oldProcess?.lost ?? Promise.resolve(), /continues to serve/);
   await assert.rejects(
-    predecessor?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(),
+    oldProcess?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(),
     /continues to serve/,
   );
   await back.promise;
@@ -188,7 +188,7 @@ Deno.test("[TO4] a successor that takes too long loses its turn, and everything 
 Deno.test("[TO1] a port that cannot be shared is given up by the one and taken by the other", async () => {
   await using folder = new TempFolder();
   const first = await started(folder.path);
-  const stopped = first.server.gaveWay.then(() => first.server.stop());
+  const stopped = first.server.handedOver.then(() => first.server.stop());
   const second = await started(folder.path, { takeover: true });
   await stopped;
   assert.equal(second.server.url, first.server.url);
@@ -208,7 +208,7 @@ Deno.test("[TO4] a backend that cannot be started leaves the other server and it
     Server.start({
       config: testConfig({ dataDir: folder.path, takeover: true, port: null }),
       log: () => {},
-      startBackend: async (_config, { letGo }) => {
+      startBackend: async (_config, { databaseReleased: letGo }) => {
         await letGo?.(() => Promise.resolve());
         throw new Error("a broken index");
       },
@@ -225,10 +225,10 @@ Deno.test("[TO4] what was lent is taken back when no other process has the folde
   await using folder = new TempFolder();
   const { backend, server } = await started(folder.path);
   await using _server = server;
-  const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo(dies);
+  const oldProcess = await OldProcess.find(folder.path);
+  await oldProcess?.releaseDatabase(dies);
   const hanging = await DataLock.join(folder.path);
-  await predecessor?.[Symbol.asyncDispose]();
+  await oldProcess?.[Symbol.asyncDispose]();
   const held = statusOf(server.url);
   await delay(100);
   assert.deepEqual(backend.told, ["lent"]);
@@ -241,14 +241,14 @@ Deno.test("[TO4] what was lent is taken back when no other process has the folde
 Deno.test("[TO4] a server that is stopped during the switch takes nothing back, and refuses what waits", async () => {
   await using folder = new TempFolder();
   const { backend, server } = await started(folder.path);
-  const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo(dies);
+  const oldProcess = await OldProcess.find(folder.path);
+  await oldProcess?.releaseDatabase(dies);
   const held = statusOf(server.url);
   await until(async () => (await (await fetch(`${server.url}/api/health`)).json()).status !== undefined);
   await server.stop();
   assert.equal(await held.catch(() => 503), 503);
-  await assert.rejects(predecessor?.lost ?? Promise.resolve());
-  await predecessor?.[Symbol.asyncDispose]();
+  await assert.rejects(oldProcess?.lost ?? Promise.resolve());
+  await oldProcess?.[Symbol.asyncDispose]();
   assert.deepEqual(backend.told, ["lent"]);
 });
 
@@ -256,20 +256,20 @@ Deno.test("[TO4] a server that dies when it has let go leaves folder and port to
   await using folder = new TempFolder();
   const lock = await DataLock.acquire(folder.path, { by: "serve" });
   using listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const door = await TakeoverDoor.open({
+  const door = await TakeoverListener.open({
     dataDir: folder.path,
     log: () => {},
     server: {
       address: { host: "127.0.0.1", port: listening.addr.port },
-      letGo: () => Promise.resolve(true),
+      releaseDatabase: () => Promise.resolve(true),
       sharePort() {
         door.close();
         lock[Symbol.dispose]();
         listening.close();
         return false;
       },
-      takeBack: () => Promise.resolve(),
-      giveWay: () => assert.fail("it is dead"),
+      revert: () => Promise.resolve(),
+      complete: () => assert.fail("it is dead"),
     },
   });
   const { backend, server } = await started(folder.path, { takeover: true });
@@ -282,10 +282,10 @@ Deno.test("[TO4] a server that dies when it has let go leaves folder and port to
 });
 
 Deno.test("requests beyond those that may wait are refused", async () => {
-  const passing = new Passing();
-  const held = Array.from({ length: takeoverLimits.requestsHeldMax }, () => passing.hold());
-  await assert.rejects(passing.hold(), (error) => error instanceof ServiceError && error.status === 503);
-  passing.takeBack();
+  const passing = new HeldRequests();
+  const held = Array.from({ length: takeoverLimits.requestsHeldMax }, () => passing.wait());
+  await assert.rejects(passing.wait(), (error) => error instanceof ServiceError && error.status === 503);
+  passing.release();
   assert.ok((await Promise.all(held)).every((successor) => successor === null));
 });
 
@@ -319,8 +319,8 @@ Deno.test("[TO4] a part that cannot be made is found before the other server let
     url: "http://127.0.0.1:1",
     restart: null,
     socketsMax: 1,
-    renew: () => {},
-    letGo: () => Promise.resolve(void told.push("let go")),
+    requestReplacement: () => {},
+    databaseReleased: () => Promise.resolve(void told.push("let go")),
   });
   await assert.rejects(starting, StartError);
   assert.deepEqual(told, []);

@@ -95,7 +95,7 @@ const PUBLIC_FILES = new Set([
   "mod/server/net/native_sockets.ts",
   "mod/server/permissions/narrow.ts",
   "mod/server/offline_host.ts",
-  "mod/server/data/aside.ts",
+  "mod/server/data/replaced_databases.ts",
   "mod/server/data/data_lock.ts",
   "mod/server/data/data_owner.ts",
   "mod/server/data/data_restore.ts",

@@ -3,7 +3,7 @@ import type { OptionValues } from "../../config/options.ts";
 import { statIfThere, writeAll } from "../../kit/durable_files.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { diagnose, type Finding, overall } from "../../ops/doctor/mod.ts";
-import { asideSince } from "../../server/data/aside.ts";
+import { newestReplacedDatabase } from "../../server/data/replaced_databases.ts";
 import { storageLimits } from "../../storage/limits.ts";
 import { ConsoleProgress, type ConsoleProgressOptions } from "../console_progress.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
@@ -36,7 +36,7 @@ export async function runDoctor(
     dataDir: data,
     filesElsewhere: storage !== null,
     orphanAgeMs: storageLimits.orphanAgeMs,
-    asideSince: await asideSince(data),
+    asideSince: await newestReplacedDatabase(data),
     now: Date.now,
     onProgress: (at) => progress.show(at),
   });

@@ -22,8 +22,8 @@ import { ConsoleProgress } from "../console_progress.ts";
 import { claimData } from "../../server/data/data_owner.ts";
 import { resolveFunctions } from "../../config/functions_folder.ts";
 import { DataLock } from "../../server/data/data_lock.ts";
-import { refuseStaged } from "../../server/data/data_restore.ts";
-import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";
+import { checkNoStagedRestore } from "../../server/data/data_restore.ts";
+import { createImportedData, removeUnfinishedImport } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { importFiles } from "./folder_files.ts";
@@ -98,8 +98,8 @@ async function importAll(
   if (example) log("info", "No folder functions: using the tables of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
-  await removeUnfinished(dataDir);
-  await refuseStaged(dataDir, "the imported data");
+  await removeUnfinishedImport(dataDir);
+  await checkNoStagedRestore(dataDir, "the imported data");
   await claimData(dataDir, { example });
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   const files = exported?.fileCount === null ? null : exported;
@@ -114,7 +114,7 @@ async function importAll(
     : undefined;
   const work = { dataDir, functionsDir, tableNumbers, sources, files, mode };
   const make = () => importInto(work, { log, signals });
-  return await (files === null ? make() : makeData(dataDir, make));
+  return await (files === null ? make() : createImportedData(dataDir, make));
 }
 
 async function importInto(

@@ -11,8 +11,8 @@ import { ConvexSnapshot } from "../../ops/tables/convex/mod.ts";
 import { Importer, ImportError, type ImportProgress } from "../../ops/tables/import/mod.ts";
 import { claimData } from "../../server/data/data_owner.ts";
 import { DataLock } from "../../server/data/data_lock.ts";
-import { refuseStaged } from "../../server/data/data_restore.ts";
-import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";
+import { checkNoStagedRestore } from "../../server/data/data_restore.ts";
+import { createImportedData, removeUnfinishedImport } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import { ImportedFileStore, LocalBlobs } from "../../storage/mod.ts";
 
@@ -39,15 +39,15 @@ export async function importSnapshot(
   const dataDir = resolve(data);
   const names = await ConvexSnapshot.tableNames(path);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
-  await removeUnfinished(dataDir);
-  await refuseStaged(dataDir, "the imported data");
+  await removeUnfinishedImport(dataDir);
+  await checkNoStagedRestore(dataDir, "the imported data");
   if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
     throw new StartError(
       `"${dataDir}" already contains data: import a Convex export into a new folder with --data`,
       { code: "import" },
     );
   }
-  return await makeData(dataDir, async () => {
+  return await createImportedData(dataDir, async () => {
     const tableNumbers = new Map(names.map((name, at) => [name, FIRST_TABLE_NUMBER + at]));
     await claimData(dataDir, { example: false });
     await using host = await startOfflineHost({ dataDir, functionsDir, tableNumbers, log });

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { dataLockLimits } from "../limits.ts";
 import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
-import { applyRestore, type RestoreStep } from "./data_restore.ts";
+import { handleRestore, type RestoreStep } from "./data_restore.ts";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
-import { refuseUnfinished } from "./unfinished_import.ts";
+import { checkNoUnfinishedImport } from "./unfinished_import.ts";
 
 /** Commands that use data folders. */
-export type DataUser = "serve" | "restore" | "import" | "export" | "backup" | "admin";
+export type LockUser = "serve" | "restore" | "import" | "export" | "backup" | "admin";
 
 /** Another process uses the data folder. */
 export class DataLockedError extends StartError {
@@ -32,7 +32,7 @@ export class DataLockedError extends StartError {
 
 export interface AcquireOptions {
   /** Command written to the lock file, for error messages of other processes. */
-  readonly by: DataUser;
+  readonly by: LockUser;
   /** Handling of restores. By default an interrupted restore is finished. */
   readonly restore?: RestoreStep;
   /** How long to wait for another process, in milliseconds. */
@@ -83,8 +83,8 @@ export class DataLock implements Disposable {
         await delay(dataLockLimits.retryMs);
       }
       await writeHolder(file, by);
-      if (by !== "import") await refuseUnfinished(dataDir);
-      return new DataLock(file, await applyRestore(dataDir, restore));
+      if (by !== "import") await checkNoUnfinishedImport(dataDir);
+      return new DataLock(file, await handleRestore(dataDir, restore));
     } catch (error) {
       file.close();
       if (error instanceof StartError) throw error;
@@ -119,7 +119,7 @@ export class DataLock implements Disposable {
    * Waits up to `waitMs` until no other process holds the lock. Returns `false` on timeout. A failed attempt releases the lock
    * for a moment, so only one of two holders may call this.
    */
-  async alone(waitMs: number): Promise<boolean> {
+  async waitUntilExclusive(waitMs: number): Promise<boolean> {
     const givesUpAt = performance.now() + waitMs;
     for (;;) {
       if (await this.#file.tryLock(true) && await this.#file.tryLock(false)) return true;
@@ -130,7 +130,7 @@ export class DataLock implements Disposable {
   }
 
   /** Writes this process to the lock file, once the other holder hands over. */
-  async own(by: DataUser): Promise<void> {
+  async recordHolder(by: LockUser): Promise<void> {
     await writeHolder(this.#file, by);
   }
 
@@ -140,7 +140,7 @@ export class DataLock implements Disposable {
   }
 }
 
-async function writeHolder(file: Deno.FsFile, by: DataUser): Promise<void> {
+async function writeHolder(file: Deno.FsFile, by: LockUser): Promise<void> {
   await file.truncate(0);
   await file.seek(0, Deno.SeekMode.Start);
   await file.write(new TextEncoder().encode(`${Deno.pid} ${by}\n`));

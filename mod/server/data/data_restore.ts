@@ -13,7 +13,7 @@ import { fileErrorReason, StartError } from "../../config/start_error.ts";
 export type RestoreStep = "apply" | "finish" | "leave";
 
 /** Throws a `StartError` if the restore cannot be applied. */
-export async function applyRestore(dataDir: string, step: RestoreStep): Promise<AppliedRestore | null> {
+export async function handleRestore(dataDir: string, step: RestoreStep): Promise<AppliedRestore | null> {
   try {
     switch (step) {
       case "apply":
@@ -36,7 +36,7 @@ export async function applyRestore(dataDir: string, step: RestoreStep): Promise<
 }
 
 /** Throws a `StartError` if a restore is staged: the next start would replace `lost`, which the caller is about to write. */
-export async function refuseStaged(dataDir: string, lost: string): Promise<void> {
+export async function checkNoStagedRestore(dataDir: string, lost: string): Promise<void> {
   const staged = await stagedRestore(dataDir);
   if (staged === null) return;
   throw new StartError(
@@ -47,7 +47,7 @@ export async function refuseStaged(dataDir: string, lost: string): Promise<void>
 }
 
 /** Throws a `StartError` if a restore is staged: servers of a cluster cannot be restored. */
-export async function refuseStagedInCluster(dataDir: string): Promise<void> {
+export async function checkNoStagedRestoreInCluster(dataDir: string): Promise<void> {
   const staged = await stagedRestore(dataDir).catch((error) => {
     throw new StartError(`Cannot read the restore staged in "${dataDir}": ${fileErrorReason(error)}`, {
       code: "restore",

@@ -11,7 +11,7 @@ const MARK = "import-unfinished";
 const STORAGE = "storage";
 
 /** Throws a `StartError` if the folder contains an unfinished import. */
-export async function refuseUnfinished(dataDir: string): Promise<void> {
+export async function checkNoUnfinishedImport(dataDir: string): Promise<void> {
   if (await statIfThere(join(dataDir, MARK)) === null) return;
   throw new StartError(
     `An import into "${dataDir}" was interrupted and its data is incomplete. Import again, or remove the folder`,
@@ -19,7 +19,7 @@ export async function refuseUnfinished(dataDir: string): Promise<void> {
 }
 
 /** Removes the data of an interrupted import. The caller holds the lock. */
-export async function removeUnfinished(dataDir: string): Promise<void> {
+export async function removeUnfinishedImport(dataDir: string): Promise<void> {
   if (await statIfThere(join(dataDir, MARK)) !== null) await removeMade(dataDir);
 }
 
@@ -27,7 +27,7 @@ export async function removeUnfinished(dataDir: string): Promise<void> {
  * Creates the data of a folder without a database and removes it if `make` fails. Throws a `StartError` if the folder has
  * uploaded files, which would be removed as well.
  */
-export async function makeData<Made>(dataDir: string, make: () => Promise<Made>): Promise<Made> {
+export async function createImportedData<Made>(dataDir: string, make: () => Promise<Made>): Promise<Made> {
   await refuseFiles(dataDir);
   await writeDurably(join(dataDir, MARK), "An import into this folder is running or was interrupted.\n");
   let made: Made;

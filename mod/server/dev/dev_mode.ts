@@ -2,7 +2,7 @@
 import type { Log } from "../../kit/log.ts";
 import type { ReloadResult } from "./reload_result.ts";
 import { devLimits } from "../limits.ts";
-import { withWholePaths } from "./author_report.ts";
+import { withFullPaths } from "./error_report.ts";
 import type { TypeCheckResult } from "./type_check.ts";
 import { watchFolder } from "./watch_folder.ts";
 
@@ -40,7 +40,7 @@ export async function runDevMode(
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else {
-          const message = withWholePaths(result.message, functionsDir);
+          const message = withFullPaths(result.message, functionsDir);
           log("error", `Cannot load the edit; the previous code stays in use:\n${message}`, {
             code: "app_not_loaded",
           });

@@ -1,7 +1,7 @@
 /** Checks the types of an app's functions in the background (`--dev`). */
 import { dirname } from "node:path";
 import { programConfig } from "../../kit/processes/program_config.ts";
-import { plainReport } from "./author_report.ts";
+import { cleanReport } from "./error_report.ts";
 
 /** Import map and compiler options of the functions. */
 const CONFIG = programConfig();
@@ -39,7 +39,7 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   const { success, stderr } = await child.output();
   if (signal.aborted) return null;
   if (success) return { ok: true };
-  const report = plainReport(new TextDecoder().decode(stderr)).slice(0, REPORT_CHARS_MAX);
+  const report = cleanReport(new TextDecoder().decode(stderr)).slice(0, REPORT_CHARS_MAX);
   const hint = packages === null && /not a dependency and not in import map/.test(report)
     ? `\nTo check packages, install zod ${zod} beside them: npm install zod@${zod}`
     : "";

@@ -75,7 +75,7 @@ export async function startAdmin(
       importRoutes({ port, works: work, tempDir: incomingDir, log }),
     ],
     replication: parts.replication.replication,
-    follower: parts.following.told,
+    follower: parts.following.status,
     restart,
     log,
   });
@@ -83,7 +83,7 @@ export async function startAdmin(
     routes: [{ at: "/api/admin", app: new Hono().route("/", routes) }],
     backupCounts: counts,
     async knownBackups() {
-      await (looked ??= noteEarlier({ folder, counts, log }));
+      await (looked ??= countExisting({ folder, counts, log }));
       return counts;
     },
   };
@@ -106,7 +106,7 @@ export function verifyWith(authenticator: AccountsFeature["authenticator"]): Ver
   };
 }
 
-async function noteEarlier(
+async function countExisting(
   { folder, counts, log }: {
     readonly folder: BackupFolder;
     readonly counts: BackupCounts;

@@ -26,7 +26,7 @@ import type { CronPort } from "./scheduling.ts";
 const OUTGOING_DIR = "outgoing";
 
 /** An open backup target. Disposing of it aborts transfers. */
-export interface BackupPlace extends AsyncDisposable {
+export interface OpenBackupTarget extends AsyncDisposable {
   readonly target: BackupTarget;
 }
 
@@ -34,13 +34,13 @@ export interface BackupPlace extends AsyncDisposable {
  * Opens the target of scheduled backups; `null` if there are none. Throws a `StartError` if the target cannot be used, so
  * call it before anything is started. With `later`, the target is opened on demand and the next backup reports errors.
  */
-export async function openBackupPlace(
+export async function openBackupTarget(
   { config: { backups }, later = false, log }: {
     readonly config: Pick<ServeConfig, "backups">;
     readonly later?: boolean;
     readonly log: Log;
   },
-): Promise<BackupPlace | null> {
+): Promise<OpenBackupTarget | null> {
   if (backups === null) return null;
   const stopping = new AbortController();
   const open = () => openTarget(backups.to, { signal: stopping.signal, log });
@@ -74,7 +74,7 @@ interface Schedule extends AsyncDisposable {
 export async function startBackups(
   { config: { dataDir, backups: config, storage }, takesOver, log }: FeatureContext,
   parts: {
-    readonly backupPlace: BackupPlace | null;
+    readonly backupPlace: OpenBackupTarget | null;
     readonly maintenance: MaintenanceFeature;
     readonly admin: AdminFeature;
     /** `null` outside a cluster. */
@@ -85,7 +85,7 @@ export async function startBackups(
 ): Promise<BackupsFeature> {
   const { backupPlace: first, maintenance, admin, cluster } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
-  const scheduleOf = async (config: BackupsConfig, place: BackupPlace): Promise<Schedule> => {
+  const scheduleOf = async (config: BackupsConfig, place: OpenBackupTarget): Promise<Schedule> => {
     if (started) await emptyFolder(outgoingDir);
     const backups = new ScheduledBackups({
       target: place.target,
@@ -118,7 +118,7 @@ export async function startBackups(
     schedule === null ? await removeIfThere(outgoingDir) : await emptyFolder(outgoingDir);
   if (!takesOver) await clear();
   return {
-    leads: true,
+    leaderOnly: true,
     get target() {
       return schedule?.target ?? null;
     },
@@ -140,7 +140,7 @@ export async function startBackups(
     async configure(changed) {
       if (JSON.stringify(changed) === JSON.stringify(schedule?.config ?? null)) return;
       // The new target is opened before the old one is closed.
-      const place = await openBackupPlace({ config: { backups: changed }, log });
+      const place = await openBackupTarget({ config: { backups: changed }, log });
       await schedule?.[Symbol.asyncDispose]();
       schedule = changed === null || place === null ? null : await scheduleOf(changed, place);
       if (changed === null) await parts.scheduling.removeServiceCron(CRON_NAME);
@@ -149,7 +149,7 @@ export async function startBackups(
     },
     async tryOut(changed) {
       if (changed === null || JSON.stringify(changed.to) === JSON.stringify(schedule?.config.to)) return;
-      await using _place = await openBackupPlace({ config: { backups: changed }, log });
+      await using _place = await openBackupTarget({ config: { backups: changed }, log });
     },
   };
 }

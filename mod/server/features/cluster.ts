@@ -8,7 +8,7 @@ import type { IsolateHost } from "../../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import type { HubWork } from "./summed_work.ts";
+import type { HubLoad } from "./total_hub_load.ts";
 import { secretText, useSecretText } from "../data/secret.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
@@ -43,7 +43,7 @@ export async function joinCluster(
 }
 
 /** Prepares the database for this server's role in the cluster and returns the configuration for it. Throws a `StartError`. */
-export async function beginInCluster(
+export async function prepareForCluster(
   config: ServeConfig,
   { cluster, willLead }: { readonly cluster: PostgresCluster | null; readonly willLead: boolean },
 ): Promise<ServeConfig> {
@@ -62,7 +62,7 @@ export async function beginInCluster(
 }
 
 /** Paths that monitoring polls. They do not count as activity. */
-const NO_LOOK = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
+const MONITORING_PATHS = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
 
 export interface ClusterFeature extends Feature {
   /** `null` outside a cluster. */
@@ -74,15 +74,21 @@ export interface ClusterParts {
   readonly accounts: AccountsFeature;
   readonly following: Pick<FollowingFeature, "figures">;
   readonly maintenance: MaintenanceFeature;
-  readonly sync: { readonly work: Pick<HubWork, "socketCount"> };
+  readonly sync: { readonly work: Pick<HubLoad, "socketCount"> };
   /** Started after this feature. */
   readonly scheduling: Pick<SchedulingFeature, "endActions">;
 }
 
-export function startClustering({ host, renew }: FeatureContext, parts: ClusterParts): ClusterFeature {
+export function startClustering(
+  { host, requestReplacement }: FeatureContext,
+  parts: ClusterParts,
+): ClusterFeature {
   const { cluster, accounts: { authenticator }, following, maintenance, sync: { work } } = parts;
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
-  app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
+  app.get(
+    "/cluster",
+    async (c) => c.json(cluster === null ? { enabled: false } : await clusterStatus(cluster)),
+  );
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null };
   // A caller that waits for rows needs them at once.
@@ -93,7 +99,7 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
     lagMs: () => following.figures?.().lagMs ?? null,
     makeBackup: maintenance.makeBackup,
     lapsed: () => parts.scheduling.endActions(),
-    renew,
+    renew: requestReplacement,
   };
   return {
     routes,
@@ -103,7 +109,7 @@ export function startClustering({ host, renew }: FeatureContext, parts: ClusterP
   };
 }
 
-async function told(cluster: PostgresCluster): Promise<object> {
+async function clusterStatus(cluster: PostgresCluster): Promise<object> {
   const { id, place, figures: { role, epoch, awayMs, takeovers } } = cluster;
   const own = { enabled: true, id, place, role, epoch, takeovers };
   // Queries that started before the outage have no answer either.
@@ -161,13 +167,13 @@ export function caughtUpWith(
  * Returns a function that is called with the path of each request a follower answers. It returns a promise to wait for, which
  * is bounded and never rejects, or `null`. After a time without activity, the data may be a second old.
  */
-export function lookedAt(
+export function activityTracker(
   cluster: Pick<PostgresCluster, "look" | "figures">,
   caughtUp: (waitMs: number) => Promise<void>,
 ): (path: string) => Promise<void> | null {
   let waking: Promise<void> | null = null;
   return (path) => {
-    if (NO_LOOK.test(path)) return null;
+    if (MONITORING_PATHS.test(path)) return null;
     if (cluster.look() && cluster.figures.awayMs === null) {
       // The follower reports errors of the database. Existing data can still be shown.
       waking = caughtUp(clusterLimits.firstLookWaitMs).catch(() => {}).finally(() => waking = null);

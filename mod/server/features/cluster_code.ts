@@ -48,7 +48,7 @@ export class ClusterCode {
    * Returns the version that the database names; `null` if none was deployed. Throws a `StartError` if this server is pinned to
    * other code.
    */
-  async named(): Promise<string | null> {
+  async currentHash(): Promise<string | null> {
     const { dataDir, pinned } = this.#options.config;
     const path = join(dataDir, "data.db");
     if (await statIfThere(path) === null) return null;
@@ -62,18 +62,18 @@ export class ClusterCode {
    * Downloads a version if necessary and records it. Throws a `VersionError` if this server cannot serve it, an `AwayError` if
    * the database is unreachable.
    */
-  async bring(hash: string | null, versions: VersionStore): Promise<Version> {
+  async install(hash: string | null, versions: VersionStore): Promise<Version> {
     if (this.#options.config.pinned) throw new VersionError(PINNED);
     if (hash === null) throw new VersionError("The log of the cluster names no version");
-    const version = await this.get(hash, versions);
+    const version = await this.fetch(hash, versions);
     // Also restores a bundle that the database has lost.
-    if (this.#options.cluster.role === "leader") await this.put(hash, versions);
-    await this.#note(hash, versions);
+    if (this.#options.cluster.role === "leader") await this.upload(hash, versions);
+    await this.#recordDeployments(hash, versions);
     return version;
   }
 
-  /** Downloads a version if necessary. Throws like {@linkcode bring}. */
-  async get(hash: string, versions: VersionStore): Promise<Version> {
+  /** Downloads a version if necessary. Throws like {@linkcode install}. */
+  async fetch(hash: string, versions: VersionStore): Promise<Version> {
     const known = await versions.get(hash).catch((error) => {
       if (error instanceof VersionError) return null;
       throw error;
@@ -103,21 +103,23 @@ export class ClusterCode {
   }
 
   /** Uploads a version to the cluster's database. */
-  async put(hash: string, versions: VersionStore): Promise<void> {
+  async upload(hash: string, versions: VersionStore): Promise<void> {
     const manifest = await versions.manifest(hash);
     const { folder } = await versions.get(hash);
     const { cluster } = this.#options;
-    const now = { named: await this.named(), seq: cluster.leaderPosition(0).seq };
+    const now = { named: await this.currentHash(), seq: cluster.leaderPosition(0).seq };
     await cluster.versions.put(hash, () => packVersion(manifest, folder), now);
   }
 
   /** On a new leader: uploads the served version and adds it to the list of deployments, in case the deploy did not complete that. */
-  async lead({ version, versions, ts }: Pick<IsolateHost, "version" | "versions" | "ts">): Promise<void> {
+  async leadershipAcquired(
+    { version, versions, ts }: Pick<IsolateHost, "version" | "versions" | "ts">,
+  ): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     if (version === null || !version.deployed) return;
     const { hash } = version;
     try {
-      await this.put(hash, versions);
+      await this.upload(hash, versions);
       if ((await cluster.versions.list()).some((known) => known.hash === hash && !known.replaced)) return;
       const deployed = await readDeployed(dataDir).catch(() => null);
       const deployment = deployed?.deployments.find((known) => known.hash === hash) ??
@@ -145,15 +147,15 @@ export class ClusterCode {
     };
     return {
       list: () => told(() => cluster.versions.list()),
-      bring: (hash: string) => told(() => this.get(hash, host.versions)),
-      put: (hash: string) => told(() => this.put(hash, host.versions)),
+      bring: (hash: string) => told(() => this.fetch(hash, host.versions)),
+      put: (hash: string) => told(() => this.upload(hash, host.versions)),
       served: (deployment: Deployment) =>
         cluster.versions.served(deployment, cluster.leaderPosition(host.ts).seq),
     };
   }
 
   /** Records the deployments in the data folder, for when this server leads. Includes earlier ones of this server that it still has. */
-  async #note(current: string, versions: VersionStore): Promise<void> {
+  async #recordDeployments(current: string, versions: VersionStore): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     try {
       const shared = await cluster.versions.list().catch(() => null);

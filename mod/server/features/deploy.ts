@@ -65,7 +65,7 @@ export function startDeploy(
     log,
   });
   return {
-    leads: true,
+    leaderOnly: true,
     routesOptions: { deployments, variables, keys: { verify: (token) => deployKeys.verify(token) } },
     actions: new Map([
       ...deployKeys.actions,
@@ -85,7 +85,7 @@ export function startDeploy(
       await variables.load();
       // The leader does the rest.
       if (isFollower(config)) return;
-      await clusterCode?.lead(host);
+      await clusterCode?.leadershipAcquired(host);
       await runner.start();
     },
     stop: () => runner[Symbol.asyncDispose](),

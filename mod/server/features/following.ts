@@ -16,7 +16,7 @@ export interface FollowingFeature extends Feature {
   /** Lag of this server; `null` unless it follows. */
   readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
   /** Status for administrators. */
-  readonly told: (() => object) | null;
+  readonly status: (() => object) | null;
   /** Why this server cannot apply the commits of a new version; `null` if it can. */
   readonly stuck: () => string | null;
 }
@@ -25,7 +25,7 @@ export interface FollowingFeature extends Feature {
  * Restores the database from the replica of `--follow`, or catches up. Throws a `StartError` if the data folder contains other
  * data or the replica has no snapshot.
  */
-export async function bringFollowed(
+export async function prepareFollower(
   { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
   { log, stopping = new AbortController().signal }: {
     readonly log: Log;
@@ -72,11 +72,11 @@ export async function startFollowing(
   context: FeatureContext,
   { cluster }: { readonly cluster: PostgresCluster | null },
 ): Promise<FollowingFeature> {
-  const { config, host, log, renew } = context;
+  const { config, host, log, requestReplacement } = context;
   const { dataDir, follow } = config;
   let reason: string | null = null;
   const stuck = () => reason;
-  if (!isFollower(config)) return { figures: null, told: null, stuck };
+  if (!isFollower(config)) return { figures: null, status: null, stuck };
   const { bringInProcess, Follower, LogGapError, placeText, ProcessLog } = await import(
     "../../ops/replication/mod.ts"
   );
@@ -94,7 +94,7 @@ export async function startFollowing(
       takeAnew: async (signal: AbortSignal) =>
         void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
-  if (followed === null) return { figures: null, told: null, stuck };
+  if (followed === null) return { figures: null, status: null, stuck };
   const follower = new Follower<JournalRow>({
     log: followed.log,
     side: {
@@ -106,7 +106,7 @@ export async function startFollowing(
           if (error instanceof VersionError || error instanceof BrokenVersionError) {
             // Serving nothing is better than serving outdated code.
             reason = error.message;
-            renew();
+            requestReplacement();
           }
           if (!(error instanceof RowsRefusedError) || !error.unfit) throw error;
           throw new LogGapError(error.message, { cause: error });
@@ -115,7 +115,7 @@ export async function startFollowing(
       async renew(reason, signal) {
         log("warn", "Downloading a newer snapshot", { reason });
         await followed.takeAnew(signal);
-        renew();
+        requestReplacement();
       },
     },
     tell: log,
@@ -124,7 +124,7 @@ export async function startFollowing(
   return {
     figures,
     stuck,
-    told() {
+    status() {
       const { errors, ...known } = figures();
       const dated = errors.map(({ at, message }) => ({ at: new Date(at).toISOString(), message }));
       return { ...known, errors: dated };

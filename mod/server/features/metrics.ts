@@ -6,7 +6,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
-import type { HubWork } from "./summed_work.ts";
+import type { HubLoad } from "./total_hub_load.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { ClusterFeature } from "./cluster.ts";
@@ -26,7 +26,7 @@ export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | n
 export interface MeteredParts {
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
-  readonly sync: { readonly work: HubWork };
+  readonly sync: { readonly work: HubLoad };
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
   readonly replication: ReplicationFeature;
@@ -42,7 +42,7 @@ export function startMetrics(
   if (metrics === null) return {};
   const { replication: { replication }, following, clustering } = others;
   const startedAt = Date.now();
-  const memory = new KnownMemory(host);
+  const memory = new CachedMemory(host);
   metrics.define({
     version: VERSION,
     runtime: Deno.version.deno,
@@ -81,7 +81,7 @@ export function startMetrics(
 type MemoryFigures = Awaited<ReturnType<ServerFigures["memory"]>>;
 
 /** Caches the memory of isolates, because reading it starts a shell. */
-class KnownMemory {
+class CachedMemory {
   readonly #host: IsolateHost;
   #isolates: Promise<MemoryFigures["isolates"]> = Promise.resolve(null);
   #askedAt = -Infinity;

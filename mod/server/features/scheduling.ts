@@ -23,7 +23,7 @@ export function startScheduling(
 ): SchedulingFeature {
   let scheduler: Scheduler | undefined;
   return {
-    leads: true,
+    leaderOnly: true,
     actions: cleanupActions({ port }),
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),

@@ -11,7 +11,7 @@ import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
 import { GaugeHistory, type Gauges, RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
-import type { HubWork } from "./summed_work.ts";
+import type { HubLoad } from "./total_hub_load.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
@@ -22,7 +22,7 @@ export interface StatsParts {
   readonly executionLog: ExecutionLog | null;
   readonly accounts: AccountsFeature;
   readonly logs: Pick<LogFeature, "streamCount">;
-  readonly sync: { readonly work: HubWork };
+  readonly sync: { readonly work: HubLoad };
   readonly steering: { readonly sizes: TableSizes };
 }
 
@@ -33,9 +33,9 @@ export function openStats(): RunStats {
 export function startStats(context: FeatureContext, given: StatsParts): Feature {
   const { runStats, executionLog, accounts: { authenticator }, steering: { sizes } } = given;
   const parts = serverParts(context, given);
-  const machine = new KnownMachine(context);
-  const tables = new KnownTables(sizes);
-  const gauges = new GaugeHistory({ look: lookWith(given, machine), now: Date.now });
+  const machine = new CachedMachineStats(context);
+  const tables = new CachedTableSizes(sizes);
+  const gauges = new GaugeHistory({ look: gaugeSampler(given, machine), now: Date.now });
   const options = {
     runs: runStats,
     gauges,
@@ -95,7 +95,7 @@ function serverParts(
 }
 
 /** Measuring tables reads every page, so the last result is returned while a new one is computed. */
-class KnownTables {
+class CachedTableSizes {
   readonly #sizes: TableSizes;
   #known: Awaited<ReturnType<TableSizes["read"]>> | null = null;
   #askedAt = -Infinity;
@@ -128,7 +128,10 @@ interface Machine {
 }
 
 /** Returns a function that samples the gauges of a minute. */
-function lookWith({ sync: { work: hub } }: StatsParts, machine: KnownMachine): () => Promise<Gauges> {
+function gaugeSampler(
+  { sync: { work: hub } }: StatsParts,
+  machine: CachedMachineStats,
+): () => Promise<Gauges> {
   return async () => {
     const { memory: { main, isolates }, disk: { database, log, free } } = await machine.read({ fresh: true });
     return {
@@ -142,7 +145,7 @@ function lookWith({ sync: { work: hub } }: StatsParts, machine: KnownMachine): (
 }
 
 /** Caches the memory of isolates, because reading it starts a shell. The last result is returned in the meantime. */
-class KnownMachine {
+class CachedMachineStats {
   readonly #context: FeatureContext;
   #isolates: ReadonlyMap<string, number> | null = null;
   #askedAt = -Infinity;

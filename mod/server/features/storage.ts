@@ -13,7 +13,7 @@ import {
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
-import { asideSince } from "../data/aside.ts";
+import { newestReplacedDatabase } from "../data/replaced_databases.ts";
 import { apiHeaders } from "../http/api_headers.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -92,7 +92,7 @@ async function openStorage(
     keepDeletedMs,
     readOnly: isFollower(config),
     caughtUp,
-    asideSince: () => asideSince(config.dataDir),
+    asideSince: () => newestReplacedDatabase(config.dataDir),
     knowsAll,
     thumbnailSizes,
     clientOf,
@@ -105,14 +105,14 @@ async function openStorage(
 }
 
 /** The S3 client is loaded on demand. */
-async function openStore({ config, takesOver, again, log }: FeatureContext): Promise<BlobStore> {
+async function openStore({ config, takesOver, isRestart, log }: FeatureContext): Promise<BlobStore> {
   const { dataDir, storage: { s3 } } = config;
   if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared: takesOver });
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
     const shared = config.cluster !== null;
     // A change of leader continues while the bucket is unreachable: it has been used before.
-    const later = shared && again === true
+    const later = shared && isRestart === true
       ? (error: unknown) => log("warn", "Cannot list unfinished uploads", { error })
       : undefined;
     return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: shared || takesOver, later });

@@ -2,16 +2,16 @@
 import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
 import type { FollowerFigures } from "../../cluster/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
-import { addressOfRequests } from "../http/client_of.ts";
+import { addressOfRequests } from "../http/client_address.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { apiHeaders } from "../http/api_headers.ts";
-import { type HubWork, SummedWork } from "./summed_work.ts";
+import { type HubLoad, TotalHubLoad } from "./total_hub_load.ts";
 import type { AccountsFeature } from "./accounts.ts";
 
 export interface SyncFeature extends Feature {
   readonly hub: Hub;
   /** Load of the hubs of all processes. */
-  readonly work: HubWork;
+  readonly work: HubLoad;
   readonly calls: HttpCalls;
 }
 
@@ -41,7 +41,7 @@ export function startSync(
   const addressOf = addressOfRequests(trustedProxies);
   return {
     hub,
-    work: workerFigures === undefined ? hub : new SummedWork(hub, workerFigures),
+    work: workerFigures === undefined ? hub : new TotalHubLoad(hub, workerFigures),
     calls: httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log }),
   };
 }

@@ -4,16 +4,16 @@
 const OWN_REPORTS = new Set(["cluster", "logs", "replication"]);
 
 /** Below `/api/admin/`, for any method: operations on this process or its database. */
-const OWN_ACTS = new Set(["restore", "export"]);
+const OWN_OPERATIONS = new Set(["restore", "export"]);
 
-export interface AskedRequest {
+export interface RequestTarget {
   readonly method: string;
   /** Normalized. */
   readonly path: string;
 }
 
 /** `isRoute`: whether the app has a route for the request. Function calls are forwarded elsewhere. */
-export function isForLeader({ method, path }: AskedRequest, isRoute: () => boolean): boolean {
+export function isForLeader({ method, path }: RequestTarget, isRoute: () => boolean): boolean {
   // All servers answer CORS preflight requests alike.
   if (method === "OPTIONS") return false;
   if (!isBelow(path, "/api")) {
@@ -28,7 +28,7 @@ export function isForLeader({ method, path }: AskedRequest, isRoute: () => boole
       // Resumable uploads are stored on the server that accepts them.
       return !isRead || first === "resumable";
     case "admin":
-      return !OWN_ACTS.has(first) && (!isRead || !OWN_REPORTS.has(first));
+      return !OWN_OPERATIONS.has(first) && (!isRead || !OWN_REPORTS.has(first));
     default:
       return false;
   }

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import type { ClusterConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Log } from "../../kit/log.ts";
-import { asHost, guessedHost } from "./guessed_host.ts";
+import { asHost, guessHost } from "./guess_host.ts";
 
 const LOOPBACK = /^(?:127\.|::1$)/;
 const ONLY_HERE =
@@ -27,7 +27,7 @@ export async function listenForServers(
 ): Promise<{ readonly listener: Deno.TcpListener; readonly address: string }> {
   const { place, address, listen } = config;
   const host = address?.host ??
-    (listen !== null && isOneAddress(listen.host) ? listen.host : await guessedHost(place));
+    (listen !== null && isOneAddress(listen.host) ? listen.host : await guessHost(place));
   if (address === null && LOOPBACK.test(host)) log("warn", ONLY_HERE, { address: asHost(host) });
   const port = listen?.port ?? address?.port ?? 0;
   try {

@@ -14,10 +14,10 @@ export interface Original {
 
 export class CompressedCopies {
   /** By coding and key, least recently used first; `null` if compression is not worth it. */
-  readonly #kept = new Map<string, Uint8Array<ArrayBuffer> | null>();
-  #keptBytes = 0;
+  readonly #cached = new Map<string, Uint8Array<ArrayBuffer> | null>();
+  #cachedBytes = 0;
   /** Compressions in progress, by coding and key. */
-  readonly #making = new Map<string, Promise<Uint8Array<ArrayBuffer> | null>>();
+  readonly #compressing = new Map<string, Promise<Uint8Array<ArrayBuffer> | null>>();
 
   /**
    * Returns the compressed copy, or `null` to send the original: it is too small or large, does not become much smaller, or
@@ -27,38 +27,40 @@ export class CompressedCopies {
     const { size } = original;
     if (size < staticLimits.compressedBytesMin || size > staticLimits.compressedBytesMax) return null;
     const name = `${coding} ${original.key}`;
-    const kept = this.#kept.get(name);
+    const kept = this.#cached.get(name);
     if (kept !== undefined) {
-      this.#kept.delete(name);
-      this.#kept.set(name, kept);
+      this.#cached.delete(name);
+      this.#cached.set(name, kept);
       return kept;
     }
-    let making = this.#making.get(name);
+    let making = this.#compressing.get(name);
     if (making === undefined) {
-      if (this.#making.size >= staticLimits.compressionsMax) return null;
-      making = this.#make(original, { coding, name }).finally(() => this.#making.delete(name));
-      this.#making.set(name, making);
+      if (this.#compressing.size >= staticLimits.compressionsMax) return null;
+      making = this.#compress(original, { coding, name }).finally(() => this.#compressing.delete(name));
+      this.#compressing.set(name, making);
     }
     return await making;
   }
 
-  async #make(
+  async #compress(
     original: Original,
     { coding, name }: { readonly coding: Coding; readonly name: string },
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     const copy = await compress(await original.read(), coding);
     const kept = copy.length < original.size * staticLimits.compressedShareMax ? copy : null;
-    this.#keep(name, kept);
+    this.#cache(name, kept);
     return kept;
   }
 
-  #keep(name: string, copy: Uint8Array<ArrayBuffer> | null): void {
-    this.#kept.set(name, copy);
-    this.#keptBytes += copy?.length ?? 0;
-    for (const [oldest, { length } = { length: 0 }] of entriesOf(this.#kept)) {
-      if (this.#keptBytes <= staticLimits.copiesBytesMax && this.#kept.size <= staticLimits.copiesMax) break;
-      this.#kept.delete(oldest);
-      this.#keptBytes -= length;
+  #cache(name: string, copy: Uint8Array<ArrayBuffer> | null): void {
+    this.#cached.set(name, copy);
+    this.#cachedBytes += copy?.length ?? 0;
+    for (const [oldest, { length } = { length: 0 }] of entriesOf(this.#cached)) {
+      if (this.#cachedBytes <= staticLimits.copiesBytesMax && this.#cached.size <= staticLimits.copiesMax) {
+        break;
+      }
+      this.#cached.delete(oldest);
+      this.#cachedBytes -= length;
     }
   }
 }

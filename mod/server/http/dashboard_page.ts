@@ -11,7 +11,7 @@ const PLACE = 'nonce=""';
 const PAGE = "/built/index.html";
 
 export async function openDashboard(): Promise<StaticFiles> {
-  return await StaticFiles.open(FOLDER, { clientRoutes: false, kept: /^\/built\/chunks\// });
+  return await StaticFiles.open(FOLDER, { clientRoutes: false, immutable: /^\/built\/chunks\// });
 }
 
 /** Answers a request for a file of the dashboard. `nonce` is the one in the Content-Security-Policy. */

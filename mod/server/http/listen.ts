@@ -72,7 +72,7 @@ export class Listener {
     this.#reopen = reopen;
     this.#onPause = onPause;
     this.#onEnd = onEnd;
-    this.#keep(first);
+    this.#track(first);
   }
 
   get isOpen(): boolean {
@@ -86,7 +86,7 @@ export class Listener {
     await Promise.all([...this.#servers].map((server) => server.shutdown().catch(() => {})));
   }
 
-  #keep(server: HttpServer): void {
+  #track(server: HttpServer): void {
     this.#servers.add(server);
     while (this.#servers.size > connectionLimits.serversKept) {
       const [oldest] = this.#servers;
@@ -117,7 +117,7 @@ export class Listener {
     this.#onPause(error);
     this.#timer = setTimeout(() => {
       try {
-        this.#keep(this.#reopen(this.addr.port));
+        this.#track(this.#reopen(this.addr.port));
         this.#closedAt = null;
       } catch (again) {
         this.#pause(again);

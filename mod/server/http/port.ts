@@ -24,7 +24,7 @@ export class Port implements Disposable {
   #address: Pick<Deno.NetAddr, "hostname" | "port">;
   readonly #ended = Promise.withResolvers<Error>();
   /** When the log last reported that connections could not be accepted. */
-  #pauseToldAt = -Infinity;
+  #pauseLoggedAt = -Infinity;
 
   constructor(options: PortOptions) {
     const { native, log, config: { host, port } } = options;
@@ -38,7 +38,7 @@ export class Port implements Disposable {
   }
 
   /** Whether connections are accepted. Also `true` before the port is first opened. */
-  get takesConnections(): boolean {
+  get acceptsConnections(): boolean {
     return this.#http?.isOpen ?? true;
   }
 
@@ -60,7 +60,7 @@ export class Port implements Disposable {
   /** Opens the port. Throws a `StartError`. With `shared`, another process already listens on it. */
   listen({ shared = false }: { readonly shared?: boolean } = {}): void {
     const { config: { host, port, workers }, respond } = this.#options;
-    const onPause = (error: unknown) => this.#relieve(error);
+    const onPause = (error: unknown) => this.#acceptFailed(error);
     const onEnd = (error: Error) => this.#ended.resolve(error);
     this.#http = listen({ host, port, shared, sharedLater: shared || workers > 1, onPause, onEnd }, respond);
     this.#address = this.#http.addr;
@@ -68,7 +68,7 @@ export class Port implements Disposable {
   }
 
   /** Retries until the old process has closed a port that cannot be shared. */
-  async listenSoon(isWanted: () => boolean): Promise<void> {
+  async listenWhenFree(isWanted: () => boolean): Promise<void> {
     for (let toldAt = performance.now(); isWanted();) {
       try {
         return this.listen();
@@ -89,15 +89,15 @@ export class Port implements Disposable {
   /** Lets other processes listen on the port. Returns `false` if the system does not support it. */
   share(): boolean {
     const { native } = this.#options;
-    const fd = native?.listening(this.number) ?? null;
-    return fd !== null && native !== null && native.share(fd);
+    const fd = native?.findListener(this.number) ?? null;
+    return fd !== null && native !== null && native.sharePort(fd);
   }
 
   /** Directs new connections to the process that listened first, until it has handed over. */
-  leaveToFirst(): void {
+  steerToFirst(): void {
     const { native } = this.#options;
-    const fd = native?.listening(this.number) ?? null;
-    if (fd !== null) native?.steer(fd, "first");
+    const fd = native?.findListener(this.number) ?? null;
+    if (fd !== null) native?.steerConnections(fd, "first");
   }
 
   /**
@@ -120,11 +120,11 @@ export class Port implements Disposable {
   }
 
   /** Called when connections could not be accepted and the port is closed for a moment. */
-  #relieve(error: unknown): void {
-    const ended = this.connections.relieve();
+  #acceptFailed(error: unknown): void {
+    const ended = this.connections.closeIdle();
     const now = performance.now();
-    if (now - this.#pauseToldAt < connectionLimits.acceptToldMs) return;
-    this.#pauseToldAt = now;
+    if (now - this.#pauseLoggedAt < connectionLimits.acceptToldMs) return;
+    this.#pauseLoggedAt = now;
     this.#options.log(
       "warn",
       "Cannot accept connections for a moment. Raise the limit of open files",

@@ -13,7 +13,7 @@ import { OriginGuard } from "./origin_guard.ts";
 type Answer = Response | Promise<Response>;
 
 /** An accepted request. */
-export interface Admitted {
+export interface AcceptedRequest {
   /** With a normalized path. */
   readonly request: Request;
   readonly path: string;
@@ -52,7 +52,10 @@ export class RequestGate {
    * Returns the normalized request, or the response that refuses it: 400, 421 for its host, 403 for its origin. `passedOn`:
    * another process has forwarded it and checked its host.
    */
-  admit(given: Request, { passedOn = false }: { readonly passedOn?: boolean } = {}): Admitted | Response {
+  check(
+    given: Request,
+    { passedOn = false }: { readonly passedOn?: boolean } = {},
+  ): AcceptedRequest | Response {
     const host = given.headers.get("host") || authorityOf(given.url);
     const judgement = passedOn ? "accepted" : this.#hosts.judge(host);
     if (judgement === "malformed" || (!passedOn && authorityOf(given.url) !== host)) {

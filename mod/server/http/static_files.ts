@@ -3,14 +3,14 @@ import { join, sep } from "node:path";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
 import { requestSearch } from "../../kit/request_path.ts";
 import { CompressedCopies } from "./compressed_copies.ts";
-import { type FoundFile, respondWithFile } from "./static_file_answer.ts";
+import { type FoundFile, respondWithFile } from "./static_file_response.ts";
 import { isPlainName, staticPathNames } from "./static_path.ts";
 
 export interface StaticFilesOptions {
   /** Whether navigations to paths without a file get the folder's `index.html`. */
   readonly clientRoutes: boolean;
   /** Paths whose contents never change: browsers cache them without revalidation. */
-  readonly kept?: RegExp;
+  readonly immutable?: RegExp;
 }
 
 export class StaticFiles {
@@ -23,7 +23,7 @@ export class StaticFiles {
   private constructor(root: string, options: StaticFilesOptions) {
     this.#root = root;
     this.#clientRoutes = options.clientRoutes;
-    this.#keptPaths = options.kept ?? null;
+    this.#keptPaths = options.immutable ?? null;
   }
 
   /** Throws a `StartError` if the folder does not exist. */

@@ -9,13 +9,13 @@ import type { SocketConnection } from "../../sync/mod.ts";
 import { type NativeConnection, type NativeSockets, peerKey } from "./native_sockets.ts";
 
 /** A request that has not been answered yet. */
-interface UnderWay {
+interface PendingRequest {
   readonly request: Request;
   readonly info: Deno.ServeHandlerInfo;
 }
 
 /** Traffic of a connection at the last check, and when it last changed in each direction. */
-interface Seen {
+interface ObservedConnection {
   readonly peer: string;
   acknowledged: number;
   sentAt: number;
@@ -45,10 +45,10 @@ export class Connections implements Disposable {
   readonly #native: NativeSockets | null;
   readonly #log: Log;
   readonly #now: () => number;
-  readonly #underWay = new Set<UnderWay>();
+  readonly #underWay = new Set<PendingRequest>();
   /** Peers of connections that were upgraded to WebSockets, which have their own limits. */
   readonly #sockets = new Set<string>();
-  #seen = new Map<number, Seen>();
+  #seen = new Map<number, ObservedConnection>();
   /** File descriptor by peer. Rebuilt when a peer is missing. */
   #numbers = new Map<string, number>();
   #port: number | null = null;
@@ -79,11 +79,11 @@ export class Connections implements Disposable {
       this.#log("debug", "Idle connections stay open: native socket calls are unavailable");
       return;
     }
-    this.#timer ??= setInterval(() => this.look(), connectionLimits.lookMs);
+    this.#timer ??= setInterval(() => this.check(), connectionLimits.lookMs);
   }
 
   /** Tracks a request that is not answered synchronously. */
-  requested(request: Request, info: Deno.ServeHandlerInfo): void {
+  trackRequest(request: Request, info: Deno.ServeHandlerInfo): void {
     if (this.#native === null) return;
     const entry = { request, info };
     this.#underWay.add(entry);
@@ -93,13 +93,13 @@ export class Connections implements Disposable {
   }
 
   /** Tracks a connection that was upgraded to a WebSocket, until `closed` is called. */
-  upgraded(remoteAddr: Deno.Addr): UpgradedConnection {
+  trackUpgrade(remoteAddr: Deno.Addr): UpgradedConnection {
     const peer = remoteAddr.transport === "tcp" ? peerKey(remoteAddr) : "";
     this.#sockets.add(peer);
     return {
       cut: () => {
         const fd = this.#find(peer);
-        if (fd !== null) this.#native?.end(fd);
+        if (fd !== null) this.#native?.reset(fd);
         return fd !== null;
       },
       acknowledgedBytes: () => {
@@ -108,16 +108,16 @@ export class Connections implements Disposable {
       },
       setReceiveWindow: (size) => {
         const fd = this.#find(peer);
-        if (fd !== null) this.#native?.buffer(fd, connectionLimits.receiveWindowBytes[size]);
+        if (fd !== null) this.#native?.setReceiveBuffer(fd, connectionLimits.receiveWindowBytes[size]);
       },
       closed: () => this.#sockets.delete(peer),
     };
   }
 
   /** Closes idle, stalled and excess connections. */
-  look(): void {
+  check(): void {
     const now = this.#now();
-    const seen = new Map<number, Seen>();
+    const seen = new Map<number, ObservedConnection>();
     const ending: NativeConnection[] = [];
     const idle: IdleConnection[] = [];
     const busy = this.#busy();
@@ -145,11 +145,11 @@ export class Connections implements Disposable {
     this.#seen = seen;
     const excess = connections.length - ending.length - this.connectionsMax;
     if (excess > 0) ending.push(...longestIdle(idle, excess + connectionLimits.relievedAtOnce));
-    for (const { fd } of ending) this.#native?.end(fd);
+    for (const { fd } of ending) this.#native?.reset(fd);
   }
 
   /** Closes idle connections when no file descriptor is left for new ones. Returns how many. */
-  relieve(): number {
+  closeIdle(): number {
     const busy = this.#busy();
     const now = this.#now();
     const idle: IdleConnection[] = [];
@@ -159,7 +159,7 @@ export class Connections implements Disposable {
       if (entry !== null) idle.push(idleOf(connection, entry));
     }
     const ending = longestIdle(idle, Math.max(connectionLimits.relievedAtOnce, Math.ceil(idle.length / 2)));
-    for (const { fd } of ending) this.#native?.end(fd);
+    for (const { fd } of ending) this.#native?.reset(fd);
     return ending.length;
   }
 
@@ -168,7 +168,7 @@ export class Connections implements Disposable {
     this.#timer = undefined;
   }
 
-  #note({ fd, peer }: NativeConnection, now: number): Seen | null {
+  #note({ fd, peer }: NativeConnection, now: number): ObservedConnection | null {
     const traffic = this.#native?.traffic(fd) ?? null;
     if (traffic === null) return null;
     const { acknowledged, received } = traffic;
@@ -234,7 +234,7 @@ interface IdleConnection extends NativeConnection {
   readonly answered: boolean;
 }
 
-function idleOf(connection: NativeConnection, { sentAt, acknowledged }: Seen): IdleConnection {
+function idleOf(connection: NativeConnection, { sentAt, acknowledged }: ObservedConnection): IdleConnection {
   return { ...connection, since: sentAt, answered: acknowledged > 1 };
 }
 

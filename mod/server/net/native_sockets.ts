@@ -24,17 +24,17 @@ export interface NativeSockets {
   connection(fd: number, port: number): NativeConnection | null;
   traffic(fd: number): Traffic | null;
   /** Resets a connection: buffered data is dropped. */
-  end(fd: number): void;
+  reset(fd: number): void;
   /** Sets the size of the receive buffer, which limits how much the peer can send before it is read. */
-  buffer(fd: number, bytes: number): void;
+  setReceiveBuffer(fd: number, bytes: number): void;
   /** Returns the listening socket of a port, or `null`. */
-  listening(port: number): number | null;
+  findListener(port: number): number | null;
   /** Lets other processes of this user listen on the same port. Returns whether that succeeded. */
-  share(fd: number): boolean;
+  sharePort(fd: number): boolean;
   /** Directs new connections of a shared port to its first or second listener. Returns whether that succeeded. */
-  steer(fd: number, to: "first" | "second"): boolean;
+  steerConnections(fd: number, to: "first" | "second"): boolean;
   /** Number of connections in the accept queue of a listening socket. */
-  untaken(fd: number): number;
+  acceptQueueLength(fd: number): number;
 }
 
 /** Paths of the C library; the permission sets name the same files. */
@@ -134,25 +134,25 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
       };
     },
     // Connecting a connected socket to AF_UNSPEC resets it.
-    end: (fd) => void calls.connect(fd, nowhere, nowhere.length),
-    buffer(fd, bytes) {
+    reset: (fd) => void calls.connect(fd, nowhere, nowhere.length),
+    setReceiveBuffer(fd, bytes) {
       const value = new Uint8Array(new Uint32Array([bytes]).buffer);
       calls.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, value.length);
     },
-    listening(ownPort) {
+    findListener(ownPort) {
       for (let fd = 0; fd < max; fd++) {
         if (nameOf("getsockname", fd) && port() === ownPort && takesConnections(fd)) return fd;
       }
       return null;
     },
-    share: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
-    steer(fd, to) {
+    sharePort: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
+    steerConnections(fd, to) {
       const { program, code } = filters[to];
       // `filters` keeps the code in memory.
       return code.length > 0 &&
         calls.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0;
     },
-    untaken: (fd) => readInfo(fd) ? view.getUint32(UNACKED_AT, true) : 0,
+    acceptQueueLength: (fd) => readInfo(fd) ? view.getUint32(UNACKED_AT, true) : 0,
   };
 }
 

@@ -4,13 +4,13 @@
  */
 import type { Log } from "../../kit/log.ts";
 import type { ServeConfig } from "../../config/config.ts";
-import { ownPlaces } from "./own_places.ts";
+import { requiredFileAccess } from "./file_access.ts";
 
 const WHOLE_DISK = "/";
 
 /** Restricts reads and writes to the paths of the configuration. Logs a warning if the permissions are too wide for that. */
 export async function narrowPermissions(config: ServeConfig, log: Log): Promise<void> {
-  const places = await ownPlaces(config);
+  const places = await requiredFileAccess(config);
   const narrowed = await Promise.all([keepOnly("read", places.read), keepOnly("write", places.write)]);
   if (narrowed.includes(false)) {
     log("warn", "The server may read or write all files. Start it with the permission set serve (-P=serve)");

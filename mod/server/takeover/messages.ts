@@ -32,15 +32,15 @@ const fromPredecessor = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ended") }),
 ]);
 
-export type FromSuccessor = z.infer<typeof fromSuccessor>;
-export type FromPredecessor = z.infer<typeof fromPredecessor>;
+export type NewProcessMessage = z.infer<typeof fromSuccessor>;
+export type OldProcessMessage = z.infer<typeof fromPredecessor>;
 
 /** Throws for an invalid message. */
-export function parseFromSuccessor(line: string): FromSuccessor {
+export function parseNewProcessMessage(line: string): NewProcessMessage {
   return fromSuccessor.parse(JSON.parse(line));
 }
 
 /** Throws for an invalid message. */
-export function parseFromPredecessor(line: string): FromPredecessor {
+export function parseOldProcessMessage(line: string): OldProcessMessage {
   return fromPredecessor.parse(JSON.parse(line));
 }

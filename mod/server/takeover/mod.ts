@@ -1,7 +1,7 @@
 /** A new process takes over from a running one: data folder, database, port and sockets. */
-export { TakeoverDoor } from "./door.ts";
-export { GivingWay } from "./giving_way.ts";
-export { PassedRequests } from "./passed_requests.ts";
-export { Passing } from "./passing.ts";
-export { Predecessor } from "./predecessor.ts";
-export { Succession } from "./succession.ts";
+export { TakeoverListener } from "./takeover_listener.ts";
+export { Handover } from "./handover.ts";
+export { ForwardedRequests } from "./forwarded_requests.ts";
+export { HeldRequests } from "./held_requests.ts";
+export { OldProcess } from "./old_process.ts";
+export { TakeoverCompletion } from "./takeover_completion.ts";

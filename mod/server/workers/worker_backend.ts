@@ -7,13 +7,13 @@ import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
-import { addressOfRequests } from "../http/client_of.ts";
+import { addressOfRequests } from "../http/client_address.ts";
 import { apiHeaders } from "../http/api_headers.ts";
 import { isolateEntry } from "../isolate_address.ts";
 import { workerLimits } from "../limits.ts";
 import type { WorkerBoot } from "./boot.ts";
 import { NewestTsReader } from "./newest_ts_file.ts";
-import { RunReport } from "./run_report.ts";
+import { RunReporter } from "./run_reporter.ts";
 
 type TokenCheck = Awaited<ReturnType<OtherIssuers["verify"]>>;
 
@@ -22,7 +22,7 @@ export interface WorkerBackend extends AsyncDisposable {
   readonly hub: Hub;
   readonly calls: HttpCalls;
   /** Counts requests that are answered here. */
-  readonly report: Pick<RunReport, "answered">;
+  readonly report: Pick<RunReporter, "answered">;
   /** Address of the client, taking trusted proxies into account. */
   readonly addressOf: ReturnType<typeof addressOfRequests>;
   /** Reports to the leader that this worker serves. */
@@ -45,7 +45,7 @@ export async function startWorkerBackend(
   const link = await LeaderLink.open({ conn, secret, sealed: false, hello: { name, commits: true }, calls });
   opened.defer(() => link.close());
   link.ended.then(({ detail }) => ended.resolve({ why: detail, orderly: false }));
-  const report = opened.use(new RunReport(link, log));
+  const report = opened.use(new RunReporter(link, log));
   const { ts, app } = link.welcome;
   if (app === null) throw new TypeError("The leader did not send its app version");
   const host = opened.use(
@@ -67,7 +67,9 @@ export async function startWorkerBackend(
   now = () => host.ts;
   const newest = opened.use(new NewestTsReader(config.dataDir));
   const { authenticator, hub } = await wire(boot, { host, calls, newest, report, socketsMax, log });
-  link.tell(told({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }));
+  link.tell(
+    leaderEvents({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }),
+  );
   const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
   const addressOf = addressOfRequests(config.trustedProxies);
@@ -90,7 +92,7 @@ async function wire(
     readonly host: IsolateHost;
     readonly calls: LeaderCalls;
     readonly newest: NewestTsReader;
-    readonly report: RunReport;
+    readonly report: RunReporter;
     readonly socketsMax: number;
     readonly log: Log;
   },
@@ -141,7 +143,7 @@ function issuersOf(calls: LeaderCalls): OtherIssuers {
   };
 }
 
-function told(
+function leaderEvents(
   { host, authenticator, log, stop }: {
     readonly host: IsolateHost;
     readonly authenticator: AccountAuthenticator;

@@ -4,10 +4,10 @@ import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 import { workerLimits } from "../limits.ts";
-import { PROGRAM, socketPlaces } from "../permissions/own_places.ts";
+import { PROGRAM_FILES, socketFolders } from "../permissions/file_access.ts";
 import type { WorkerBoot } from "./boot.ts";
 
-const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(path, programRoot)));
+const OWN_FILES = PROGRAM_FILES.map((path) => fileURLToPath(new URL(path, programRoot)));
 
 /** Environment variables of the worker and its child processes. */
 const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
@@ -25,7 +25,7 @@ const LIBRARIES = [
 export async function workerPermissions({ config, link, passed }: WorkerBoot): Promise<readonly string[]> {
   const { dataDir, staticDir } = config;
   const data = [dataDir, await Deno.realPath(dataDir)];
-  const write = [...data, link.path, passed.path, ...await socketPlaces(dataDir)];
+  const write = [...data, link.path, passed.path, ...await socketFolders(dataDir)];
   const read = [...write, ...OWN_FILES, ...(staticDir === null ? [] : [staticDir])];
   return [
     `--allow-read=${allowedPaths(unique(read))}`,

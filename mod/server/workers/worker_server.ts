@@ -6,14 +6,14 @@ import { httpLimits } from "../../limits.ts";
 import { ClientModules } from "../http/client_modules.ts";
 import { openDashboard } from "../http/dashboard_page.ts";
 import { listen, type Listener } from "../http/listen.ts";
-import { type Admitted, isApi, RequestGate } from "../http/request_gate.ts";
+import { type AcceptedRequest, isApi, RequestGate } from "../http/request_gate.ts";
 import { createRouter } from "../http/router.ts";
 import { StaticFiles } from "../http/static_files.ts";
 import { upgradeSocket } from "../http/upgrade.ts";
 import { Connections } from "../net/connections.ts";
 import type { NativeSockets } from "../net/native_sockets.ts";
 import type { WorkerBoot } from "./boot.ts";
-import { ToLeader } from "./to_leader.ts";
+import { LeaderProxy } from "./leader_proxy.ts";
 import { startWorkerBackend, type WorkerBackend } from "./worker_backend.ts";
 
 interface WorkerParts {
@@ -28,7 +28,7 @@ export class WorkerServer {
   readonly #log: Log;
   readonly #backend: WorkerBackend;
   readonly #connections: Connections;
-  readonly #leader: ToLeader;
+  readonly #leader: LeaderProxy;
   readonly #gate: RequestGate;
   readonly #router: ReturnType<typeof createRouter>;
   readonly #http: Listener;
@@ -42,7 +42,7 @@ export class WorkerServer {
     this.#backend = backend;
     this.#connections = connections;
     const { host, port, config, passed: { path } } = boot;
-    this.#leader = new ToLeader({ path, log });
+    this.#leader = new LeaderProxy({ path, log });
     this.#gate = new RequestGate({ ...config, host }, log);
     this.#router = createRouter({
       routes: new Hono(),
@@ -55,7 +55,7 @@ export class WorkerServer {
       log,
     });
     const onPause = (error: unknown) => {
-      connections.relieve();
+      connections.closeIdle();
       log("warn", "Cannot accept connections for a moment. Raise the limit of open files", { error });
     };
     const onEnd = (error: Error) => {
@@ -112,26 +112,29 @@ export class WorkerServer {
     const address = addressOf(request, info);
     const { remoteAddr } = info;
     const { socket, response } = upgradeSocket(request);
-    const connection = this.#connections.upgraded(remoteAddr);
+    const connection = this.#connections.trackUpgrade(remoteAddr);
     socket.addEventListener("close", () => connection.closed());
     hub.accept(socket, { connection, address });
     return response;
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    const admitted = this.#gate.admit(given);
+    const admitted = this.#gate.check(given);
     if (admitted instanceof Response) return this.#counted("/", admitted);
     const answer = isApi(admitted.path)
       ? this.#respondApi(admitted, info)
       : this.#respondPage(admitted, info);
-    if (answer instanceof Promise) this.#connections.requested(admitted.request, info);
+    if (answer instanceof Promise) this.#connections.trackRequest(admitted.request, info);
     return answer;
   }
 
-  #respondPage({ request, path }: Admitted, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+  #respondPage(
+    { request, path }: AcceptedRequest,
+    info: Deno.ServeHandlerInfo,
+  ): Response | Promise<Response> {
     const ofService = path === "/_" || path.startsWith("/_/");
     const route = ofService ? null : this.#backend.host.findRoute(request.method, path);
-    if (path === "/metrics" || route !== null) return this.#leader.pass(request, info);
+    if (path === "/metrics" || route !== null) return this.#leader.forward(request, info);
     return this.#counted(path, this.#router.fetch(request, info));
   }
 
@@ -143,13 +146,13 @@ export class WorkerServer {
   }
 
   #respondApi(
-    { request, path, finish }: Admitted,
+    { request, path, finish }: AcceptedRequest,
     info: Deno.ServeHandlerInfo,
   ): Response | Promise<Response> {
     const answer = this.#backend.calls.handleDirectly(request, info) ??
       (path === "/api/sync" ? this.#router.fetch(request, info) : null);
     // The leader restricts the CORS headers of its responses itself.
-    return answer === null ? this.#leader.pass(request, info) : this.#counted(path, finish(answer));
+    return answer === null ? this.#leader.forward(request, info) : this.#counted(path, finish(answer));
   }
 
   /** Without a leader, running requests are not awaited: clients reconnect to another process. */

@@ -7,9 +7,9 @@ import { httpLimits } from "../../limits.ts";
 import { LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { workerLimits } from "../limits.ts";
-import { PassedRequests } from "../takeover/mod.ts";
+import { ForwardedRequests } from "../takeover/mod.ts";
 import { type WorkerBoot, workerConfig } from "./boot.ts";
-import type { LeadingParts } from "./leading_parts.ts";
+import type { LeaderParts } from "./leader_parts.ts";
 import { NewestTsFile } from "./newest_ts_file.ts";
 import { WorkerProcess } from "./worker_process.ts";
 
@@ -17,7 +17,7 @@ export interface WorkersOptions {
   readonly config: ServeConfig;
   /** The shared port. */
   readonly port: number;
-  readonly parts: LeadingParts;
+  readonly parts: LeaderParts;
   /** Answers a request that a worker forwards. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
@@ -41,7 +41,7 @@ export class Workers implements AsyncDisposable {
   readonly #options: WorkersOptions;
   readonly #leader: Leader;
   readonly #socket: LocalSocket;
-  readonly #passed: PassedRequests;
+  readonly #forwarded: ForwardedRequests;
   readonly #newest: NewestTsFile;
   readonly #secret: string;
   readonly #running = new Map<string, WorkerProcess>();
@@ -54,23 +54,23 @@ export class Workers implements AsyncDisposable {
     readonly newest: NewestTsFile;
     readonly secret: string;
     readonly socket: LocalSocket;
-    readonly passed: PassedRequests;
+    readonly passed: ForwardedRequests;
   }) {
     this.#options = options;
     this.#leader = leader;
     this.#newest = newest;
     this.#secret = secret;
     this.#socket = socket;
-    this.#passed = passed;
+    this.#forwarded = passed;
   }
 
   /** Starts all processes besides this one. Resolves when each serves or has failed once. */
   static async start(options: WorkersOptions): Promise<Workers> {
     const { config: { dataDir, workers }, parts, respond, log } = options;
-    const { host, admits, verify, observer, onCacheHit, onRequests, passedCalls: calls } = parts;
+    const { host, admits, verify, observer, onCacheHit, onRequests, forwardedCalls: calls } = parts;
     const secret = randomBytes(32).toString("hex");
     const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
-    const passed = await PassedRequests.open(dataDir, { calls, respond });
+    const passed = await ForwardedRequests.open(dataDir, { calls, respond });
     // Noted before the calls of a group are answered.
     const newest = new NewestTsFile(dataDir, host.ts);
     host.onGroup(() => newest.write(host.ts));
@@ -91,7 +91,7 @@ export class Workers implements AsyncDisposable {
     const self: Workers = new Workers(options, { leader, newest, secret, socket, passed });
     leader.listen(socket.listener);
     const firsts = Array.from({ length: workers - 1 }, () => Promise.withResolvers<void>());
-    self.#loops = firsts.map(({ resolve }, index) => self.#keep(`worker-${index + 1}`, resolve));
+    self.#loops = firsts.map(({ resolve }, index) => self.#keepRunning(`worker-${index + 1}`, resolve));
     await Promise.all(firsts.map(({ promise }) => promise));
     return self;
   }
@@ -119,7 +119,7 @@ export class Workers implements AsyncDisposable {
     await Promise.all(this.#loops);
     clearTimeout(late);
     await this.#leader[Symbol.asyncDispose]();
-    await this.#passed[Symbol.asyncDispose]();
+    await this.#forwarded[Symbol.asyncDispose]();
     this.#newest[Symbol.dispose]();
     this.#socket[Symbol.dispose]();
   }
@@ -148,7 +148,7 @@ export class Workers implements AsyncDisposable {
   }
 
   /** Keeps one worker running. Calls `tried` when it serves or has failed. Never rejects. */
-  async #keep(name: string, tried: () => void): Promise<void> {
+  async #keepRunning(name: string, tried: () => void): Promise<void> {
     const { log } = this.#options;
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted;) {
@@ -200,7 +200,7 @@ export class Workers implements AsyncDisposable {
       host: config.host,
       port,
       link: { path: this.#socket.path, secret: this.#secret },
-      passed: { path: this.#passed.socket },
+      passed: { path: this.#forwarded.socket },
       settings,
       config: workerConfig(config),
     };

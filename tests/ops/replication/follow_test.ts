@@ -9,7 +9,7 @@ import { SegmentLog } from "../../../mod/ops/replication/follow/segment_log.ts";
 import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
 import { openTarget, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
-import { bringFollowed } from "../../../mod/server/features/following.ts";
+import { prepareFollower } from "../../../mod/server/features/following.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 import { faultyTarget } from "./faulty_target.ts";
@@ -353,7 +353,7 @@ Deno.test("[RP20] a server that is to stop does not wait for a replica that does
     accessKeyId: "id",
     secretAccessKey: "secret",
   };
-  const brought = bringFollowed(
+  const brought = prepareFollower(
     {
       dataDir: folder.at("data"),
       follow: { from: { kind: "bucket", place }, everyMs: 20, promote: false },

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { BackupsConfig } from "../../../mod/config/config.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
-import { openBackupPlace } from "../../../mod/server/features/backups.ts";
+import { openBackupTarget } from "../../../mod/server/features/backups.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
 const config = (to: BackupsConfig["to"]) => ({ backups: { to, everyMs: 60_000, keep: 1 } as BackupsConfig });
@@ -12,8 +12,8 @@ Deno.test("[PG7] a target used before is not waited for, and is opened when avai
   const to = { kind: "folder", path: folder.at("file/backups") } as const;
   await Deno.writeTextFile(folder.at("file"), "in the way");
   const log = () => {};
-  await assert.rejects(openBackupPlace({ config: config(to), log }), StartError);
-  await using place = await openBackupPlace({ config: config(to), later: true, log }) ?? assert.fail();
+  await assert.rejects(openBackupTarget({ config: config(to), log }), StartError);
+  await using place = await openBackupTarget({ config: config(to), later: true, log }) ?? assert.fail();
   assert.equal(place.target.place, to.path);
   await assert.rejects(place.target.check(), /Cannot store backups in/);
   await Deno.remove(folder.at("file"));
@@ -42,7 +42,7 @@ Deno.test("[PG7] an unresponsive bucket delays neither leadership nor shutdown",
     secretAccessKey: "key",
   };
   const to = { kind: "bucket", place } as unknown as BackupsConfig["to"];
-  const opened = await openBackupPlace({ config: config(to), later: true, log: () => {} }) ?? assert.fail();
+  const opened = await openBackupTarget({ config: config(to), later: true, log: () => {} }) ?? assert.fail();
   assert.equal(opened.target.place, "s3://backups/");
   const checked = opened.target.check().then(() => "used", () => "given up");
   await opened[Symbol.asyncDispose]();

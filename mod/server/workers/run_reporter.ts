@@ -9,7 +9,7 @@ type Way = Pick<LeaderLink, "report" | "unsentBytes">;
 /** Paths below `/api` that a worker answers itself. */
 const PARTS = new Set(["query", "mutation", "action", "sync"]);
 
-export class RunReport implements RunObserver, Disposable {
+export class RunReporter implements RunObserver, Disposable {
   readonly #way: Way;
   readonly #log: Log;
   #runs: FollowerRun[] = [];

@@ -1,7 +1,7 @@
 /** Limits the concurrent requests of each client to the leader, so that none uses most of the connections. */
 import { linkLimits } from "../../cluster/limits.ts";
 
-export class ClientShares {
+export class ClientRequestLimit {
   readonly #requests = new Map<string, number>();
 
   /** Counts a request until the promise settles. Returns `false` if the client has reached the limit. */

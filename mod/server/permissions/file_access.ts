@@ -5,20 +5,20 @@ import type { LocationConfig, ServeConfig } from "../../config/config.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 
 /** Absolute paths, both as configured and with symbolic links resolved. */
-export interface OwnPlaces {
+export interface FileAccess {
   readonly read: readonly string[];
   readonly write: readonly string[];
 }
 
 /** Files of the program that are read while it runs: modules loaded on demand, pages, client modules. */
-export const PROGRAM = [
+export const PROGRAM_FILES = [
   ...["mod", "dashboard/public", "examples/chat", "docs"],
   ...["deno.json", "deno.lock", "deno.serve.json", "deno.serve.lock"],
 ];
 /** Longest path of a data folder that contains its own sockets; others use the folder for temporary files. */
 const SHORT_PATH_BYTES_MAX = 60;
 
-export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
+export async function requiredFileAccess(config: ServeConfig): Promise<FileAccess> {
   const { dataDir, functionsDir, staticDir, accounts, backups, replication, follow, cluster } = config;
   const write = [
     dataDir,
@@ -27,17 +27,17 @@ export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
     ...folderOf(follow?.from),
     ...folderOf(cluster?.snapshots),
     ...cluster?.place.host.startsWith("/") ? [cluster.place.host] : [],
-    ...await socketPlaces(dataDir),
+    ...await socketFolders(dataDir),
   ];
   const read = [
-    ...PROGRAM.map((path) => fileURLToPath(new URL(path, programRoot))),
-    ...await codePlaces(functionsDir, dataDir),
+    ...PROGRAM_FILES.map((path) => fileURLToPath(new URL(path, programRoot))),
+    ...await codeFolders(functionsDir, dataDir),
     ...[staticDir, accounts.templatesDir].filter((path) => path !== null),
     ...[cluster?.place.tls?.rootFile ?? null].filter((path) => path !== null),
-    ...accounts.authConfig?.kind === "file" ? await authConfigPlaces(accounts.authConfig.path) : [],
+    ...accounts.authConfig?.kind === "file" ? await authConfigFiles(accounts.authConfig.path) : [],
   ];
-  const written = await withReal(write);
-  return { read: [...new Set([...written, ...await withReal(read)])], write: written };
+  const written = await withRealPaths(write);
+  return { read: [...new Set([...written, ...await withRealPaths(read)])], write: written };
 }
 
 function folderOf(place: LocationConfig | undefined): string[] {
@@ -45,8 +45,8 @@ function folderOf(place: LocationConfig | undefined): string[] {
 }
 
 /** Folders of the sockets of a data folder, if they are outside of it. */
-export async function socketPlaces(dataDir: string): Promise<string[]> {
-  const bytes = (await withReal([dataDir])).map((path) => new TextEncoder().encode(path).length);
+export async function socketFolders(dataDir: string): Promise<string[]> {
+  const bytes = (await withRealPaths([dataDir])).map((path) => new TextEncoder().encode(path).length);
   return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];
 }
 
@@ -54,10 +54,10 @@ export async function socketPlaces(dataDir: string): Promise<string[]> {
  * Folders of the functions and their packages: `node_modules` in the functions folder and above, and the targets of symbolic
  * links in it.
  */
-async function codePlaces(functionsDir: string, dataDir: string): Promise<string[]> {
+async function codeFolders(functionsDir: string, dataDir: string): Promise<string[]> {
   const places = [functionsDir];
   const { packageRoots } = await import("../../functions/packages/mod.ts");
-  for (const start of await withReal([functionsDir])) {
+  for (const start of await withRealPaths([functionsDir])) {
     places.push(...packageRoots({ functionsDir: start, dataDir }));
     for (let folder = start;; folder = dirname(folder)) {
       places.push(join(folder, "node_modules"));
@@ -68,7 +68,7 @@ async function codePlaces(functionsDir: string, dataDir: string): Promise<string
 }
 
 /** The file, its folder, and the secret files it names. */
-async function authConfigPlaces(path: string): Promise<string[]> {
+async function authConfigFiles(path: string): Promise<string[]> {
   const folder = dirname(path);
   const places = [path, folder];
   try {
@@ -83,7 +83,7 @@ async function authConfigPlaces(path: string): Promise<string[]> {
 }
 
 /** Adds the real paths. For a path that does not exist yet, the existing part is resolved. */
-async function withReal(paths: readonly string[]): Promise<string[]> {
+async function withRealPaths(paths: readonly string[]): Promise<string[]> {
   const real = await Promise.all(paths.map(realPath));
   return [...new Set([...paths, ...real])];
 }

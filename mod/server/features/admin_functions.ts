@@ -19,7 +19,7 @@ import { applySettings, type SettableParts } from "./apply_settings.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 
-export interface SteeringFeature extends Feature {
+export interface AdminFunctionsFeature extends Feature {
   readonly audit: AuditLog;
   readonly sizes: TableSizes;
   readonly work: AdminWork;
@@ -30,13 +30,13 @@ export interface SteeringFeature extends Feature {
 }
 
 /** When the server stops, long-running work ends after its current step. */
-export function startSteering(
+export function startAdminFunctions(
   { config, keys, host, port, log }: FeatureContext,
   parts: Omit<SettableParts, "log"> & {
     readonly accounts: AccountsFeature;
     readonly backups: { tryOut(config: BackupsConfig | null): Promise<void> };
   },
-): SteeringFeature {
+): AdminFunctionsFeature {
   const { explicitOptions } = config;
   const calls = new SystemCalls(port);
   const audit = new AuditLog({ calls, log });
@@ -59,7 +59,7 @@ export function startSteering(
   }
   const { sendTestMail, previewMail } = parts.accounts;
   return {
-    leads: true,
+    leaderOnly: true,
     audit,
     sizes,
     work,
@@ -90,7 +90,10 @@ export function startSteering(
 }
 
 /** Settings of this feature for isolates. */
-export function settingsOf({ explicitOptions }: ServeConfig, keys: SecretKeys): Record<string, unknown> {
+export function isolateSettingsOf(
+  { explicitOptions }: ServeConfig,
+  keys: SecretKeys,
+): Record<string, unknown> {
   if (explicitOptions === null) return {};
   return { [settingsFeature]: { specs: settingSpecs(explicitOptions), key: keyName(keys.settings) } };
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath, requestSearch } from "../../kit/request_path.ts";
-import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "./passed_answers.ts";
+import { REFUSED_HEADER, SHOWN_HEADER, takeInternalHeaders } from "./internal_headers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
 import {
   ADDRESS_HEADER,
@@ -12,7 +12,7 @@ import {
   KEY_HEADER,
   LENGTH_HEADER,
   URL_HEADER,
-} from "../takeover/passed_headers.ts";
+} from "../takeover/forwarded_headers.ts";
 
 /** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
@@ -20,14 +20,14 @@ const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "tra
 /** Internal headers, which clients must not set. */
 const INNER_HEADERS = [CALL_HEADER, KEY_HEADER, LENGTH_HEADER, REFUSED_HEADER, SHOWN_HEADER];
 
-export interface PassOptions {
+export interface ForwardOptions {
   /** Waits until commits up to `ts` are shown here; called before the response is returned. */
   readonly shown?: (ts: number) => Promise<void>;
   /** How long to repeat a request that a server which does not lead has refused, in milliseconds. */
   readonly againMs?: number;
 }
 
-export class ToLeader implements Disposable {
+export class LeaderProxy implements Disposable {
   readonly #client: Deno.HttpClient;
   readonly #log: Log;
 
@@ -45,10 +45,10 @@ export class ToLeader implements Disposable {
     this.#log = log;
   }
 
-  async pass(
+  async forward(
     request: Request,
     info: Deno.ServeHandlerInfo,
-    { shown, againMs = 0 }: PassOptions = {},
+    { shown, againMs = 0 }: ForwardOptions = {},
   ): Promise<Response> {
     try {
       const headers = new Headers(request.headers);
@@ -77,7 +77,7 @@ export class ToLeader implements Disposable {
         });
         const answered = new Headers(answer.headers);
         for (const name of [...HOP_HEADERS, "date"]) answered.delete(name);
-        const { ts, refused } = takeSaid(answered);
+        const { ts, refused } = takeInternalHeaders(answered);
         if (refused && !(body instanceof ReadableStream) && performance.now() < until) {
           await answer.body?.cancel();
           await delay(workerLimits.askAgainMs, undefined, { signal });

@@ -4,9 +4,9 @@ import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
 import type { Backend } from "./backend.ts";
 import { joinCluster } from "./features/cluster.ts";
-import type { Forwarding } from "./forwarding/forwarding.ts";
+import type { ClusterLinks } from "./forwarding/cluster_links.ts";
 
-export interface ClusterSeatOptions {
+export interface ClusterMembershipOptions {
   /** URL of this server for a browser on its machine. */
   readonly url: string;
   /** Prepares this server to lead. Rejects if it cannot lead. */
@@ -15,28 +15,31 @@ export interface ClusterSeatOptions {
   readonly log: Log;
 }
 
-export class ClusterSeat implements AsyncDisposable {
+export class ClusterMembership implements AsyncDisposable {
   readonly cluster: PostgresCluster;
-  readonly forwarding: Forwarding;
+  readonly forwarding: ClusterLinks;
 
-  private constructor(cluster: PostgresCluster, forwarding: Forwarding) {
+  private constructor(cluster: PostgresCluster, forwarding: ClusterLinks) {
     this.cluster = cluster;
     this.forwarding = forwarding;
   }
 
   /** Returns `null` if no cluster is configured. Throws a `StartError`. */
-  static async join(config: ServeConfig, options: ClusterSeatOptions): Promise<ClusterSeat | null> {
+  static async join(
+    config: ServeConfig,
+    options: ClusterMembershipOptions,
+  ): Promise<ClusterMembership | null> {
     const { url, prepare, respond, log } = options;
     const cluster = await joinCluster(config, { address: url, log });
     if (cluster === null || config.cluster === null) return null;
     await using opened = new AsyncDisposableStack();
     opened.use(cluster);
-    const { Forwarding } = await import("./forwarding/forwarding.ts");
+    const { ClusterLinks } = await import("./forwarding/cluster_links.ts");
     const { dataDir } = config;
     const parts = { cluster, config: config.cluster, dataDir, prepare, respond, log };
-    const seat = new ClusterSeat(cluster, await Forwarding.open(parts));
+    const membership = new ClusterMembership(cluster, await ClusterLinks.open(parts));
     opened.move();
-    return seat;
+    return membership;
   }
 
   /** Hands the lease to a server that is prepared to lead. Without one, the lease is released at the end of the stop. */
@@ -45,9 +48,9 @@ export class ClusterSeat implements AsyncDisposable {
     const backend = serving();
     if (backend === null) return;
     // The new leader starts its background work as soon as it leads, so stop ours first.
-    await backend.rest?.();
-    void this.forwarding.leave();
-    const retired = await backend.retire?.(this.forwarding.retire());
+    await backend.stopLeaderWork?.();
+    void this.forwarding.drainFollowers();
+    const retired = await backend.stopCommitting?.(this.forwarding.stopCommitting());
     if (retired === true) await this.cluster.handOver();
   }
 

@@ -1,19 +1,19 @@
 /** Earlier states of the database that restores have put aside. */
 import assert from "node:assert/strict";
-import { asideSince } from "../../mod/server/data/aside.ts";
+import { newestReplacedDatabase } from "../../mod/server/data/replaced_databases.ts";
 
 Deno.test("BS9 the newest state that was put aside counts, and none when they are gone", async () => {
   const dataDir = await Deno.makeTempDir();
   try {
-    assert.equal(await asideSince(dataDir), null);
+    assert.equal(await newestReplacedDatabase(dataDir), null);
     await Deno.writeTextFile(`${dataDir}/pre-restore-note`, "a file, not a state");
     for (const [name, at] of [["pre-restore-a", 1_000_000], ["pre-restore-b", 2_000_000]] as const) {
       await Deno.mkdir(`${dataDir}/${name}`);
       await Deno.utime(`${dataDir}/${name}`, new Date(at), new Date(at));
     }
-    assert.equal(await asideSince(dataDir), 2_000_000);
+    assert.equal(await newestReplacedDatabase(dataDir), 2_000_000);
     await Deno.remove(`${dataDir}/pre-restore-b`);
-    assert.equal(await asideSince(dataDir), 1_000_000);
+    assert.equal(await newestReplacedDatabase(dataDir), 1_000_000);
   } finally {
     await Deno.remove(dataDir, { recursive: true });
   }

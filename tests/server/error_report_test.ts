@@ -1,6 +1,6 @@
 /** What authors read of the runtime's messages on their code. */
 import assert from "node:assert/strict";
-import { plainReport, withWholePaths } from "../../mod/server/dev/author_report.ts";
+import { cleanReport, withFullPaths } from "../../mod/server/dev/error_report.ts";
 import { checkTypes } from "../../mod/server/dev/type_check.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -23,7 +23,7 @@ Stack backtrace:
 
 Deno.test("DV10 a report of types says nothing of the runtime's switches and frames", () => {
   assert.equal(
-    plainReport(REPORT),
+    cleanReport(REPORT),
     `TS2322 [ERROR]: Type 'string' is not assignable to type 'number'.
 const n: number = "x";
       ^
@@ -33,14 +33,14 @@ TS2307 [ERROR]: Cannot find module '/app/functions/y'. Maybe add a '.ts' extensi
 
 Found 2 errors.`,
   );
-  assert.equal(plainReport("error: Uncaught (in promise) TypeError: no\n"), "TypeError: no");
+  assert.equal(cleanReport("error: Uncaught (in promise) TypeError: no\n"), "TypeError: no");
 });
 
 Deno.test("DV10 files of the app are named with their whole path, others stay as they are", () => {
   const message =
     "mail/send.ts:3:7: no\n    at send (mail/send.ts:3:7)\n    at file:///other/x.ts:1:1 /abs/y.ts:2:2";
   assert.equal(
-    withWholePaths(message, "/app/functions"),
+    withFullPaths(message, "/app/functions"),
     "/app/functions/mail/send.ts:3:7: no\n    at send (/app/functions/mail/send.ts:3:7)\n    at file:///other/x.ts:1:1 /abs/y.ts:2:2",
   );
 });

@@ -1,13 +1,13 @@
 /** Counts requests in flight. */
 import { setTimeout as delay } from "node:timers/promises";
 
-export class RequestsUnderWay {
+export class InFlightRequests {
   #count = 0;
   /** Set while a caller waits for the last request. */
   #none: PromiseWithResolvers<void> | null = null;
 
   /** Counts a request until `answer` settles. */
-  begin(answer: Promise<unknown>): void {
+  add(answer: Promise<unknown>): void {
     this.#count++;
     const end = () => {
       if (--this.#count > 0) return;
@@ -18,7 +18,7 @@ export class RequestsUnderWay {
   }
 
   /** Resolves to `true` when no request is in flight, or to `false` after `msMax` or when `stopping` is aborted. */
-  async none(msMax: number, stopping: AbortSignal): Promise<boolean> {
+  async waitUntilIdle(msMax: number, stopping: AbortSignal): Promise<boolean> {
     if (this.#count === 0) return true;
     this.#none ??= Promise.withResolvers();
     const over = new AbortController();

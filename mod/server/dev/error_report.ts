@@ -12,14 +12,14 @@ const HEAD = /^error: (?:Uncaught (?:\(in promise\) )?)?/gm;
 const PLACE = /(^|[\s(])((?:[\w$.@-]+\/)*[\w$.@-]+\.[cm]?[jt]sx?)(:\d+:\d+)/gm;
 
 /** Returns the report of a type check without colors and advice about the runtime. */
-export function plainReport(report: string): string {
+export function cleanReport(report: string): string {
   // deno-lint-ignore no-control-regex -- colors are terminal escape codes
   return report.replaceAll(/\x1b\[[\d;]*m/g, "").replace(OF_ITSELF, "").replaceAll(SWITCHES, "")
     .replaceAll(SLOPPY, "").replaceAll(HEAD, "").replaceAll("file:///", "/").trim();
 }
 
 /** Replaces file names relative to `folder` with full paths. */
-export function withWholePaths(message: string, folder: string): string {
+export function withFullPaths(message: string, folder: string): string {
   return message.replaceAll(
     PLACE,
     (_all, before: string, file: string, at: string) => `${before}${join(folder, file)}${at}`,

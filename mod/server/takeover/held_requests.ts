@@ -2,10 +2,10 @@
 import { ServiceError } from "../../errors.ts";
 import type { Lent } from "../../functions/host/mod.ts";
 import { takeoverLimits } from "../limits.ts";
-import type { Successor } from "./successor.ts";
+import type { NewProcess } from "./new_process.ts";
 
-export class Passing {
-  readonly #decided = Promise.withResolvers<Successor | null>();
+export class HeldRequests {
+  readonly #decided = Promise.withResolvers<NewProcess | null>();
   #lent: Lent | null = null;
   #held = 0;
 
@@ -18,7 +18,7 @@ export class Passing {
    * Waits for the end of the switch. Returns the new process, or `null` if this server continues. Rejects with `unavailable` if
    * too many requests wait.
    */
-  async hold(): Promise<Successor | null> {
+  async wait(): Promise<NewProcess | null> {
     if (this.#held >= takeoverLimits.requestsHeldMax) throw new ServiceError("unavailable");
     this.#held++;
     try {
@@ -29,7 +29,7 @@ export class Passing {
   }
 
   /** This server continues. */
-  takeBack(): void {
+  release(): void {
     this.#lent?.giveBack();
     this.#decided.resolve(null);
   }
@@ -39,8 +39,8 @@ export class Passing {
     this.#decided.resolve(null);
   }
 
-  giveWay(successor: Successor): void {
-    this.#lent?.passOn(successor.calls);
-    this.#decided.resolve(successor);
+  handOver(newProcess: NewProcess): void {
+    this.#lent?.passOn(newProcess.calls);
+    this.#decided.resolve(newProcess);
   }
 }

@@ -6,56 +6,56 @@ import { closeQuietly, LocalSocket, readLines, writeLine } from "../../kit/local
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
 import {
-  type FromPredecessor,
-  type FromSuccessor,
-  parseFromSuccessor,
+  type NewProcessMessage,
+  type OldProcessMessage,
+  parseNewProcessMessage,
   TAKEOVER_PROTOCOL,
   takeoverSocketFile,
 } from "./messages.ts";
 
 /** Steps of the old process. */
-export interface GivesWay {
+export interface HandoverSteps {
   /** The host it was asked to listen on, and its port. */
   readonly address: { readonly host: string; readonly port: number };
   /** Releases the database and holds requests. Returns `false` if that is not possible now. */
-  letGo(): Promise<boolean>;
+  releaseDatabase(): Promise<boolean>;
   /** Lets other processes listen on its port. Returns `false` if that is not supported. */
   sharePort(): boolean;
   /** Called when the new process is lost. Reverts everything once that process has ended. */
-  takeBack(): Promise<void>;
+  revert(): Promise<void>;
   /** Final step: the new process serves and accepts forwarded requests on `socket`. Throws if a handover is not allowed any more. */
-  giveWay(successor: { readonly socket: string; readonly key: string }): void;
+  complete(newProcess: { readonly socket: string; readonly key: string }): void;
 }
 
-export interface DoorOptions {
+export interface TakeoverListenerOptions {
   /** Absolute path. */
   readonly dataDir: string;
-  readonly server: GivesWay;
+  readonly server: HandoverSteps;
   readonly log: Log;
   /** Time from the release of the database until the new process serves, in milliseconds. */
   readonly switchMs?: number;
 }
 
-export class TakeoverDoor implements AsyncDisposable {
-  readonly #options: DoorOptions;
+export class TakeoverListener implements AsyncDisposable {
+  readonly #options: TakeoverListenerOptions;
   readonly #socket: LocalSocket;
   readonly #connections = new Set<Deno.Conn>();
   /** Id of the new process that is connected. */
-  #successor: number | null = null;
+  #newProcess: number | null = null;
   /** Connection of the process that has taken over. */
-  #heir: Deno.Conn | null = null;
+  #owner: Deno.Conn | null = null;
   readonly #serving: Promise<void>;
   /** After closing, the socket file may belong to the new process. */
   #closed = false;
 
-  private constructor(options: DoorOptions, socket: LocalSocket) {
+  private constructor(options: TakeoverListenerOptions, socket: LocalSocket) {
     this.#options = options;
     this.#socket = socket;
     this.#serving = this.#accept();
   }
 
-  static async open(options: DoorOptions): Promise<TakeoverDoor> {
-    return new TakeoverDoor(options, await LocalSocket.open(options.dataDir, takeoverSocketFile));
+  static async open(options: TakeoverListenerOptions): Promise<TakeoverListener> {
+    return new TakeoverListener(options, await LocalSocket.open(options.dataDir, takeoverSocketFile));
   }
 
   /** Stops accepting takeovers. A process that has taken over stays connected until this one ends. */
@@ -63,15 +63,15 @@ export class TakeoverDoor implements AsyncDisposable {
     if (this.#closed) return;
     this.#closed = true;
     this.#socket[Symbol.dispose]();
-    for (const connection of this.#connections) if (connection !== this.#heir) closeQuietly(connection);
+    for (const connection of this.#connections) if (connection !== this.#owner) closeQuietly(connection);
   }
 
   /** Call after the server has released everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
-    if (this.#heir !== null) {
-      await say(this.#heir, { type: "ended" }).catch(() => {});
-      closeQuietly(this.#heir);
+    if (this.#owner !== null) {
+      await send(this.#owner, { type: "ended" }).catch(() => {});
+      closeQuietly(this.#owner);
     }
     await this.#serving;
   }
@@ -98,13 +98,13 @@ export class TakeoverDoor implements AsyncDisposable {
     if (asked.done === true || asked.value.type !== "ask") return;
     const { protocol, pid } = asked.value;
     const refusal = this.#refusal(protocol);
-    if (refusal !== null) return await say(connection, { type: "refused", message: refusal });
-    this.#successor = pid;
+    if (refusal !== null) return await send(connection, { type: "refused", message: refusal });
+    this.#newProcess = pid;
     try {
-      await say(connection, { type: "here", ...this.#options.server.address, pid: Deno.pid });
-      await this.#passOver(connection, lines);
+      await send(connection, { type: "here", ...this.#options.server.address, pid: Deno.pid });
+      await this.#handOver(connection, lines);
     } finally {
-      this.#successor = null;
+      this.#newProcess = null;
     }
   }
 
@@ -112,12 +112,12 @@ export class TakeoverDoor implements AsyncDisposable {
     if (protocol !== TAKEOVER_PROTOCOL) {
       return "The running server has an incompatible version. Stop it first";
     }
-    if (this.#heir !== null) return "Another process has just taken over";
-    if (this.#successor === null) return null;
-    return `Another server (process ${this.#successor}) is taking over already`;
+    if (this.#owner !== null) return "Another process has just taken over";
+    if (this.#newProcess === null) return null;
+    return `Another server (process ${this.#newProcess}) is taking over already`;
   }
 
-  async #passOver(connection: Deno.Conn, messages: AsyncGenerator<FromSuccessor>): Promise<void> {
+  async #handOver(connection: Deno.Conn, messages: AsyncGenerator<NewProcessMessage>): Promise<void> {
     const { server, log } = this.#options;
     let step: "asked" | "letGo" | "given" = "asked";
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -126,27 +126,27 @@ export class TakeoverDoor implements AsyncDisposable {
       for await (const message of messages) {
         if (message.type === "letGo" && step === "asked") {
           log("info", "Another process takes over: requests wait until it is ready", {
-            process: this.#successor,
+            process: this.#newProcess,
           });
-          if (!await server.letGo()) {
+          if (!await server.releaseDatabase()) {
             const message =
               "The running server cannot hand over now: it is loading functions or stopping. Try again";
-            return await say(connection, { type: "refused", message });
+            return await send(connection, { type: "refused", message });
           }
           step = "letGo";
           timer = setTimeout(() => {
             late = true;
             closeQuietly(connection);
           }, this.#options.switchMs ?? takeoverLimits.switchMs);
-          await say(connection, { type: "gone" });
+          await send(connection, { type: "gone" });
         } else if (message.type === "sharePort" && step === "letGo") {
-          await say(connection, { type: "port", shared: server.sharePort() });
+          await send(connection, { type: "port", shared: server.sharePort() });
         } else if (message.type === "serving" && step === "letGo") {
           clearTimeout(timer);
-          server.giveWay(message);
+          server.complete(message);
           step = "given";
-          this.#heir = connection;
-          await say(connection, { type: "yours" });
+          this.#owner = connection;
+          await send(connection, { type: "yours" });
         } else throw new TypeError(`"${message.type}" is out of order`);
       }
     } catch (error) {
@@ -162,14 +162,14 @@ export class TakeoverDoor implements AsyncDisposable {
           { code: "takeover" },
         );
         closeQuietly(connection);
-        await server.takeBack();
+        await server.revert();
       }
     }
   }
 
-  async *#messages(connection: Deno.Conn): AsyncGenerator<FromSuccessor> {
+  async *#messages(connection: Deno.Conn): AsyncGenerator<NewProcessMessage> {
     for await (const line of readLines(connection, takeoverLimits.lineCharsMax)) {
-      yield parseFromSuccessor(line);
+      yield parseNewProcessMessage(line);
     }
   }
 }
@@ -180,6 +180,6 @@ export function isGone(error: unknown): boolean {
     error instanceof Deno.errors.BrokenPipe || error instanceof Deno.errors.Interrupted;
 }
 
-async function say(connection: Deno.Conn, message: FromPredecessor): Promise<void> {
+async function send(connection: Deno.Conn, message: OldProcessMessage): Promise<void> {
   await writeLine(connection, message);
 }

@@ -2,19 +2,19 @@
 import { StartError } from "../../config/start_error.ts";
 import { closeQuietly, connectLocal, readLines, writeLine } from "../../kit/local_socket.ts";
 import { takeoverLimits } from "../limits.ts";
-import { isGone } from "./door.ts";
+import { isGone } from "./takeover_listener.ts";
 import {
-  type FromPredecessor,
-  type FromSuccessor,
-  parseFromPredecessor,
+  type NewProcessMessage,
+  type OldProcessMessage,
+  parseOldProcessMessage,
   TAKEOVER_PROTOCOL,
   takeoverSocketFile,
 } from "./messages.ts";
 
-export class Predecessor implements AsyncDisposable {
+export class OldProcess implements AsyncDisposable {
   readonly #connection: Deno.Conn;
   readonly #dataDir: string;
-  readonly #answers: ((answer: FromPredecessor | Error) => void)[] = [];
+  readonly #answers: ((answer: OldProcessMessage | Error) => void)[] = [];
   readonly #lost = Promise.withResolvers<never>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #reading: Promise<void>;
@@ -24,9 +24,9 @@ export class Predecessor implements AsyncDisposable {
     pid: 0,
   };
   /** Whether this process has closed the connection. */
-  #left = false;
+  #closed = false;
   /** Whether this process owns the data folder. */
-  #given = false;
+  #ownsFolder = false;
   /** Acquires the data folder exclusively if the old process dies after releasing the database. */
   #inherit: () => Promise<boolean> = () => Promise.resolve(false);
   #hasLetGo = false;
@@ -43,7 +43,7 @@ export class Predecessor implements AsyncDisposable {
   }
 
   /** Connects to the server of a data folder. Returns `null` if none listens. Throws a `StartError` if it refuses. */
-  static async find(dataDir: string): Promise<Predecessor | null> {
+  static async find(dataDir: string): Promise<OldProcess | null> {
     let connection;
     try {
       connection = await connectLocal(dataDir, takeoverSocketFile);
@@ -53,16 +53,16 @@ export class Predecessor implements AsyncDisposable {
       }
       throw error;
     }
-    const predecessor = new Predecessor(connection, dataDir);
+    const oldProcess = new OldProcess(connection, dataDir);
     try {
-      const here = await predecessor.#ask(
+      const here = await oldProcess.#ask(
         { type: "ask", protocol: TAKEOVER_PROTOCOL, pid: Deno.pid },
         "here",
       );
-      if (here !== null) predecessor.#address = here;
-      return predecessor;
+      if (here !== null) oldProcess.#address = here;
+      return oldProcess;
     } catch (error) {
-      await predecessor[Symbol.asyncDispose]();
+      await oldProcess[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -91,7 +91,7 @@ export class Predecessor implements AsyncDisposable {
    * Resolves when the old process has released the database. If it dies after that, `inherit` acquires the data folder
    * exclusively, or returns `false`.
    */
-  async letGo(inherit: () => Promise<boolean>): Promise<void> {
+  async releaseDatabase(inherit: () => Promise<boolean>): Promise<void> {
     this.#inherit = inherit;
     await this.#ask({ type: "letGo" }, "gone");
   }
@@ -109,19 +109,19 @@ export class Predecessor implements AsyncDisposable {
 
   /** Closes the connection. Without a completed handover, the old process continues. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#left = true;
+    this.#closed = true;
     closeQuietly(this.#connection);
     await this.#reading;
   }
 
   /** Returns `null` if the old process is dead and its data folder was acquired. */
-  async #ask<Type extends FromPredecessor["type"]>(
-    message: FromSuccessor,
+  async #ask<Type extends OldProcessMessage["type"]>(
+    message: NewProcessMessage,
     type: Type,
-  ): Promise<Extract<FromPredecessor, { type: Type }> | null> {
+  ): Promise<Extract<OldProcessMessage, { type: Type }> | null> {
     if (this.#inherited) return null;
     if (this.#gone !== null) throw this.#gone;
-    const { promise, resolve } = Promise.withResolvers<FromPredecessor | Error>();
+    const { promise, resolve } = Promise.withResolvers<OldProcessMessage | Error>();
     this.#answers.push(resolve);
     await writeLine(this.#connection, message).catch((error) => {
       if (!isGone(error)) throw error;
@@ -130,7 +130,7 @@ export class Predecessor implements AsyncDisposable {
     if (this.#inherited) return null;
     if (answer instanceof Error) throw answer;
     if (answer.type === "refused") throw new StartError(answer.message);
-    if (answer.type === type) return answer as Extract<FromPredecessor, { type: Type }>;
+    if (answer.type === type) return answer as Extract<OldProcessMessage, { type: Type }>;
     throw new StartError(`Expected "${type}" from the running server, but received "${answer.type}"`);
   }
 
@@ -141,29 +141,29 @@ export class Predecessor implements AsyncDisposable {
     );
     try {
       for await (const line of readLines(this.#connection, takeoverLimits.lineCharsMax)) {
-        const message = parseFromPredecessor(line);
+        const message = parseOldProcessMessage(line);
         if (message.type === "ended") break;
         if (message.type === "gone") this.#hasLetGo = true;
-        if (message.type === "yours") this.#given = true;
+        if (message.type === "yours") this.#ownsFolder = true;
         if (message.type === "refused") gone = new StartError(message.message);
         this.#answers.shift()?.(message);
       }
     } catch {
       // An invalid message is handled like the end of the connection.
     }
-    if (!this.#given && await this.#isDead()) {
+    if (!this.#ownsFolder && await this.#isDead()) {
       // Waiting for the lock may take a while.
-      this.#given = this.#inherited = await this.#inherit().catch(() => false);
+      this.#ownsFolder = this.#inherited = await this.#inherit().catch(() => false);
     }
     this.#gone = gone;
     for (const answer of this.#answers.splice(0)) answer(gone);
-    if (!this.#given) this.#lost.reject(gone);
+    if (!this.#ownsFolder) this.#lost.reject(gone);
     this.#ended.resolve();
   }
 
   /** An old process that lives continues by itself, and keeps its socket. */
   async #isDead(): Promise<boolean> {
-    if (!this.#hasLetGo || this.#left) return false;
+    if (!this.#hasLetGo || this.#closed) return false;
     try {
       closeQuietly(await connectLocal(this.#dataDir, takeoverSocketFile));
       return false;

@@ -2,16 +2,16 @@
 import type { FollowerFigures } from "../../cluster/mod.ts";
 import type { Hub, QueryWork } from "../../sync/mod.ts";
 
-export type HubWork = Pick<
+export type HubLoad = Pick<
   Hub,
   "socketCount" | "subscriptionCount" | "queryCount" | "transitionCount" | "work"
 >;
 
-export class SummedWork implements HubWork {
-  readonly #own: HubWork;
+export class TotalHubLoad implements HubLoad {
+  readonly #own: HubLoad;
   readonly #others: () => readonly FollowerFigures[];
 
-  constructor(own: HubWork, others: () => readonly FollowerFigures[]) {
+  constructor(own: HubLoad, others: () => readonly FollowerFigures[]) {
     this.#own = own;
     this.#others = others;
   }

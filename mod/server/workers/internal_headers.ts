@@ -8,7 +8,7 @@ export const SHOWN_HEADER = "syncline-passed-ts";
 export const REFUSED_HEADER = "syncline-passed-refused";
 
 /** Adds the leader's newest ts to a response. */
-export function shownAt(ts: number, answer: Response): Response {
+export function withShownTs(ts: number, answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SHOWN_HEADER, String(ts));
   // An app may echo request headers: only the server may state this.
@@ -18,12 +18,12 @@ export function shownAt(ts: number, answer: Response): Response {
 }
 
 /** Response of a server that does not lead. */
-export function refusedHere(): Response {
+export function notLeaderResponse(): Response {
   return errorResponse(new ServiceError("unavailable"), { [REFUSED_HEADER]: "1" });
 }
 
 /** Removes the headers from a forwarded response and returns their values. */
-export function takeSaid(headers: Headers): { readonly ts: number; readonly refused: boolean } {
+export function takeInternalHeaders(headers: Headers): { readonly ts: number; readonly refused: boolean } {
   const said = { ts: Number(headers.get(SHOWN_HEADER) ?? 0), refused: headers.has(REFUSED_HEADER) };
   headers.delete(SHOWN_HEADER);
   headers.delete(REFUSED_HEADER);

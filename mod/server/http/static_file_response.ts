@@ -9,7 +9,7 @@ export interface FoundFile {
   readonly info: Deno.FileInfo;
 }
 
-interface Headed extends FoundFile {
+interface PreparedResponse extends FoundFile {
   readonly request: Request;
   readonly copies: CompressedCopies;
   /** Of the uncompressed file. */
@@ -53,7 +53,7 @@ export async function respondWithFile(
 
 /** Responds with the compressed file; `null` if it should be sent uncompressed. */
 async function compressed(
-  { request, path, info, copies, etag, headers }: Headed,
+  { request, path, info, copies, etag, headers }: PreparedResponse,
   coding: Coding,
 ): Promise<Response | null> {
   const original = {
@@ -71,7 +71,7 @@ async function compressed(
 
 /** Responds with the uncompressed file or a range of it. */
 async function plain(
-  { request, path, info, headers }: Headed,
+  { request, path, info, headers }: PreparedResponse,
   range: ByteRange | "unsatisfiable" | null,
 ): Promise<Response> {
   if (range === "unsatisfiable") {

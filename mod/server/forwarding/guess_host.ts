@@ -4,7 +4,7 @@ import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { PostgresPlace } from "../../cluster/postgres/place.ts";
 
 /** Returns the local address of a connection to the cluster's database: other servers most likely reach it too. */
-export async function guessedHost({ host, port }: Pick<PostgresPlace, "host" | "port">): Promise<string> {
+export async function guessHost({ host, port }: Pick<PostgresPlace, "host" | "port">): Promise<string> {
   if (host.startsWith("/")) return "127.0.0.1";
   for (const until = performance.now() + clusterLimits.startMs;;) {
     try {

@@ -6,7 +6,7 @@ import { devLimits } from "../limits.ts";
 const LINE = /^\[(DEBUG|INFO|WARN|ERROR)\] ([^]*)$/;
 
 /** Prints the lines of each run when it ends, up to a limit per second. */
-export class RunLines implements RunObserver {
+export class FunctionLogPrinter implements RunObserver {
   readonly #log: Log;
   readonly #now: () => number;
   #second = 0;

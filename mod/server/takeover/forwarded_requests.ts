@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { PassedCalls } from "../../functions/host/mod.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Removed with the folders of isolates if the server is killed. */
@@ -12,7 +12,7 @@ const FOLDER_PREFIX = "run-";
 /** For sockets that outlive the isolates; leftovers are removed when the next one is opened. */
 const KEPT_PREFIX = "passed-";
 
-export class PassedRequests implements AsyncDisposable {
+export class ForwardedRequests implements AsyncDisposable {
   readonly socket: string;
   /** Authenticates function calls, because requests of clients arrive on the same socket. */
   readonly key: string;
@@ -39,7 +39,7 @@ export class PassedRequests implements AsyncDisposable {
       /** Whether the socket outlives the isolates. */
       readonly kept?: boolean;
     },
-  ): Promise<PassedRequests> {
+  ): Promise<ForwardedRequests> {
     const short = new TextEncoder().encode(dataDir).length + 24 <= SOCKET_PATH_BYTES_MAX;
     if (kept) await removeLeft(dataDir);
     const prefix = kept ? KEPT_PREFIX : FOLDER_PREFIX;
@@ -56,7 +56,7 @@ export class PassedRequests implements AsyncDisposable {
     };
     const http = Deno.serve({ transport: "unix", path, onListen: () => {} }, handler);
     await Deno.chmod(path, 0o600);
-    return new PassedRequests(path, { key, folder, http });
+    return new ForwardedRequests(path, { key, folder, http });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,37 +1,37 @@
 /** The time between a handover and the end of the old process, after which background work starts. */
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
-import type { PassedRequests } from "./passed_requests.ts";
-import type { Predecessor } from "./predecessor.ts";
+import type { ForwardedRequests } from "./forwarded_requests.ts";
+import type { OldProcess } from "./old_process.ts";
 
-export interface SuccessionOptions {
-  readonly predecessor: Predecessor;
+export interface TakeoverCompletionOptions {
+  readonly oldProcess: OldProcess;
   /** Accepts what the old process forwards. */
-  readonly passed: PassedRequests;
+  readonly passed: ForwardedRequests;
   /** Starts background work. Never rejects. */
   readonly begin: () => Promise<void>;
   readonly log: Log;
 }
 
-export class Succession implements AsyncDisposable {
-  readonly #options: SuccessionOptions;
+export class TakeoverCompletion implements AsyncDisposable {
+  readonly #options: TakeoverCompletionOptions;
   readonly #done: Promise<void>;
 
-  constructor(options: SuccessionOptions) {
+  constructor(options: TakeoverCompletionOptions) {
     this.#options = options;
-    this.#done = this.#succeed();
+    this.#done = this.#complete();
   }
 
   /** Stops waiting for the old process. Resolves when background work has started. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#options.predecessor[Symbol.asyncDispose]();
+    await this.#options.oldProcess[Symbol.asyncDispose]();
     await this.#done;
   }
 
-  async #succeed(): Promise<void> {
-    const { predecessor, passed, begin } = this.#options;
-    const ended = predecessor.ended.then(async () => {
-      await predecessor[Symbol.asyncDispose]();
+  async #complete(): Promise<void> {
+    const { oldProcess, passed, begin } = this.#options;
+    const ended = oldProcess.ended.then(async () => {
+      await oldProcess[Symbol.asyncDispose]();
       await passed[Symbol.asyncDispose]();
     });
     await this.#end();
@@ -41,13 +41,13 @@ export class Succession implements AsyncDisposable {
 
   /** The wait is limited, so that an unresponsive process does not prevent background work forever. */
   async #end(): Promise<void> {
-    const { predecessor, log } = this.#options;
+    const { oldProcess, log } = this.#options;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
       timer = setTimeout(() => resolve("late"), takeoverLimits.endMs);
     });
-    if (await Promise.race([predecessor.ended, late]) === "late") {
-      log("error", "The old process has not ended after the takeover. End it", { process: predecessor.pid });
+    if (await Promise.race([oldProcess.ended, late]) === "late") {
+      log("error", "The old process has not ended after the takeover. End it", { process: oldProcess.pid });
     }
     clearTimeout(timer);
   }

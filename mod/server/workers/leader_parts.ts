@@ -8,17 +8,17 @@ import type { FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "../features/accounts.ts";
 import type { WorkerBoot } from "./boot.ts";
 
-export interface LeadingParts
+export interface LeaderParts
   extends Pick<LeaderOptions, "host" | "admits" | "verify" | "observer" | "onCacheHit" | "onRequests"> {
   /** Calls the listener when credentials expire without a commit. */
   onEnded(listener: (ended: unknown) => void): void;
   /** Settings of the service's functions, by feature. */
   readonly settings: WorkerBoot["settings"];
-  readonly passedCalls: PassedCalls;
+  readonly forwardedCalls: PassedCalls;
 }
 
 /** The same of this server. */
-export function leadingParts(
+export function leaderPartsOf(
   { host, port }: Pick<FeatureContext, "host" | "port">,
   { accounts: { authenticator }, runStats, metrics, observer, settings }: {
     readonly accounts: Pick<AccountsFeature, "authenticator">;
@@ -27,7 +27,7 @@ export function leadingParts(
     readonly observer: RunObserver | null;
     readonly settings: WorkerBoot["settings"];
   },
-): LeadingParts {
+): LeaderParts {
   return {
     host,
     admits: (identity) => authenticator.isLive(identity),
@@ -43,6 +43,6 @@ export function leadingParts(
         if ("withoutSession" in ended) listener(ended);
       }),
     settings,
-    passedCalls: port,
+    forwardedCalls: port,
   };
 }

@@ -8,12 +8,12 @@ import { failed, type Outcome } from "../../functions/outcome.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 
 /** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
-export class Successor implements Disposable {
+export class NewProcess implements Disposable {
   readonly #client: Deno.HttpClient;
   readonly #key: string;
   readonly #log: Log;

@@ -1,13 +1,13 @@
 /** Options of a server besides its configuration. */
 import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
-import type { Backend, BackendSurroundings } from "./backend.ts";
+import type { Backend, BackendOptions } from "./backend.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
 
 /** Starts the backend; tests pass their own. */
-export type StartBackend = (config: ServeConfig, surroundings: BackendSurroundings) => Promise<Backend>;
+export type StartBackend = (config: ServeConfig, surroundings: BackendOptions) => Promise<Backend>;
 
-export interface ServerParts {
+export interface ServerOptions {
   readonly config: ServeConfig;
   readonly log: Log;
   readonly startBackend: StartBackend;
