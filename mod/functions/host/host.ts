@@ -460,7 +460,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What is cut off from now on has not failed.
+    // Runs that are aborted from now on have not failed.
     this.#reports[Symbol.dispose]();
     await this.#runners.close();
     // The writer last: it checkpoints the database into one file if no one else has it open.

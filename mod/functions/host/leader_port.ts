@@ -1,4 +1,4 @@
-/** What a host without a writer of its own needs from the server that has one. */
+/** Data and calls that a host without a writer of its own needs from the server that has one. */
 import type { FunctionCall, FunctionInfo, MutationAnswer, MutationCall } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { WireCron, WireRoute } from "../wire/messages.ts";

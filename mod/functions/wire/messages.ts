@@ -206,7 +206,7 @@ export interface RowKept {
   readonly type: "RowKept";
   /** `null` for a group without a row. */
   readonly seq: number | null;
-  /** Why it was not stored. `null` if it was, and the group is to be committed. */
+  /** Why it was not stored. `null` if it was, so the group can be committed. */
   readonly refused: RowRefusal | null;
 }
 

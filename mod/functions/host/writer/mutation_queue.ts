@@ -22,7 +22,7 @@ export interface PendingMutation {
   readonly failure: Outcome | null;
   /** Times its isolate was lost while it ran. Counted by the writer. Above a limit it is at fault. */
   runsLost: number;
-  /** Set when its caller was told that the outcome is unknown: it must not run again. */
+  /** Set when its caller received an unknown outcome: it must not run again. */
   givenUp: boolean;
 }
 
