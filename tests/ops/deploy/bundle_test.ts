@@ -130,7 +130,7 @@ Deno.test("DP6 names and paths that leave the bundle are rejected", async (t) =>
       const message = await refusal(await packed([manifestEntry(manifestOf(changes)), codeEntry]));
       assert.match(
         message,
-        /leads out of|no address within|which is not a folder|has no files|too big|Too big|is invalid/,
+        /leads out of|not an address within|which is not a folder|has no files|too big|Too big|is invalid/,
         message,
       );
     });

@@ -103,9 +103,9 @@ Deno.test("[EX11] unknown and secret tables are not found, other formats and uns
       ],
       ["_codes", 404, "not_found", /Cannot export table "_codes"/],
       ["items%2F..%2Fx", 404, "not_found", /Cannot export table "items\/..\/x"/],
-      ["items?format=xml", 400, "bad_request", /no export format "xml": use jsonl or csv/],
-      ["items?format=constructor", 400, "bad_request", /no export format/],
-      ["items?format=", 400, "bad_request", /no export format/],
+      ["items?format=xml", 400, "bad_request", /Unknown export format "xml"\. Use jsonl or csv/],
+      ["items?format=constructor", 400, "bad_request", /Unknown export format/],
+      ["items?format=", 400, "bad_request", /Unknown export format/],
       ["odd?format=csv", 400, "bad_request", /Cannot write table "odd" as CSV.*jsonl/],
     ] as const
   ) {
