@@ -148,7 +148,7 @@ Deno.test("[BK13] a backup never replaces a file, and reports what is missing", 
   await fails({ out, dataDir: folder.at("nowhere") }, /Data folder .* not found/);
   await fails({ out, dataDir: folder.at("storage") }, /No database in/);
   await Deno.remove(folder.at("auth_secret.key"));
-  await fails({ out, includeSecret: true }, /There is no auth_secret\.key/);
+  await fails({ out, includeSecret: true }, /auth_secret\.key: not found/);
   await Deno.writeTextFile(folder.at("storage/data.db"), "");
   await fails({ out, dataDir: folder.at("storage") }, /no writer has opened it yet/);
   await Deno.writeTextFile(folder.at("storage/data.db"), "no database at all, but text".repeat(100));

@@ -25,7 +25,7 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
   const refused = await syncline(["run", "notes:refuse"]);
   assert.equal(refused.code, 1);
   assert.match(refused.err, /Not today/);
-  assert.match((await syncline(["run", "notes:none"])).err, /There is no function "notes:none"/);
+  assert.match((await syncline(["run", "notes:none"])).err, /Function "notes:none" not found/);
   assert.match((await syncline(["run", "notes:twice", "[1]"])).err, /have to be a JSON object/);
 
   const created = await syncline(["users", "create", "ada@example.com"]);
