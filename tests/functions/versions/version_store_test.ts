@@ -180,7 +180,7 @@ Deno.test("VE11 ten versions are kept, and those in use", async () => {
   await store.served(made.at(-1) ?? first);
   assert.deepEqual((await store.list()).map(({ hash }) => hash), kept);
   await assert.rejects(store.get(first.hash), /There is no version/);
-  await assert.rejects(store.hold(first), /is gone/);
+  await assert.rejects(store.hold(first), /is no longer in the data folder/);
 });
 
 Deno.test("VE11 DP9 what a start serves is kept, however many others were served since", async () => {
