@@ -173,7 +173,7 @@ Deno.test("[IM14] nothing is imported beside a staged restore, which would repla
   assert.equal(code, 1);
   assert.match(
     err,
-    /A restore of "backup\.tar\.zst" is staged in .*: start the server once, or cancel it with/,
+    /A restore of "backup\.tar\.zst" is staged in .*: start the server once, or cancel the restore with/,
   );
   assert.deepEqual(place.storedNotes(), ["one"]);
 });
