@@ -279,7 +279,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       await stageRestore({ dataDir: member, archive: out, source: "backup.tar.zst", withSecret: true });
       await assert.rejects(
         rig.start("c"),
-        /"backup.tar.zst" is staged .*cluster cannot be restored: cancel it/,
+        /"backup.tar.zst" is staged .*cluster cannot be restored. Cancel it/,
       );
       assert.deepEqual(await Deno.readFile(join(member, "data.db")), database);
       assert.equal(await cancelRestore(member), true);

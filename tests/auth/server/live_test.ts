@@ -143,7 +143,7 @@ Deno.test("AT4 deleting auth_secret.key signs everyone out, says what else it me
   assert.equal(refused.body.errorData.code, "invalid_refresh_token");
   const { status, body } = await server.post("/api/auth/signin", credential);
   assert.deepEqual([status, body.userId], [200, tokens.userId]);
-  assert.match(server.logged.join("\n"), /warn .*everyone is signed out.*signed URLs.*settings/);
+  assert.match(server.logged.join("\n"), /warn .*all users are signed out.*signed URLs.*settings/);
 });
 
 Deno.test("mails leave by the mail server; when it is down no request waits for it, and the mail comes later", async () => {

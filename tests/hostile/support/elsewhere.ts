@@ -86,7 +86,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "TH7",
     name: "an image of 2147483647 x 2147483647",
     test: "tests/storage/hostile_images_test.ts",
-    named: "TH7 sizes that no decoder takes are too large, too",
+    named: "TH7 sizes beyond any decoder are too large as well",
     before: "invalid_image",
   },
   {
@@ -114,7 +114,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "HC10",
     name: "a call that finds no place in a full queue",
     test: "tests/sync/http_calls_test.ts",
-    named: "HC10 a call that found no place is overloaded",
+    named: "HC10 a rejected call gets the code overloaded and a Retry-After header",
     before: "500 Server Error",
   },
   {
@@ -135,7 +135,7 @@ export const elsewhere: readonly Elsewhere[] = [
     rule: "BS9",
     name: "a restore without files, and what was uploaded since",
     test: "tests/storage/uploads_test.ts",
-    named: "BS9 contents of an earlier state are kept as long as that state lies there",
+    named: "BS9 contents of an earlier database state are kept while that state is stored",
     before: "files of the put-aside state were removed",
   },
 ];
