@@ -5,22 +5,22 @@ export class RequestsInFlight {
   /** Bounded by the queues. */
   readonly #answers = new Map<string, Promise<MutationAnswer>>();
 
-  /** Runs a mutation, or returns the answer of the copy in flight as a recorded one. */
-  async run(call: MutationCall, start: () => Promise<MutationAnswer>): Promise<MutationAnswer> {
+  /**
+   * Runs a mutation, or returns the answer of the copy in flight as a recorded one. Returns the promise of the run itself:
+   * further microtasks would let a Transition with the writes overtake the response.
+   */
+  run(call: MutationCall, start: () => Promise<MutationAnswer>): Promise<MutationAnswer> {
     const { replay, identity: { principal } } = call;
-    if (replay === undefined) return await start();
+    if (replay === undefined) return start();
     const key = JSON.stringify([replay.sessionId, replay.requestId, principal]);
     const first = this.#answers.get(key);
     if (first !== undefined) {
-      const { outcome, ts } = await first;
-      return { outcome: { ...outcome, logLines: [] }, ts, replayed: true };
+      return first.then(({ outcome, ts }) => ({ outcome: { ...outcome, logLines: [] }, ts, replayed: true }));
     }
     const answer = start();
     this.#answers.set(key, answer);
-    try {
-      return await answer;
-    } finally {
-      this.#answers.delete(key);
-    }
+    const forget = () => void this.#answers.delete(key);
+    void answer.then(forget, forget);
+    return answer;
   }
 }

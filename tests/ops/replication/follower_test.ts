@@ -205,7 +205,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
         await Deno.copyFile(join(leader.dataDir, "data.db"), join(own, "data.db"));
         await assert.rejects(
           startTestServer({ functions, config: { ...following(replica), dataDir: own } }),
-          /are a server's own/,
+          /belongs to this server/,
         );
         const shown = await notes(leader);
         for (const time of ["first", "second"]) {
