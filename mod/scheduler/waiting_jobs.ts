@@ -1,4 +1,4 @@
-/** What waits for which of the app's functions, for a deploy that might remove them. */
+/** Counts pending jobs by function of the app, for a deploy that might remove some. */
 import type { SystemCalls } from "../functions/system_calls.ts";
 import type { WaitingJobs } from "./isolate_functions/jobs.ts";
 import { system } from "./system.ts";

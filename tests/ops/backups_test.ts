@@ -180,7 +180,7 @@ Deno.test("[AD5] unfinished files of a killed server are removed at the next sta
     join(folder, ".backup-20300101T000000Z-aa.tar.zst.00112233aabb.syncline-partial"),
     "half of it",
   );
-  await Deno.writeTextFile(join(folder, ".hidden"), "somebody else's");
+  await Deno.writeTextFile(join(folder, ".hidden"), "of another user");
   const opened = await BackupFolder.open(folder);
   assert.deepEqual(await namesIn(folder), [".hidden"]);
   assert.deepEqual(await opened.list(), []);

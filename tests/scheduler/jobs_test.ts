@@ -295,7 +295,7 @@ const mistakes: Record<string, readonly [args: Record<string, unknown>, message:
     { path: "_system/scheduler:interrupt", when: 0 },
     /There is no function "_system\/scheduler:interrupt" to schedule/,
   ],
-  "what stands behind ctx": [{ path: "_ctx/scheduler:cancel", when: 0 }, /There is no function/],
+  "a function behind ctx": [{ path: "_ctx/scheduler:cancel", when: 0 }, /There is no function/],
   "a negative delay": [{ path: "app:note", args: { text: "a" }, when: -1 }, /milliseconds from 0 on, not -1/],
   "arguments that do not fit": [{ path: "app:note", args: { text: 1 }, when: 0 }, /app:note: args\.text/],
   "too far ahead": [{ path: "app:note", args: { text: "a" }, when: 6 * 366 * DAY }, /five years/],

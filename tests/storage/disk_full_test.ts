@@ -18,7 +18,8 @@ async function answerOf(response: Response): Promise<string> {
 }
 
 Deno.test({
-  name: "UP16 on a full disk uploads of each kind and sign-ups are refused with 507, and go on with room",
+  name:
+    "UP16 on a full disk uploads of each kind and sign-ups are rejected with 507, and work again once there is space",
   ignore: missing !== null,
   async fn() {
     await using disk = await SmallDisk.mount(128);

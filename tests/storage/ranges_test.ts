@@ -71,7 +71,7 @@ const scenarios: { name: string; range: string; status: number; parts?: string[]
   { name: "FR12 one malformed of three", range: "bytes=0-1,x,4-5", status: 200 },
   { name: "FR12 one backwards of two", range: "bytes=0-1,9-8", status: 200 },
   {
-    name: "FR12 backwards beyond what numbers can tell apart",
+    name: "FR12 reversed beyond the precision of numbers",
     range: "bytes=9007199254740993-9007199254740992",
     status: 200,
   },

@@ -181,7 +181,7 @@ Deno.test({
       const id = last.getHeader("Syncline-Storage-Id");
       const stored = await read(server, id);
       assert.equal(sha256(stored), sha256(contents));
-      assert.ok(offsets.some((offset) => offset > 0 && offset < contents.length), "went on in the middle");
+      assert.ok(offsets.some((offset) => offset > 0 && offset < contents.length), "resumed in the middle");
       const { headers } = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`, {
         method: "HEAD",
       });

@@ -64,7 +64,7 @@ Deno.test("the audit log", async (t) => {
   await t.step(
     "[AU2] [EX17] it contains no search terms, whether or not the request was rejected",
     async () => {
-      const sought = "somebody in particular";
+      const sought = "a particular person";
       const asked: readonly object[] = [
         { conditions: [{ field: "body", op: "contains", value: sought }] },
         { conditions: [{ field: sought, op: "missing" }] },

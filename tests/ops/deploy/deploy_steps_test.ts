@@ -140,21 +140,21 @@ Deno.test("a deploy interrupted at any step leaves the old or the new version in
   const disarm = () => Deno.remove(stepFile);
 
   const kills: readonly (readonly [what: string, step: Step, served: "old" | "new"])[] = [
-    ["when the bundle is there", { call: "mkdir", path: "/incoming/deploy-", then: "stand before" }, "old"],
+    ["when the bundle is there", { call: "mkdir", path: "/incoming/deploy-", then: "block before" }, "old"],
     [
       "before a version is written",
-      { call: "mkdir", path: "/versions/\\.new-", then: "stand before" },
+      { call: "mkdir", path: "/versions/\\.new-", then: "block before" },
       "old",
     ],
-    ["before a version has its name", { call: "rename", path: VERSION, then: "stand before" }, "old"],
-    ["when a version has its name", { call: "rename", path: VERSION, then: "stand behind" }, "old"],
+    ["before a version has its name", { call: "rename", path: VERSION, then: "block before" }, "old"],
+    ["when a version has its name", { call: "rename", path: VERSION, then: "block after" }, "old"],
     [
       "when the record is staged",
-      { call: "writeTextFile", path: "/\\.deployed", then: "stand behind" },
+      { call: "writeTextFile", path: "/\\.deployed", then: "block after" },
       "old",
     ],
-    ["before the record is put", { call: "rename", path: RECORD, then: "stand before" }, "old"],
-    ["when the record is put", { call: "rename", path: RECORD, then: "stand behind" }, "new"],
+    ["before the record is put", { call: "rename", path: RECORD, then: "block before" }, "old"],
+    ["when the record is put", { call: "rename", path: RECORD, then: "block after" }, "new"],
   ];
   for (const [what, step, served] of kills) {
     await t.step(`[DP14] killed ${what}, the ${served} version is served at the next start`, async () => {

@@ -1,4 +1,4 @@
-/** What the other version lacks is named before and when it is served. */
+/** Parts that the other version lacks are listed before and when it is served. */
 import assert from "node:assert/strict";
 import { changesText } from "../../../mod/cli/deploy/deploy_text.ts";
 import { appWith, firstApp, startDeployWorld } from "./support.ts";

@@ -85,7 +85,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
       assert.deepEqual([begun.documents, begun.resumed], [0, false]);
       const first = await act("step", { migrationId: begun.migrationId, rows: 30 });
       assert.deepEqual([first.documents, first.done], [30, false]);
-      // They are created later, by whatever code is live then.
+      // They are created later, by the code live at that time.
       await call("mutation", "notes:add", { count: 5 });
       await server.restart();
       const again = await act("begin", place);
@@ -164,7 +164,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     let [before, migrationId, left]: [number[], string, boolean] = [[], "", false];
     // If it finished before the server stopped, it is run again.
     for (let tries = 0; !left; tries++) {
-      assert.ok(tries < 10, "the migration was never under way when the server stopped");
+      assert.ok(tries < 10, "the migration was never running when the server stopped");
       before = await runsOf();
       ({ migrationId } = await act("run", slow));
       await server.restart(() => {

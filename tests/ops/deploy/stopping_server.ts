@@ -12,7 +12,7 @@ export interface Step {
   readonly call: "mkdir" | "rename" | "writeTextFile";
   /** Pattern of the written path. */
   readonly path: string;
-  readonly then: "stand before" | "stand behind" | "ENOSPC" | "EACCES";
+  readonly then: "block before" | "block after" | "ENOSPC" | "EACCES";
 }
 
 const FILE = Deno.env.get("SYNCLINE_TEST_STEP_FILE") ?? "";
@@ -30,7 +30,7 @@ function stepAt(call: Step["call"], path: unknown): Step["then"] | null {
 
 /** Blocks the whole process until it is killed. */
 function stand(): never {
-  Deno.stdout.writeSync(new TextEncoder().encode("stands at the step\n"));
+  Deno.stdout.writeSync(new TextEncoder().encode("blocked at the step\n"));
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   throw new Error("nobody wakes it");
 }
@@ -44,12 +44,12 @@ function patched<Args extends unknown[], Result>(
 ): (...args: Args) => Promise<Result> {
   return async (...args) => {
     const then = stepAt(call, pathOf(...args));
-    if (then === "stand before") stand();
+    if (then === "block before") stand();
     if (then === "ENOSPC" || then === "EACCES") {
       throw Object.assign(new Error(`${then}, made up`), { code: then });
     }
     const result = await run(...args);
-    if (then === "stand behind") stand();
+    if (then === "block after") stand();
     return result;
   };
 }

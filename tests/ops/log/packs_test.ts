@@ -20,7 +20,7 @@ const columnsOfNumbers: Readonly<Record<string, readonly number[]>> = {
   "none of them numbers to count with": [Infinity, -Infinity, 1e300],
 };
 
-Deno.test("columns of numbers are decoded unchanged, whatever their range", () => {
+Deno.test("columns of numbers of any range are decoded unchanged", () => {
   const given = Object.values(columnsOfNumbers);
   const shape = { columns: given.length, rows: 3 };
   const table = Float64Array.from([0, 1, 2].flatMap((row) => given.map((values) => values[row] ?? NaN)));

@@ -103,7 +103,7 @@ Deno.test("[LS8] a slow reader blocks no one: it skips runs that do not fit and 
   }
   assert.ok(read > 0 && read < told, `${read} of ${told}`);
   log.tell(told + 1);
-  assert.equal((await slow.run()).id, told + 1, "it goes on with what comes next");
+  assert.equal((await slow.run()).id, told + 1, "it continues with the next run");
   log.tell(told + 2, { missed: 40 });
   assert.equal((await slow.run()).id, told + 2);
   assert.deepEqual(
@@ -145,7 +145,7 @@ Deno.test("[LS11] a few readers are written to at a time, each with all events s
   await clock.advance(3 * streamTurnMs);
   for (const text of texts) {
     assert.equal(ids(text).length, 2 + streamRunsMax);
-    assert.match(text, /event: missed\ndata: \{"count":13\}\n\n$/, "the gap is told of where it is");
+    assert.match(text, /event: missed\ndata: \{"count":13\}\n\n$/, "the gap is reported in place");
   }
   log.tell(101);
   await clock.advance(3 * streamTurnMs);
@@ -164,7 +164,7 @@ Deno.test("[LS5] heartbeats are sent in slots like runs", async () => {
   }
   await clock.advance(0);
   const all = () => beats.reduce((sum, count) => sum + count, 0);
-  assert.equal(all(), beats.length, "the first stands at the beginning");
+  assert.equal(all(), beats.length, "the first is at the start");
   await clock.advance(logLimits.heartbeatMs);
   assert.equal(all(), beats.length + logLimits.streamWritesMax);
   await clock.advance(logLimits.streamTurnMs);

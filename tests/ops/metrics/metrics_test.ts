@@ -216,7 +216,7 @@ Deno.test("[ME7] requests count once answered, failed ones as 5xx", async () => 
   assert.equal(
     made.requests.count(call, answer.promise),
     answer.promise,
-    "the answer is given back as it is",
+    "the response is returned unchanged",
   );
   const counted = async (status: string) =>
     valueOf(await read(made), "syncline_http_requests_total", { route: "call", status });

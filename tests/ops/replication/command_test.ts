@@ -28,7 +28,7 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     const { code, out, err } = await restore(...args);
     assert.equal(code, 0, err);
     assert.match(out, new RegExp(`^Restored "${rig.replica}, generation .*: ts ${ts}, `), args.join(" "));
-    assert.match(err, /^Replaying journal rows/m, "each step is told");
+    assert.match(err, /^Replaying journal rows/m, "each step is reported");
     assert.match(out, /^A replica contains no secret key, execution log or uploaded files\./m);
     // Only while there is none.
     const keyed = await Deno.stat(join(data, "auth_secret.key")).then(() => true, () => false);

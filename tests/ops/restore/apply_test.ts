@@ -279,13 +279,13 @@ Deno.test("[RS7] a file created in between is neither overwritten nor taken for 
     }),
     Killed,
   );
-  await Deno.writeTextFile(join(s.dataDir, "data.db"), "made by somebody");
+  await Deno.writeTextFile(join(s.dataDir, "data.db"), "made by another program");
   await assert.rejects(applyStagedRestore(s.dataDir, NOW), (error) => {
     assert.ok(error instanceof RestoreError);
     assert.match(error.message, /Both "data\.db" and ".*" exist in the data folder.*Move "data\.db"/);
     return true;
   });
-  assert.equal(await Deno.readTextFile(join(s.dataDir, "data.db")), "made by somebody");
+  assert.equal(await Deno.readTextFile(join(s.dataDir, "data.db")), "made by another program");
   await Deno.remove(join(s.dataDir, "data.db"));
   await applyStagedRestore(s.dataDir, LATER);
   assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);

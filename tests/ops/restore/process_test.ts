@@ -160,7 +160,7 @@ Deno.test("[RS10] [OP3] restore is rejected while a server runs, and restores th
   await first.end("SIGKILL");
   const { code, out, err } = await place.restore(archive);
   assert.equal(code, 0, err);
-  assert.match(err, /^Unpacking, [\d.]+ KiB\nChecking the database\n/m, "each step is told");
+  assert.match(err, /^Unpacking, [\d.]+ KiB\nChecking the database\n/m, "each step is reported");
   const [kept = ""] = await place.kept();
   assert.match(out, /Restored "one\.tar\.zst" of \d{4}-\d\d-\d\dT.* ts \d+, \d+ tables, \d+ documents/);
   assert.ok(out.includes(join(place.dataDir, kept)), out);

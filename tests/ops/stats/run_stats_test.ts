@@ -106,7 +106,7 @@ Deno.test("[ST3] an hour's history by minute, restored after a restart", () => {
   again.restore([...saved.values(), { span: "minute", at: clock.now, text: "not JSON" }]);
   const history = again.history();
   assert.deepEqual(history.slice(-60, -1), wanted);
-  assert.equal(history.at(-1)?.calls, 2, "the minute goes on");
+  assert.equal(history.at(-1)?.calls, 2, "the minute is still counting");
   assert.equal(again.functions().find(({ kind }) => kind === "mutation")?.day?.calls, 90 * 91 / 2);
 });
 

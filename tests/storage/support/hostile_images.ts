@@ -41,7 +41,7 @@ export function gifOfSize(image: Bytes, { width, height }: Size): Bytes {
   return copy;
 }
 
-/** A progressive JPEG that repeats its last scan, each of which must be decoded. */
+/** A progressive JPEG with many repetitions of its last scan, all to be decoded. */
 export function jpegOfScans(image: Bytes, scans: number): Bytes {
   const last = image.findLastIndex((byte, at) => byte === 0xff && image[at + 1] === 0xda);
   const scan = image.subarray(last, -2);
@@ -63,7 +63,7 @@ export function gifOfFrames(image: Bytes, frames: number): Bytes {
   return copy;
 }
 
-/** A PNG of black pixels with four 16-bit channels, of which `written` rows are present. */
+/** A PNG of black pixels with four 16-bit channels and only `written` rows. */
 export function emptyPng({ width, height, written = height }: Size & { readonly written?: number }): Bytes {
   const header = new Uint8Array(13);
   const view = new DataView(header.buffer);
