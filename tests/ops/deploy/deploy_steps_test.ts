@@ -57,7 +57,7 @@ class SteppedServer implements AsyncDisposable {
   }
 
   stands(): Promise<unknown> {
-    return this.#child.line(/^stands at the step$/, START_MS);
+    return this.#child.line(/^blocked at the step$/, START_MS);
   }
 
   async kill(): Promise<void> {
