@@ -178,9 +178,9 @@ async function openTarget(
       });
     }
   }
-  const { BucketTarget } = await import("../../ops/backups/scheduled/bucket_target.ts");
+  const { BackupBucketTarget } = await import("../../ops/backups/scheduled/bucket_target.ts");
   try {
-    const { target, unreachable } = await BucketTarget.open(to.place, { signal });
+    const { target, unreachable } = await BackupBucketTarget.open(to.place, { signal });
     if (unreachable !== null) {
       log("warn", "The bucket of scheduled backups is unreachable", {
         code: "backup",

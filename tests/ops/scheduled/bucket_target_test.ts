@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Bucket } from "../../../mod/kit/locations/bucket.ts";
 import { downloadArchive, newestArchives } from "../../../mod/ops/backups/bucket_archives.ts";
-import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
+import { BackupBucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { FakeBucket } from "./fake_bucket.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { pause } from "../../support/waiting.ts";
@@ -22,7 +22,9 @@ Deno.test("[SB8] an archive is uploaded in parts; startup tests listing and writ
   withArchive(async (path) => {
     await using service = new FakeBucket();
     service.objects.set("app/scheduled-monday.tar.zst", archive);
-    const { target, unreachable } = await BucketTarget.open(service.place("app/"), { partBytes: 30_000 });
+    const { target, unreachable } = await BackupBucketTarget.open(service.place("app/"), {
+      partBytes: 30_000,
+    });
     await using _target = target;
     assert.equal(unreachable, null);
     assert.deepEqual([service.objects.size, service.uploads.size], [1, 0]);
@@ -38,7 +40,7 @@ Deno.test("[SB8] an archive is uploaded in parts; startup tests listing and writ
 Deno.test("[SB8] an upload that fails halfway is reported and aborted", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
-    const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
+    const { target } = await BackupBucketTarget.open(service.place(), { partBytes: 30_000 });
     await using _target = target;
     service.fault = ({ query }) =>
       query.get("partNumber") === "2" ? service.refusal("QuotaExceeded", 403) : null;
@@ -49,7 +51,7 @@ Deno.test("[SB8] an upload that fails halfway is reported and aborted", () =>
 Deno.test("[SB8] an incomplete upload is not a backup", () =>
   withArchive(async (path) => {
     await using service = new FakeBucket();
-    const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
+    const { target } = await BackupBucketTarget.open(service.place(), { partBytes: 30_000 });
     await using _target = target;
     service.fault = ({ method }) =>
       method === "HEAD" ? new Response(null, { headers: { "Content-Length": "7" } }) : null;
@@ -60,7 +62,7 @@ Deno.test("[SB8] unfinished uploads of a killed server are aborted at the next s
   await using service = new FakeBucket();
   service.uploads.set("ours", { key: NAME, parts: [] });
   service.uploads.set("theirs", { key: "scheduled-monday.tar.zst", parts: [] });
-  const { target } = await BucketTarget.open(service.place());
+  const { target } = await BackupBucketTarget.open(service.place());
   await using _target = target;
   assert.deepEqual([...service.uploads.keys()], ["theirs"]);
 });
@@ -69,17 +71,17 @@ Deno.test("[SB8] a rejecting service prevents the start; an unreachable one does
   const service = new FakeBucket();
   service.fault = () => service.refusal("AccessDenied", 403);
   await assert.rejects(
-    BucketTarget.open(service.place("app/")),
+    BackupBucketTarget.open(service.place("app/")),
     /^BackupError: Cannot use s3:\/\/files\/app\/: AccessDenied/,
   );
   service.fault = ({ method }) => method === "POST" ? service.refusal("AccessDenied", 403) : null;
   await assert.rejects(
-    BucketTarget.open(service.place()),
+    BackupBucketTarget.open(service.place()),
     /Cannot use/,
     "it may be listed but not written",
   );
   await service[Symbol.asyncDispose]();
-  const { target, unreachable } = await BucketTarget.open(service.place());
+  const { target, unreachable } = await BackupBucketTarget.open(service.place());
   await using _target = target;
   assert.match(unreachable ?? "", /refused/i);
   await assert.rejects(target.check());
@@ -89,7 +91,10 @@ Deno.test("[SB8] an unresponsive service and a server stop abort a request", asy
   await using service = new FakeBucket();
   const never = Promise.withResolvers<Response>();
   const stopping = new AbortController();
-  const { target } = await BucketTarget.open(service.place(), { signal: stopping.signal, requestMs: 50 });
+  const { target } = await BackupBucketTarget.open(service.place(), {
+    signal: stopping.signal,
+    requestMs: 50,
+  });
   await using _target = target;
   service.fault = () => never.promise;
   await assert.rejects(target.check(), /did not answer within 0.05 s/);

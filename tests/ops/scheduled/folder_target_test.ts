@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { writeTestArchive } from "../support/archives.ts";
-import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/backups/scheduled/folder_target.ts";
+import {
+  BackupFolderTarget,
+  type BackupFolderTargetOptions,
+} from "../../../mod/ops/backups/scheduled/folder_target.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
@@ -19,10 +22,10 @@ async function namesIn(folder: string): Promise<string[]> {
 }
 
 /** As between two disks. */
-const toAnotherDisk: FolderTargetOptions["rename"] = () =>
+const toAnotherDisk: BackupFolderTargetOptions["rename"] = () =>
   Promise.reject(Object.assign(new Error("Invalid cross-device link"), { code: "EXDEV" }));
 
-const disks: [title: string, options: FolderTargetOptions][] = [
+const disks: [title: string, options: BackupFolderTargetOptions][] = [
   ["the same disk", {}],
   ["another disk", { rename: toAnotherDisk }],
 ];
@@ -31,7 +34,7 @@ for (const [title, options] of disks) {
   Deno.test(`[SB6] the folder is created, and an archive is stored on ${title} completely`, () =>
     withFolder(async (folder) => {
       const place = join(folder, "made/for/backups");
-      await using target = await FolderTarget.open(place, options);
+      await using target = await BackupFolderTarget.open(place, options);
       assert.deepEqual(await namesIn(place), []);
       assert.equal(((await Deno.stat(place)).mode ?? 0) & 0o777, 0o700);
       const bytes = new Uint8Array(3_000_000).map((_, at) => at % 251);
@@ -49,7 +52,7 @@ for (const [title, options] of disks) {
   Deno.test(`[SB6] nothing on ${title} is overwritten, and failures leave nothing behind`, () =>
     withFolder(async (folder) => {
       const place = join(folder, "backups");
-      await using target = await FolderTarget.open(place, options);
+      await using target = await BackupFolderTarget.open(place, options);
       await Deno.writeTextFile(join(place, NAME), "another");
       await Deno.writeTextFile(join(folder, NAME), "new");
       await assert.rejects(target.put(NAME, join(folder, NAME)), /already exists/);
@@ -64,7 +67,10 @@ Deno.test("[SB6] an aborted copy to another disk leaves nothing behind", () =>
   withFolder(async (folder) => {
     const place = join(folder, "backups");
     const stopping = new AbortController();
-    await using target = await FolderTarget.open(place, { rename: toAnotherDisk, signal: stopping.signal });
+    await using target = await BackupFolderTarget.open(place, {
+      rename: toAnotherDisk,
+      signal: stopping.signal,
+    });
     await Deno.writeFile(join(folder, NAME), new Uint8Array(20_000_000));
     const put = target.put(NAME, join(folder, NAME));
     stopping.abort();
@@ -75,7 +81,7 @@ Deno.test("[SB6] an aborted copy to another disk leaves nothing behind", () =>
 Deno.test("[SB6] a missing folder is reported, and not created again on the disk below", () =>
   withFolder(async (folder) => {
     const place = join(folder, "mounted");
-    await using target = await FolderTarget.open(place);
+    await using target = await BackupFolderTarget.open(place);
     await target.check();
     await Deno.remove(place);
     await assert.rejects(target.check(), /mounted" no longer exists\. Mount its disk/);
@@ -86,7 +92,7 @@ Deno.test("[SB6] a missing folder is reported, and not created again on the disk
 
 Deno.test("[SB5] links and folders with names of scheduled backups are ignored", () =>
   withFolder(async (folder) => {
-    await using target = await FolderTarget.open(folder);
+    await using target = await BackupFolderTarget.open(folder);
     await Deno.mkdir(join(folder, NAME));
     await Deno.symlink("elsewhere", join(folder, NAME.replace("0123", "4567")));
     await Deno.writeTextFile(join(folder, "backup-20300102T030405Z-0123abcd.tar.zst"), "");
@@ -99,6 +105,6 @@ Deno.test("[SB5] in the folder of manual backups both kinds are listed, and the 
     for (const name of [NAME, byHand]) await writeTestArchive(join(folder, name));
     const listed = await (await BackupFolder.open(folder)).list();
     assert.deepEqual(listed.map(({ name }) => name).sort(), [byHand, NAME]);
-    await using target = await FolderTarget.open(folder);
+    await using target = await BackupFolderTarget.open(folder);
     assert.deepEqual(await target.list(), [NAME]);
   }));

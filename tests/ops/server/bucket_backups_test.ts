@@ -4,7 +4,7 @@ import { CreateBucketCommand, DeleteBucketCommand, S3Client } from "@aws-sdk/cli
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Bucket, type BucketLocation } from "../../../mod/kit/locations/bucket.ts";
-import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
+import { BackupBucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { projectDir } from "../../support/processes/child.ts";
 import { ServerProcess } from "../../support/processes/server_process.ts";
@@ -62,7 +62,7 @@ Deno.test({
     await t.step(
       "[SB8] a large archive is uploaded in parts, intact, listed and removed; other objects stay",
       async () => {
-        const { target, unreachable } = await BucketTarget.open({ ...place, prefix: "parts/" }, {
+        const { target, unreachable } = await BackupBucketTarget.open({ ...place, prefix: "parts/" }, {
           partBytes: 5 * MiB,
         });
         await using _target = target;
@@ -82,8 +82,8 @@ Deno.test({
     );
 
     await t.step("[SB8] a wrong key or bucket prevents the start", async () => {
-      await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /Cannot use/);
-      await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /Cannot use/);
+      await assert.rejects(BackupBucketTarget.open({ ...place, secretAccessKey: "wrong" }), /Cannot use/);
+      await assert.rejects(BackupBucketTarget.open({ ...place, bucket: "none" }), /Cannot use/);
     });
 
     await t.step("[DA10] buckets for files, replica and backups are tested step by step", async () => {

@@ -13,7 +13,7 @@ export interface BucketTargetOptions {
   readonly partBytes?: number;
 }
 
-export class BucketTarget implements BackupTarget {
+export class BackupBucketTarget implements BackupTarget {
   readonly place: string;
   readonly #bucket: Bucket;
   readonly #partBytes: number;
@@ -33,9 +33,9 @@ export class BucketTarget implements BackupTarget {
     place: BucketLocation,
     { signal, requestMs = opsLimits.bucketRequestMs, partBytes = opsLimits.bucketPartBytes }:
       BucketTargetOptions = {},
-  ): Promise<{ readonly target: BucketTarget; readonly unreachable: string | null }> {
+  ): Promise<{ readonly target: BackupBucketTarget; readonly unreachable: string | null }> {
     const bucket = new Bucket(place, { requestMs, ...(signal !== undefined && { signal }) });
-    const target = new BucketTarget(`s3://${place.bucket}/${place.prefix}`, { bucket, partBytes });
+    const target = new BackupBucketTarget(`s3://${place.bucket}/${place.prefix}`, { bucket, partBytes });
     try {
       await target.check();
       await bucket.abortUnfinishedUploads("scheduled-", (name) => scheduledAt(name) !== null);

@@ -1,5 +1,5 @@
 /**
- * Process with access to a folder that the main process cannot use. Runs one {@linkcode FolderTarget} job from standard input,
+ * Process with access to a folder that the main process cannot use. Runs one {@linkcode BackupFolderTarget} job from standard input,
  * answers on standard output and exits, at the latest when its input ends.
  */
 import { writeAll } from "../../../kit/durable_files.ts";
@@ -7,12 +7,14 @@ import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import type { FolderAnswer, FolderJob } from "./folder_messages.ts";
-import { FolderTarget } from "./folder_target.ts";
+import { BackupFolderTarget } from "./folder_target.ts";
 
 async function done(job: FolderJob): Promise<readonly string[]> {
   const { folder } = job;
   // Only `open` creates the folder: otherwise its disk may not be mounted.
-  await using target = job.call === "open" ? await FolderTarget.open(folder) : FolderTarget.at(folder);
+  await using target = job.call === "open"
+    ? await BackupFolderTarget.open(folder)
+    : BackupFolderTarget.at(folder);
   switch (job.call) {
     case "open":
       return [];

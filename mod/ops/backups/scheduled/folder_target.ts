@@ -7,36 +7,36 @@ import { NewFile } from "../../new_file.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt } from "./names.ts";
 
-export interface FolderTargetOptions {
+export interface BackupFolderTargetOptions {
   /** Aborts a copy in progress. */
   readonly signal?: AbortSignal;
   /** Renames a file. Tests simulate failures across file systems. */
   readonly rename?: (from: string, to: string) => Promise<void>;
 }
 
-export class FolderTarget implements BackupTarget {
+export class BackupFolderTarget implements BackupTarget {
   readonly place: string;
   readonly #signal: AbortSignal;
   readonly #rename: (from: string, to: string) => Promise<void>;
 
-  private constructor(path: string, { signal, rename }: FolderTargetOptions) {
+  private constructor(path: string, { signal, rename }: BackupFolderTargetOptions) {
     this.place = path;
     this.#signal = signal ?? new AbortController().signal;
     this.#rename = rename ?? Deno.rename;
   }
 
   /** Creates the folder (mode 0700) if missing. Throws if it is not writable. */
-  static async open(path: string, options: FolderTargetOptions = {}): Promise<FolderTarget> {
+  static async open(path: string, options: BackupFolderTargetOptions = {}): Promise<BackupFolderTarget> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     const probe = join(path, `.syncline-probe-${randomBytes(6).toString("hex")}`);
     await Deno.writeFile(probe, new Uint8Array(1), { createNew: true, mode: 0o600 });
     await Deno.remove(probe);
-    return new FolderTarget(path, options);
+    return new BackupFolderTarget(path, options);
   }
 
   /** Returns the target of a folder that was opened before, without testing it. */
-  static at(path: string): FolderTarget {
-    return new FolderTarget(path, {});
+  static at(path: string): BackupFolderTarget {
+    return new BackupFolderTarget(path, {});
   }
 
   /** Does not create the folder again, because its disk may not be mounted. */

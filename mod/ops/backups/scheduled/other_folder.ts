@@ -10,7 +10,7 @@ import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import type { FolderAnswer, FolderJob } from "./folder_messages.ts";
-import { FolderTarget } from "./folder_target.ts";
+import { BackupFolderTarget } from "./folder_target.ts";
 
 /** Queries and mutations take precedence. */
 const NICENESS = 19;
@@ -25,7 +25,9 @@ export async function openFolder(
   const states = await Promise.all(
     (["read", "write"] as const).map((name) => Deno.permissions.query({ name, path })),
   );
-  if (states.every(({ state }) => state === "granted")) return await FolderTarget.open(path, { signal });
+  if (states.every(({ state }) => state === "granted")) {
+    return await BackupFolderTarget.open(path, { signal });
+  }
   return await IsolatedFolderTarget.open(path, signal);
 }
 
