@@ -28,7 +28,7 @@ export async function oneJob<Result>(
   const kill = () => process.kill();
   signal.addEventListener("abort", kill, { once: true });
   if (signal.aborted) kill();
-  const message = "The process that did the work ended before it was done";
+  const message = "The process exited before it had finished";
   void process.ended.then(() => answer.resolve({ ok: false, fault: null, message }));
   const result = await answer.promise;
   await process.close(0);
