@@ -109,7 +109,7 @@ export const tables = {
     redirectTo: z.string(),
     /** Callback URL for the provider. */
     callback: z.string(),
-    /** What the client recognizes the result by. */
+    /** State by which the client recognizes the result. */
     appState: z.string().optional(),
     expiresAt: instant,
     /** The session that links an identity, instead of signing in. */

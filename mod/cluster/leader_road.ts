@@ -38,7 +38,7 @@ interface Known extends LeadingServer {
 export class LeaderRoad implements AsyncDisposable {
   readonly #options: LeaderRoadOptions;
   #leader: Known | null = null;
-  /** Of the leaders it was told of: an older one is never followed again. */
+  /** Newest epoch of a known leader. An older leader is never followed again. */
   #newestEpoch = -Infinity;
   /** Resolved when another one leads. */
   #changed = Promise.withResolvers<void>();

@@ -9,7 +9,7 @@ import { type FunctionKind, functionPath } from "../protocol/function_reference.
 import type { CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
 import { TestSubscription } from "./test_subscription.ts";
 
-/** What a caller needs from its server. */
+/** The server's interface for callers. */
 export interface CallerPort {
   /** Runs a call as a client would. Resolves when all connected clients have seen its effects. */
   run(kind: FunctionKind, call: FunctionCall): Promise<Outcome>;

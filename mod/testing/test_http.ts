@@ -68,7 +68,7 @@ export function testHttp(
   }
 
   return async (request) => {
-    // What a test asks has come by no port, so that any host may be its own.
+    // Requests of a test arrive without a port, so any host is accepted.
     const admitted = gate.check(request, { passedOn: true });
     const response = admitted instanceof Response ? admitted : await admitted.finish(answer(admitted));
     return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;

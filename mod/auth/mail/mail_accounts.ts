@@ -13,7 +13,7 @@ import { system } from "../system_calls.ts";
 export interface MailRequest {
   readonly email: string;
   readonly redirectTo?: string | undefined;
-  /** What the client recognizes the link by; see `APP_STATE`. */
+  /** State by which the client recognizes the link; see `APP_STATE`. */
   readonly appState?: string | undefined;
 }
 

@@ -84,7 +84,7 @@ export class SignIns {
       readonly redirectTo: string | undefined;
       /** Token of a prepared link, instead of a `redirectTo`. */
       readonly link: string | undefined;
-      /** What the client recognizes the result by; see `APP_STATE`. */
+      /** State by which the client recognizes the result; see `APP_STATE`. */
       readonly appState: string | undefined;
       readonly origin: string;
     },

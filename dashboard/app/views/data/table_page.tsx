@@ -24,7 +24,7 @@ import { SchemaDialog } from "./schema_dialog.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
 import { isWhole, whereOf } from "./where.ts";
 
-/** Stands for the ID of a new document in the address. */
+/** Placeholder for the ID of a new document in the address. */
 const NEW = "new";
 
 export function TablePage({ table }: { readonly table: TableOverview }) {
