@@ -29,7 +29,10 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
   const editor = (of = page) => of.getByRole("textbox", { name: "Fields of orders" });
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const grid = page.getByRole("grid");
-  const undo = () => page.getByRole("status").getByRole("button", { name: "Undo" }).last().click();
+  /** Clicks Undo of the newest toast with a text. */
+  const undo = (toast: string) =>
+    page.getByRole("status").locator(".toast", { hasText: toast }).getByRole("button", { name: "Undo" })
+      .last().click();
   const upload = async (text: string, name = "orders.jsonl") => {
     await page.getByLabel("File").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
     await button("Check file").click();
@@ -61,7 +64,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Save").click();
     // Content behind a dialog has no roles.
     await page.locator(".cell", { hasText: "paid" }).waitFor();
-    await undo();
+    await undo("Saved");
     await told("Undone");
     await page.locator(".cell", { hasText: "paid" }).waitFor({ state: "detached" });
   });
@@ -79,7 +82,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Delete").click();
     await told("Deleted");
     await cell("Lamp").nth(1).waitFor({ state: "detached" });
-    await undo();
+    await undo("Deleted");
     await cell("Lamp").nth(1).waitFor();
   });
 
@@ -89,7 +92,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Delete 2").click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
     await told("No documents");
-    await undo();
+    await undo("2 documents deleted");
     await cell("Lamp").nth(1).waitFor();
   });
 
@@ -172,7 +175,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
       await keys("Enter");
       await cell("Standing desk").waitFor();
       await told("title saved");
-      await undo();
+      await undo("title saved");
       await cell("Desk").waitFor();
     },
   );
@@ -339,7 +342,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Set field").click();
     await told("Set total on 2 documents");
     assert.deepEqual(await totals(), [70, 70]);
-    await undo();
+    await undo("Set total on 2 documents");
     await told("Undone");
     assert.deepEqual(await totals(), [1, 1]);
     // A conflicting change is reported before it is overwritten.
@@ -360,7 +363,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await button("Set field").click();
     await told("Set total on 2 documents");
     await setTotal(6);
-    await undo();
+    await undo("Set total on 2 documents");
     await told('Someone else changed "total" while you were editing');
     assert.deepEqual(await totals(), [6, 80]);
     await button("Set field on 2").click();
@@ -375,7 +378,7 @@ testDashboard("documents", { functions }, async (dashboard, t) => {
     await editor().fill('{ "title": "Not for long", "state": "open", "total": 1 }');
     await button("Save").click();
     await told("Saved");
-    await undo();
+    await undo("Saved");
     await told("Undone");
     await cell("Not for long").waitFor({ state: "detached" });
   });

@@ -17,6 +17,8 @@ const SHOWN_MS = 8_000;
 
 let toasts: readonly Toast[] = [];
 let nextId = 1;
+/** Toasts do not expire while the pointer or the focus is on them, so that none moves under a click. */
+let isPaused = false;
 const listeners = new Set<() => void>();
 
 function show(now: readonly Toast[]): void {
@@ -28,7 +30,19 @@ function show(now: readonly Toast[]): void {
 export function showToast(text: string, options: Partial<Pick<Toast, "tone" | "action">> = {}): void {
   const id = nextId++;
   show([...toasts, { id, tone: "good" as const, text, ...options }].slice(-SHOWN_MAX));
-  if (options.tone !== "bad") setTimeout(() => show(toasts.filter((kept) => kept.id !== id)), SHOWN_MS);
+  if (options.tone !== "bad") setTimeout(expire, SHOWN_MS, id);
+}
+
+function expire(id: number): void {
+  if (isPaused) setTimeout(expire, SHOWN_MS, id);
+  else dismiss(id);
+}
+
+function dismiss(id: number): void {
+  const left = toasts.filter((toast) => toast.id !== id);
+  // Removing the last toast removes the element under the pointer without a leave event.
+  if (left.length === 0) isPaused = false;
+  show(left);
 }
 
 /** Runs a user's action and shows a toast if it fails. Returns whether it succeeded. */
@@ -48,8 +62,18 @@ export function Toasts() {
     listeners.add(listener);
     return () => listeners.delete(listener);
   }, () => toasts);
+  const pause = () => void (isPaused = true);
+  const resume = () => void (isPaused = false);
   return (
-    <div className="toasts" role="status" aria-live="polite">
+    <div
+      className="toasts"
+      role="status"
+      aria-live="polite"
+      onPointerEnter={pause}
+      onPointerLeave={resume}
+      onFocus={pause}
+      onBlur={resume}
+    >
       {shown.map(({ id, tone, text, action }) => (
         <div key={id} className="toast" data-tone={tone}>
           <span className="grow">{text}</span>
@@ -57,7 +81,7 @@ export function Toasts() {
           <Button
             tone="plain"
             aria-label="Dismiss"
-            onClick={() => show(toasts.filter((kept) => kept.id !== id))}
+            onClick={() => dismiss(id)}
           >
             <Icon name="close" />
           </Button>
