@@ -94,7 +94,10 @@ export class Accounts {
       });
     }
     if (prepared === null || signedUp.session === null) return { verificationRequired: true };
-    return sessions.issue(signedUp.session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+    return await sessions.issue(signedUp.session, {
+      refreshToken: prepared.refreshToken,
+      at: prepared.row.now,
+    });
   }
 
   /** Throws `invalid_credentials`, with the same timing for an unknown address, or `email_not_verified`. */
@@ -149,7 +152,7 @@ export class Accounts {
       session: prepared.row,
     });
     if (session === null) return null;
-    return sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+    return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
   /**
@@ -167,7 +170,7 @@ export class Accounts {
     limits.tryRefresh(requester.client);
     const claim = refreshTokens.open(refreshToken);
     if (claim === null) throw new ServiceError("invalid_refresh_token");
-    const next = refreshTokens.next(refreshToken, { attemptId }).token;
+    const next = refreshTokens.next(claim).token;
     const answer = await calls.mutate(system.refreshSession, {
       ...claim,
       hash: hasher.hash("refresh", refreshToken),
@@ -178,7 +181,7 @@ export class Accounts {
     });
     switch (answer.kind) {
       case "refreshed":
-        return sessions.issue(answer.session, { refreshToken: next, at: answer.at });
+        return await sessions.issue(answer.session, { refreshToken: next, at: answer.at });
       case "invalid":
         throw new ServiceError("invalid_refresh_token");
       case "stale":

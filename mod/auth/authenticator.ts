@@ -6,7 +6,7 @@ import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
 import { RowCache } from "../kit/row_cache.ts";
 import { authLimits } from "./limits.ts";
-import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
+import type { AccessTokenError, AccessTokens } from "./tokens/access_token.ts";
 import type { ExternalRefusal, ExternalTokens } from "./issuers/mod.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
@@ -66,9 +66,8 @@ export class AccountAuthenticator {
    * all others must be signed by a configured issuer.
    */
   async verify(token: string): Promise<TokenVerification> {
-    const algorithm = tokenAlgorithm(token);
-    if (algorithm !== null && algorithm !== "HS256") return await this.#external.verify(token);
-    const checked = this.#accessTokens.verify(token, this.#now());
+    const checked = await this.#accessTokens.verify(token, this.#now());
+    if (checked === null) return await this.#external.verify(token);
     if (!checked.ok) return checked;
     const { sub, sid, adm = false, exp } = checked.claims;
     const session = await this.#sessions.find(sid) ?? await this.#findLate(sid);
@@ -82,9 +81,9 @@ export class AccountAuthenticator {
   }
 
   /** Returns the session named by a genuine token of this server, even an expired one; otherwise `null`. */
-  sessionNamedBy(token: string): string | null {
-    const opened = this.#accessTokens.open(token);
-    return opened.ok ? opened.claims.sid : null;
+  async sessionNamedBy(token: string): Promise<string | null> {
+    const opened = await this.#accessTokens.open(token);
+    return opened?.ok ? opened.claims.sid : null;
   }
 
   /** Whether the caller is an administrator with an active session. */

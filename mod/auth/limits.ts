@@ -63,6 +63,8 @@ export const authLimits = {
   mailRequestsMax: 1_000,
   /** Sessions cached to check access tokens without a look-up. */
   cachedSessionsMax: 100_000,
+  /** Access tokens whose signature need not be verified again. */
+  cachedTokensMax: 10_000,
   /** Keys tracked by each rate limit; the least recently used is evicted. */
   rateLimitKeysMax: 50_000,
   /** Expired rows deleted by one sweep transaction. */

@@ -15,7 +15,7 @@ export interface AuthRoutesOptions {
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
-  readonly sessionNamedBy: (token: string) => string | null;
+  readonly sessionNamedBy: (token: string) => Promise<string | null>;
   /** Names of the configured providers. */
   readonly providers: () => readonly string[];
   /** Routes of provider sign-ins. */
@@ -89,7 +89,7 @@ export function authRoutes(
   );
   app.post("/signout", async (c) => {
     const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-    const sessionId = token === undefined ? null : sessionNamedBy(token);
+    const sessionId = token === undefined ? null : await sessionNamedBy(token);
     await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId });
     return c.json({});
   });

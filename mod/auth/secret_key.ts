@@ -16,7 +16,7 @@ export interface SecretKeys {
   readonly accessTokens: Uint8Array<ArrayBuffer>;
   /** Key of the hashes of stored tokens and codes. */
   readonly tokenHashes: Uint8Array<ArrayBuffer>;
-  /** Encrypts the inner half of refresh tokens. */
+  /** Authenticates refresh tokens. */
   readonly refreshTokens: Uint8Array<ArrayBuffer>;
   /** Encrypts secrets in the settings. */
   readonly settings: Uint8Array<ArrayBuffer>;

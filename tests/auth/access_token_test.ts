@@ -1,9 +1,10 @@
+/** Access tokens: content, and each reason to refuse one. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
-import { type AccessClaims, AccessTokens, tokenAlgorithm } from "../../mod/auth/tokens/access_token.ts";
+import { type AccessClaims, AccessTokens } from "../../mod/auth/tokens/access_token.ts";
 
-const key = randomBytes(32);
+const key = crypto.getRandomValues(new Uint8Array(32));
 const tokens = new AccessTokens(key);
 const iat = 1_700_000_000;
 const now = iat * 1000;
@@ -20,14 +21,15 @@ function forged(header: unknown, payload: unknown, signingKey: Uint8Array = key)
 const goodHeader = { alg: "HS256", typ: "JWT" };
 const goodPayload = { iss: "svc", typ: "access", ...claims };
 
-Deno.test("AT2 an access token verifies to the claims it was signed with", () => {
-  assert.deepEqual(tokens.verify(tokens.sign(claims), now), { ok: true, claims });
+Deno.test("AT2 an access token verifies to the claims it was signed with", async () => {
+  assert.deepEqual(await tokens.verify(await tokens.sign(claims), now), { ok: true, claims });
   const admin: AccessClaims = { ...claims, adm: true, jti: "abc" };
-  assert.deepEqual(tokens.verify(tokens.sign(admin), now), { ok: true, claims: admin });
+  assert.deepEqual(await tokens.verify(await tokens.sign(admin), now), { ok: true, claims: admin });
+  assert.deepEqual(await tokens.verify(forged(goodHeader, goodPayload), now), { ok: true, claims });
 });
 
-Deno.test("AT1 an access token has the header and claims the contract names, and no others", () => {
-  const [header = "", payload = ""] = tokens.sign({ ...claims, adm: true, jti: "abc" }).split(".");
+Deno.test("AT1 an access token has the header and claims the contract names, and no others", async () => {
+  const [header = "", payload = ""] = (await tokens.sign({ ...claims, adm: true, jti: "abc" })).split(".");
   assert.deepEqual(JSON.parse(Buffer.from(header, "base64url").toString()), goodHeader);
   assert.deepEqual(JSON.parse(Buffer.from(payload, "base64url").toString()), {
     ...goodPayload,
@@ -36,13 +38,15 @@ Deno.test("AT1 an access token has the header and claims the contract names, and
   });
 });
 
-Deno.test("AT2 an access token ends with the second it names", () => {
-  const token = tokens.sign(claims);
-  assert.equal(tokens.verify(token, claims.exp * 1000 - 1).ok, true);
-  assert.deepEqual(tokens.verify(token, claims.exp * 1000), { ok: false, error: "access token expired" });
+Deno.test("AT2 an access token ends with the second it names", async () => {
+  const token = await tokens.sign(claims);
+  const expired = { ok: false, error: "access token expired" };
+  assert.deepEqual(await tokens.verify(token, claims.exp * 1000), expired);
+  assert.equal((await tokens.verify(token, claims.exp * 1000 - 1))?.ok, true);
+  assert.deepEqual(await tokens.verify(token, claims.exp * 1000), expired);
 });
 
-const token = tokens.sign(claims);
+const token = await tokens.sign(claims);
 const [header = "", payload = "", signature = ""] = token.split(".");
 const refusals: [name: string, token: string, error: string][] = [
   ["empty", "", "malformed access token"],
@@ -52,7 +56,12 @@ const refusals: [name: string, token: string, error: string][] = [
   ["an empty signature", `${header}.${payload}.`, "malformed access token"],
   ["padding", `${token}=`, "malformed access token"],
   ["a header that is not JSON", `${part("{")}.${payload}.${signature}`, "malformed access token"],
-  ["algorithm none", forged({ alg: "none", typ: "JWT" }, goodPayload), "malformed access token"],
+  ["no algorithm", forged({ typ: "JWT" }, goodPayload), "malformed access token"],
+  [
+    "a critical extension",
+    forged({ ...goodHeader, crit: ["x"], x: 1 }, goodPayload),
+    "malformed access token",
+  ],
   [
     "another typ in its header",
     forged({ alg: "HS256", typ: "at+jwt" }, goodPayload),
@@ -77,25 +86,19 @@ const refusals: [name: string, token: string, error: string][] = [
   ],
   ["no time left", forged(goodHeader, { ...goodPayload, exp: iat }), "access token expired"],
   [
-    "more characters than are looked at",
+    "too many characters",
     `${header}.${"A".repeat(9_000)}.${signature}`,
     "malformed access token",
   ],
 ];
 for (const [name, bad, error] of refusals) {
-  Deno.test(`AT2 an access token with ${name} is refused as ${error}`, () => {
-    assert.deepEqual(tokens.verify(bad, now), { ok: false, error });
+  Deno.test(`AT2 an access token with ${name} is refused as ${error}`, async () => {
+    assert.deepEqual(await tokens.verify(bad, now), { ok: false, error });
   });
 }
 
-Deno.test("AT2 no other spelling of a signature is accepted", () => {
-  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  const others = [...alphabet].map((char) => token.slice(0, -1) + char).filter((other) => other !== token);
-  assert.equal(others.filter((other) => tokens.verify(other, now).ok).length, 0);
-});
-
-Deno.test("AT5 a token's algorithm tells own tokens from those of external issuers", () => {
-  assert.equal(tokenAlgorithm(token), "HS256");
-  assert.equal(tokenAlgorithm(forged({ alg: "RS256", typ: "JWT", kid: "1" }, {})), "RS256");
-  assert.equal(tokenAlgorithm("not a token"), null);
+Deno.test("AT5 a token of another algorithm belongs to an external issuer", async () => {
+  for (const alg of ["RS256", "none"]) {
+    assert.equal(await tokens.verify(forged({ alg, typ: "JWT" }, goodPayload), now), null);
+  }
 });

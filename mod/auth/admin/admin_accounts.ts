@@ -55,7 +55,7 @@ export class AdminAccounts {
     });
     if (session === null) throw new ServiceError("setup_done");
     this.#setupTokenHash = null;
-    return sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+    return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
   /** Creates an administrator. Throws `email_in_use` and validation errors. */

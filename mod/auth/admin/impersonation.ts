@@ -32,6 +32,6 @@ export class Impersonation {
       adminSession,
       session: row,
     });
-    return session === null ? null : sessions.issue(session, { refreshToken, at: row.now });
+    return session === null ? null : await sessions.issue(session, { refreshToken, at: row.now });
   }
 }

@@ -114,9 +114,9 @@ export class MailAccounts {
     return result;
   }
 
-  #tokens(session: OpenedSession | null, prepared: PreparedSession): Tokens | null {
+  async #tokens(session: OpenedSession | null, prepared: PreparedSession): Promise<Tokens | null> {
     if (session === null) return null;
     const { refreshToken, row } = prepared;
-    return this.#parts.sessions.issue(session, { refreshToken, at: row.now });
+    return await this.#parts.sessions.issue(session, { refreshToken, at: row.now });
   }
 }

@@ -185,7 +185,7 @@ export class SignIns {
       session: prepared.row,
     });
     if (!signedIn.ok) throw new ServiceError(signedIn.error);
-    const tokens = sessions.issue(signedIn.session, {
+    const tokens = await sessions.issue(signedIn.session, {
       refreshToken: prepared.refreshToken,
       at: prepared.row.now,
     });

@@ -1,6 +1,5 @@
 /** Access tokens: JWTs signed with the server's own key (AT). */
-import { Buffer } from "node:buffer";
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 
@@ -27,13 +26,12 @@ export type AccessTokenCheck =
   | { readonly ok: true; readonly claims: AccessClaims }
   | { readonly ok: false; readonly error: AccessTokenError };
 
+const ALGORITHM = "HS256";
 const ISSUER = "svc";
 const TYPE = "access";
-const HEADER = encodeJson({ alg: "HS256", typ: "JWT" });
-const BASE64URL = /^[A-Za-z0-9_-]+$/;
+/** Stricter than `jose`, which accepts padding. */
+const PARTS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-const headerSchema = z.object({ alg: z.string(), typ: z.literal("JWT").optional() });
-const algorithmSchema = z.object({ alg: z.string() });
 const claimsSchema = z.object({
   iss: z.literal(ISSUER),
   typ: z.literal(TYPE),
@@ -47,86 +45,71 @@ const claimsSchema = z.object({
 
 /** Signs and verifies access tokens with one key. */
 export class AccessTokens {
-  readonly #key: KeyObject;
+  readonly #secret: Uint8Array<ArrayBuffer>;
+  #key: Promise<CryptoKey> | undefined;
+  /** Claims of genuine tokens, expired or not. Clients send the same token with each call. */
+  readonly #genuine = new LRUCache<string, AccessClaims>({ max: authLimits.cachedTokensMax });
 
-  /** `key`: 32 bytes, `SecretKeys.accessTokens`. */
-  constructor(key: Uint8Array) {
-    this.#key = createSecretKey(key);
+  /** `secret`: 32 bytes, `SecretKeys.accessTokens`. */
+  constructor(secret: Uint8Array<ArrayBuffer>) {
+    this.#secret = secret;
   }
 
-  sign(claims: AccessClaims): string {
-    const { sub, sid, adm, iat, exp, jti } = claims;
-    const payload = encodeJson({ iss: ISSUER, typ: TYPE, sub, sid, ...(adm && { adm }), iat, exp, jti });
-    return `${HEADER}.${payload}.${this.#signature(`${HEADER}.${payload}`)}`;
+  async sign({ adm, ...claims }: AccessClaims): Promise<string> {
+    const { SignJWT } = await import("jose");
+    return await new SignJWT({ iss: ISSUER, typ: TYPE, ...claims, ...(adm && { adm }) })
+      .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
+      .sign(await this.#signingKey());
   }
 
   /**
-   * Verifies header, signature, issuer, type and expiry. The caller checks that the session exists.
-   * `now`: milliseconds since the epoch.
+   * Verifies header, signature, issuer, type and expiry. The caller checks that the session exists. Returns `null` for a JWT of
+   * another algorithm, which belongs to an external issuer. `now`: milliseconds since the epoch.
    */
-  verify(token: string, now: number): AccessTokenCheck {
-    const checked = this.open(token);
-    if (checked.ok && now >= checked.claims.exp * 1000) return refused("access token expired");
+  async verify(token: string, now: number): Promise<AccessTokenCheck | null> {
+    const checked = await this.open(token);
+    if (checked?.ok && now >= checked.claims.exp * 1000) return refused("access token expired");
     return checked;
   }
 
-  /** Returns the claims of a token signed by this server, expired or not. */
-  open(token: string): AccessTokenCheck {
-    const parts = tokenParts(token);
-    const header = parts && headerSchema.safeParse(decodeJson(parts.header));
-    if (!parts || !header?.success || header.data.alg !== "HS256") return refused("malformed access token");
-    // Compare as text: the last base64url character has two unused bits, and only one encoding is accepted.
-    const expected = Buffer.from(this.#signature(`${parts.header}.${parts.payload}`));
-    const given = Buffer.from(parts.signature);
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
-      return refused("invalid access token signature");
+  /** Returns the claims of a token signed by this server, expired or not; `null` for a JWT of another algorithm. */
+  async open(token: string): Promise<AccessTokenCheck | null> {
+    const known = this.#genuine.get(token);
+    if (known !== undefined) return { ok: true, claims: known };
+    if (token.length > authLimits.accessTokenCharsMax || !PARTS.test(token)) {
+      return refused("malformed access token");
     }
-    const claims = claimsSchema.safeParse(decodeJson(parts.payload));
-    if (!claims.success) return refused("malformed access token");
-    const { sub, sid, adm, iat, exp, jti } = claims.data;
-    return {
-      ok: true,
-      claims: { sub, sid, ...(adm === true && { adm }), iat, exp, ...(jti !== undefined && { jti }) },
-    };
+    const { compactVerify, decodeProtectedHeader, errors } = await import("jose");
+    try {
+      const { alg, typ = "JWT" } = decodeProtectedHeader(token);
+      if (typeof alg === "string" && alg !== ALGORITHM) return null;
+      if (typ !== "JWT") return refused("malformed access token");
+      const { payload } = await compactVerify(token, await this.#signingKey(), { algorithms: [ALGORITHM] });
+      const { iss: _iss, typ: _typ, adm, jti, ...required } = claimsSchema.parse(
+        JSON.parse(new TextDecoder().decode(payload)),
+      );
+      const claims = { ...required, ...(adm === true && { adm }), ...(jti !== undefined && { jti }) };
+      this.#genuine.set(token, claims);
+      return { ok: true, claims };
+    } catch (error) {
+      if (error instanceof errors.JWSSignatureVerificationFailed) {
+        return refused("invalid access token signature");
+      }
+      return refused("malformed access token");
+    }
   }
 
-  #signature(text: string): string {
-    return createHmac("sha256", this.#key).update(text).digest("base64url");
+  #signingKey(): Promise<CryptoKey> {
+    return this.#key ??= crypto.subtle.importKey(
+      "raw",
+      this.#secret,
+      { name: "HMAC", hash: "SHA-256" },
+      false,
+      ["sign", "verify"],
+    );
   }
-}
-
-/**
- * Returns the algorithm in a token's header, or `null` if it is not a JWT. `HS256` tokens are the server's own; all others
- * belong to external issuers.
- */
-export function tokenAlgorithm(token: string): string | null {
-  const parts = tokenParts(token);
-  const header = parts && algorithmSchema.safeParse(decodeJson(parts.header));
-  return header?.success ? header.data.alg : null;
-}
-
-function tokenParts(token: string): { header: string; payload: string; signature: string } | null {
-  if (token.length > authLimits.accessTokenCharsMax) return null;
-  const [header, payload, signature, ...more] = token.split(".");
-  if (header === undefined || payload === undefined || signature === undefined || more.length > 0) {
-    return null;
-  }
-  if (![header, payload, signature].every((part) => BASE64URL.test(part))) return null;
-  return { header, payload, signature };
 }
 
 function refused(error: AccessTokenError): AccessTokenCheck {
   return { ok: false, error };
-}
-
-function encodeJson(value: unknown): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64url");
-}
-
-function decodeJson(part: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(part, "base64url").toString());
-  } catch {
-    return undefined;
-  }
 }

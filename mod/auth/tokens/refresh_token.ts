@@ -1,21 +1,12 @@
 /**
- * Refresh tokens: 32 bytes as 43 URL-safe characters, half random and half encrypted. The encrypted half contains the session's
- * family (96 random bits) and the number of rotations. A token rotated long ago is therefore still recognised as one of this
- * session without a row for each rotation, and its reuse ends the session.
+ * Refresh tokens: 32 bytes as 43 URL-safe characters. They consist of the session's family (96 random bits), the number of
+ * rotations, and an HMAC of both. A token rotated long ago is therefore still recognized as one of this session without a row
+ * for each rotation, and its reuse ends the session.
  */
 import { Buffer } from "node:buffer";
-import {
-  type Cipheriv,
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  type Decipheriv,
-  type KeyObject,
-  randomBytes,
-} from "node:crypto";
+import { createDecipheriv, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** Content of the encrypted half. */
+/** Content of a token. */
 export interface RefreshTokenClaim {
   /** The session's family, 24 hexadecimal digits. */
   readonly family: string;
@@ -28,88 +19,64 @@ export interface IssuedRefreshToken extends RefreshTokenClaim {
   readonly token: string;
 }
 
-const HALF_BYTES = 16;
 const FAMILY_BYTES = 12;
-const TOKEN = /^[A-Za-z0-9_-]{43}$/;
-const GENERATION_MAX = 0xffff_ffff;
+const CLAIM_BYTES = 16;
+/** The last character encodes four bits of the 32 bytes, so that there is one spelling of each token. */
+const TOKEN = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** Creates and decrypts refresh tokens with one key. */
+/** Creates and opens refresh tokens with one key. */
 export class RefreshTokens {
-  readonly #masks: KeyObject;
-  readonly #block: KeyObject;
-  readonly #successors: KeyObject;
+  readonly #key: Uint8Array;
 
   /** `key`: 32 bytes, `SecretKeys.refreshTokens`. */
   constructor(key: Uint8Array) {
-    const derive = (use: string) =>
-      createSecretKey(createHmac("sha256", createSecretKey(key)).update(use).digest());
-    this.#masks = derive("mask");
-    this.#block = derive("block");
-    this.#successors = derive("successor");
+    this.#key = key;
   }
 
   /** Returns the first token of a new session. */
   first(): IssuedRefreshToken {
-    return this.#make(
-      { family: randomBytes(FAMILY_BYTES).toString("hex"), generation: 0 },
-      randomBytes(HALF_BYTES),
-    );
+    return this.#make({ family: randomBytes(FAMILY_BYTES).toString("hex"), generation: 0 });
+  }
+
+  /** Returns the next token of a session. Repeating a request whose response was lost yields the same token. */
+  next({ family, generation }: RefreshTokenClaim): IssuedRefreshToken {
+    return this.#make({ family, generation: generation + 1 });
   }
 
   /**
-   * Returns the successor of a token. With an `attemptId` it is derived from both, so that a repeated request gets the same
-   * token; otherwise it is random.
-   */
-  next(presented: string, { attemptId }: { readonly attemptId: string | null }): IssuedRefreshToken {
-    const claim = this.open(presented);
-    if (claim === null || claim.generation === GENERATION_MAX) {
-      throw new RangeError("Cannot rotate an unknown refresh token");
-    }
-    const random = attemptId === null
-      ? randomBytes(HALF_BYTES)
-      : createHmac("sha256", this.#successors).update(`${presented}\0${attemptId}`).digest().subarray(
-        0,
-        HALF_BYTES,
-      );
-    return this.#make({ family: claim.family, generation: claim.generation + 1 }, random);
-  }
-
-  /**
-   * Decrypts a token, or returns `null` if it is malformed. Arbitrary input decrypts to a family that no session has; only the
-   * stored hash proves that a token is genuine.
+   * Returns the content of a token, or `null` if it is malformed. Any other string of 43 characters yields a family that no
+   * session has, because it is read as a token of an earlier version.
    */
   open(token: string): RefreshTokenClaim | null {
     if (!TOKEN.test(token)) return null;
     const bytes = Buffer.from(token, "base64url");
-    // The last base64url character has two unused bits; only one encoding is accepted.
-    if (bytes.toString("base64url") !== token) return null;
-    const mask = this.#mask(bytes.subarray(0, HALF_BYTES));
-    const decipher = createDecipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
-    const plain = xor(oneBlock(decipher, xor(bytes.subarray(HALF_BYTES), mask)), mask);
+    const claim = bytes.subarray(0, CLAIM_BYTES);
+    const genuine = timingSafeEqual(bytes.subarray(CLAIM_BYTES), this.#mac(claim));
+    const plain = genuine ? claim : decryptedClaim(bytes, this.#key);
     return { family: plain.toString("hex", 0, FAMILY_BYTES), generation: plain.readUInt32BE(FAMILY_BYTES) };
   }
 
-  #make(claim: RefreshTokenClaim, random: Buffer): IssuedRefreshToken {
-    const plain = Buffer.alloc(HALF_BYTES);
-    plain.write(claim.family, "hex");
-    plain.writeUInt32BE(claim.generation, FAMILY_BYTES);
-    const mask = this.#mask(random);
-    // One block with a mask from the random half: equal claims look different, and bits cannot be flipped selectively.
-    const cipher = createCipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
-    const sealed = xor(oneBlock(cipher, xor(plain, mask)), mask);
-    return { ...claim, token: Buffer.concat([random, sealed]).toString("base64url") };
+  #make(claim: RefreshTokenClaim): IssuedRefreshToken {
+    const bytes = Buffer.alloc(CLAIM_BYTES);
+    bytes.write(claim.family, "hex");
+    bytes.writeUInt32BE(claim.generation, FAMILY_BYTES);
+    return { ...claim, token: Buffer.concat([bytes, this.#mac(bytes)]).toString("base64url") };
   }
 
-  #mask(random: Uint8Array): Buffer {
-    return createHmac("sha256", this.#masks).update(random).digest().subarray(0, HALF_BYTES);
+  #mac(claim: Uint8Array): Buffer {
+    return createHmac("sha256", this.#key).update(claim).digest().subarray(0, CLAIM_BYTES);
   }
 }
 
-/** Runs a cipher over a single block. */
-function oneBlock(cipher: Cipheriv | Decipheriv, block: Buffer): Buffer {
-  return Buffer.concat([cipher.update(block), cipher.final()]);
-}
-
-function xor(a: Uint8Array, b: Uint8Array): Buffer {
-  return Buffer.from(a.map((byte, i) => byte ^ (b[i] ?? 0)));
+/**
+ * Reads tokens issued before tokens had an HMAC: a random half, and the claim as one encrypted block. Each of them is replaced
+ * when its session is refreshed, and expires 30 days after it was issued. Delete this function in a version that only updates
+ * servers which have run this one for 30 days.
+ */
+function decryptedClaim(bytes: Buffer, key: Uint8Array): Buffer {
+  const derive = (use: string) => createHmac("sha256", key).update(use).digest();
+  const mask = createHmac("sha256", derive("mask")).update(bytes.subarray(0, CLAIM_BYTES)).digest();
+  const masked = (block: Uint8Array) => Buffer.from(block.map((byte, i) => byte ^ (mask[i] ?? 0)));
+  const decipher = createDecipheriv("aes-256-ecb", derive("block"), null).setAutoPadding(false);
+  return masked(Buffer.concat([decipher.update(masked(bytes.subarray(CLAIM_BYTES))), decipher.final()]));
 }

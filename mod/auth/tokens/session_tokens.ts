@@ -65,10 +65,10 @@ export class SessionTokens {
   }
 
   /** Returns the response for a session. `at` is when its refresh token was created. */
-  issue(
+  async issue(
     session: OpenedSession,
     { refreshToken, at }: { readonly refreshToken: string; readonly at: number },
-  ): Tokens {
+  ): Promise<Tokens> {
     const iat = Math.floor(at / 1000);
     const exp = Math.min(
       Math.floor((at + this.#options.accessTokenMs) / 1000),
@@ -79,7 +79,7 @@ export class SessionTokens {
     const jti = this.#options.hasher.hash("access", refreshToken).slice(0, JTI_CHARS);
     const sub = userId ?? adminId;
     if (sub === null) throw new TypeError("Cannot issue tokens for a session without an owner");
-    const accessToken = this.#options.accessTokens.sign({
+    const accessToken = await this.#options.accessTokens.sign({
       sub,
       sid,
       ...(adminId !== null && { adm: true }),
