@@ -1,5 +1,7 @@
 /** Limits how often a client tries credentials and requests mail, and how often an address is tried and mailed. */
+import { LRUCache } from "lru-cache";
 import { RateLimitedError } from "../errors.ts";
+import { entriesMax } from "../kit/bounded_lru.ts";
 import { addressKey } from "../kit/client_address.ts";
 import { RateLimiter } from "../kit/rate_limit.ts";
 import { authLimits, type RateLimits, rateLimits } from "./limits.ts";
@@ -10,8 +12,8 @@ type LimitName = keyof typeof rateLimits;
 export class AttemptLimits {
   readonly #now: () => number;
   #limiters: Readonly<Record<LimitName, RateLimiter>>;
-  /** Clients that signed in to an account before, in order of last use. Failures of strangers do not count against them. */
-  readonly #welcome = new Set<string>();
+  /** Clients that signed in to an account before. Failures of strangers do not count against them. */
+  readonly #welcome = new LRUCache<string, true>(entriesMax(authLimits.rateLimitKeysMax));
 
   /** `now`: milliseconds; only differences matter. */
   constructor(now: () => number) {
@@ -105,12 +107,7 @@ export class AttemptLimits {
 
   /** Records that a client has signed in to an account or created it. */
   welcome({ account, client }: { readonly account: string; readonly client: string }): void {
-    const pair = `${addressKey(client)} ${account}`;
-    this.#welcome.delete(pair);
-    this.#welcome.add(pair);
-    if (this.#welcome.size <= authLimits.rateLimitKeysMax) return;
-    const [oldest] = this.#welcome;
-    if (oldest !== undefined) this.#welcome.delete(oldest);
+    this.#welcome.set(`${addressKey(client)} ${account}`, true);
   }
 
   #take(name: LimitName, key: string): void {

@@ -1,4 +1,6 @@
 /** Rate limits by key: token buckets in bounded memory. */
+import { LRUCache } from "lru-cache";
+import { entriesMax } from "./bounded_lru.ts";
 
 /** Allows `burst` calls at once, then `perMinute`. */
 export interface Rate {
@@ -22,15 +24,14 @@ interface Bucket {
 export class RateLimiter {
   readonly #burst: number;
   readonly #perMs: number;
-  readonly #keysMax: number;
   readonly #now: () => number;
-  /** In order of last use. A key without a bucket has all its tokens. */
-  readonly #buckets = new Map<string, Bucket>();
+  /** A key without a bucket has all its tokens. */
+  readonly #buckets: LRUCache<string, Bucket>;
 
   constructor({ burst, perMinute, keysMax, now }: RateLimiterOptions) {
     this.#burst = burst;
     this.#perMs = perMinute / 60_000;
-    this.#keysMax = keysMax;
+    this.#buckets = new LRUCache(entriesMax(keysMax));
     this.#now = now;
   }
 
@@ -49,7 +50,7 @@ export class RateLimiter {
 
   /** Returns the milliseconds until a call is allowed; 0 for now. Counts nothing. */
   wait(key: string): number {
-    const bucket = this.#buckets.get(key);
+    const bucket = this.#buckets.peek(key);
     if (!bucket) return 0;
     const tokens = this.#tokens(bucket);
     // Rounding must not add a millisecond.
@@ -58,19 +59,14 @@ export class RateLimiter {
 
   /** Returns the token of a call that turned out not to count. */
   refund(key: string): void {
-    const bucket = this.#buckets.get(key);
+    const bucket = this.#buckets.peek(key);
     if (bucket) bucket.tokens = Math.min(this.#burst, bucket.tokens + 1);
   }
 
   #spend(key: string, calls: 0 | 1): void {
     const bucket = this.#buckets.get(key);
     const tokens = (bucket ? this.#tokens(bucket) : this.#burst) - calls;
-    this.#buckets.delete(key);
     this.#buckets.set(key, { tokens, at: this.#now() });
-    if (this.#buckets.size > this.#keysMax) {
-      const [oldest] = this.#buckets.keys();
-      if (oldest !== undefined) this.#buckets.delete(oldest);
-    }
   }
 
   #tokens({ tokens, at }: Bucket): number {

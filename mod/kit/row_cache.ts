@@ -1,6 +1,8 @@
 /** A bounded cache of database rows in the main process. The owner invalidates rows that change. */
+import { LRUCache } from "lru-cache";
+import { entriesMax } from "./bounded_lru.ts";
 
-export interface RowCacheOptions<Row> {
+export interface RowCacheOptions<Row extends object> {
   /** The least recently used row is evicted. */
   readonly rowsMax: number;
   readonly idOf: (row: Row) => string;
@@ -14,14 +16,14 @@ interface Lookup<Row> {
   outdated: boolean;
 }
 
-export class RowCache<Row> {
+export class RowCache<Row extends object> {
   readonly #options: RowCacheOptions<Row>;
-  /** In order of last use. */
-  readonly #rows = new Map<string, Row>();
+  readonly #rows: LRUCache<string, Row>;
   readonly #lookups = new Map<string, Lookup<Row>>();
 
   constructor(options: RowCacheOptions<Row>) {
     this.#options = options;
+    this.#rows = new LRUCache(entriesMax(options.rowsMax));
   }
 
   /** Returns a row, synchronously if it is cached. Rejects if it cannot be read. */
@@ -30,9 +32,7 @@ export class RowCache<Row> {
   }
 
   cached(id: string): Row | undefined {
-    const row = this.#rows.get(id);
-    if (row !== undefined) this.#store(row);
-    return row;
+    return this.#rows.get(id);
   }
 
   rows(): Iterable<Row> {
@@ -71,7 +71,7 @@ export class RowCache<Row> {
     const lookup: Lookup<Row> = {
       outdated: false,
       row: this.#options.load(id).then((row) => {
-        if (row !== null && !lookup.outdated) this.#store(row);
+        if (row !== null && !lookup.outdated) this.#rows.set(this.#options.idOf(row), row);
         return row;
       }).finally(() => {
         if (!lookup.outdated) this.#lookups.delete(id);
@@ -79,15 +79,5 @@ export class RowCache<Row> {
     };
     this.#lookups.set(id, lookup);
     return lookup;
-  }
-
-  #store(row: Row): void {
-    const { idOf, rowsMax } = this.#options;
-    const id = idOf(row);
-    this.#rows.delete(id);
-    this.#rows.set(id, row);
-    if (this.#rows.size <= rowsMax) return;
-    const [oldest] = this.#rows.keys();
-    if (oldest !== undefined) this.#rows.delete(oldest);
   }
 }

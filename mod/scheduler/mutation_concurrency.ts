@@ -2,6 +2,7 @@
  * Limits the scheduled mutations queued at the writer, so that calls of clients do not wait long. Durations are measured per
  * function: slow mutations run alone.
  */
+import { LRUCache } from "lru-cache";
 import { schedulerLimits } from "../functions/limits.ts";
 
 /** Weight of the newest duration in the moving average. */
@@ -10,15 +11,12 @@ const NEWEST_WEIGHT = 0.1;
 const FUNCTIONS_MAX = 1_000;
 
 export class MutationConcurrency {
-  readonly #meanMs = new Map<string, number>();
+  readonly #meanMs = new LRUCache<string, number>({ max: FUNCTIONS_MAX });
 
   /** Records how long a mutation occupied the writer. Increases apply immediately, decreases gradually. */
   record(name: string, ms: number): void {
     const mean = this.#meanMs.get(name) ?? ms;
-    this.#meanMs.delete(name);
     this.#meanMs.set(name, ms > mean ? ms : mean + (ms - mean) * NEWEST_WEIGHT);
-    const [oldest] = this.#meanMs.keys();
-    if (this.#meanMs.size > FUNCTIONS_MAX && oldest !== undefined) this.#meanMs.delete(oldest);
   }
 
   /** Whether another mutation may be queued. The first run of a function runs alone. */
@@ -31,6 +29,6 @@ export class MutationConcurrency {
   }
 
   #expected(name: string): number {
-    return this.#meanMs.get(name) ?? schedulerLimits.mutationsAimedMs;
+    return this.#meanMs.peek(name) ?? schedulerLimits.mutationsAimedMs;
   }
 }

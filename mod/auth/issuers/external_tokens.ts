@@ -1,4 +1,5 @@
 /** JWTs of configured issuers as credentials (contract: Authentication, point 3). */
+import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../../engine/types.ts";
 import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
@@ -9,7 +10,6 @@ import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts"
 import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 import type { KeySet } from "./key_set.ts";
-import { Refusals } from "./refusals.ts";
 import {
   checkClaims,
   type ClaimsFault,
@@ -54,14 +54,20 @@ export class ExternalTokens {
   readonly #options: ExternalTokensOptions;
   /** Users by issuer and subject. */
   readonly #identities: RowCache<KnownIdentity>;
-  /** Also by issuer and subject. */
-  readonly #refusals: Refusals;
+  /** Recently refused subjects, also by issuer and subject, so that their tokens cause few mutations. */
+  readonly #refusals: LRUCache<string, true>;
   /** Admissions in progress, so that concurrent tokens of one subject cause a single mutation. */
   readonly #admissions = new Map<string, Promise<boolean>>();
 
   constructor(options: ExternalTokensOptions) {
     this.#options = options;
-    this.#refusals = new Refusals(options.now);
+    this.#refusals = new LRUCache({
+      max: othersLimits.refusalsKeptMax,
+      ttl: othersLimits.refusalKeptMs,
+      // Without a timer, and by the clock of the server.
+      ttlResolution: 0,
+      perf: { now: options.now },
+    });
     this.#identities = new RowCache({
       rowsMax: othersLimits.cachedIdentitiesMax,
       idOf: keyOf,
@@ -151,7 +157,7 @@ export class ExternalTokens {
       this.#admissions.set(key, admission);
     }
     if (await admission) return (await this.#identities.find(key))?.userId ?? null;
-    this.#refusals.add(key);
+    this.#refusals.set(key, true);
     return null;
   }
 
@@ -181,7 +187,7 @@ export class ExternalTokens {
   #linked(doc: string): void {
     if (this.#refusals.size === 0) return;
     const { issuer, subject } = JSON.parse(doc) as { readonly issuer: string; readonly subject: string };
-    this.#refusals.forget(keyOf({ issuer, subject }));
+    this.#refusals.delete(keyOf({ issuer, subject }));
   }
 }
 

@@ -1,4 +1,5 @@
 /** Temporarily blocks callers from functions whose calls repeatedly time out. Each such call occupies a writer or reader. */
+import { LRUCache } from "lru-cache";
 import type { Log } from "../../kit/log.ts";
 import { fairnessLimits } from "../limits.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -12,8 +13,8 @@ interface Entry {
 export class CallerBlocks {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** By caller and function, least recently updated first. */
-  readonly #entries = new Map<string, Entry>();
+  /** By caller and function. */
+  readonly #entries = new LRUCache<string, Entry>({ max: fairnessLimits.refusalsKeptMax });
 
   constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
@@ -22,7 +23,7 @@ export class CallerBlocks {
 
   /** Records a timeout. `blame` is the key of the caller. */
   recordTimeout(udfPath: string, blame: string): void {
-    const { lateCallsMax, lateWindowMs, refusedMs, refusalsKeptMax } = fairnessLimits;
+    const { lateCallsMax, lateWindowMs, refusedMs } = fairnessLimits;
     const now = this.#clock.now();
     const key = keyOf(udfPath, blame);
     const known = this.#entries.get(key);
@@ -37,16 +38,13 @@ export class CallerBlocks {
         seconds: refusedMs / 1000,
       });
     }
-    this.#entries.delete(key);
     this.#entries.set(key, entry);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > refusalsKeptMax && oldest !== undefined) this.#entries.delete(oldest);
   }
 
   /** Whether the caller is currently blocked from the function. */
   isBlocked(udfPath: string, blame: string): boolean {
     if (this.#entries.size === 0) return false;
-    return (this.#entries.get(keyOf(udfPath, blame))?.refusedUntil ?? 0) > this.#clock.now();
+    return (this.#entries.peek(keyOf(udfPath, blame))?.refusedUntil ?? 0) > this.#clock.now();
   }
 }
 

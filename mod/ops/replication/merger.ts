@@ -2,6 +2,7 @@
  * Makes neighbouring segments into larger ones, so that a week of seconds is not a million objects. The large one is there
  * before its pieces go, and who reads takes the largest that fits: at every moment all rows can be found.
  */
+import { LRUCache } from "lru-cache";
 import type { JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { generationsOf, type Segment } from "./history.ts";
@@ -27,9 +28,11 @@ export class Merger {
   readonly #target: ReplicaTarget;
   /** What is at the target, by name; kept true. */
   readonly #objects: Map<string, TargetObject>;
-  /** Bytes of what was shipped lately, the oldest first. */
-  readonly #cache = new Map<string, Uint8Array<ArrayBuffer>>();
-  #cached = 0;
+  /** Recently shipped segments by name. */
+  readonly #cache = new LRUCache<string, Uint8Array<ArrayBuffer>>({
+    maxSize: replicationLimits.mergeCacheBytes,
+    sizeCalculation: ({ length }) => Math.max(1, length),
+  });
   /** By level: segments of the generation in their order that wait for the next merge. */
   #waiting: Segment[][] = [];
   #generation: string | null = null;
@@ -48,7 +51,6 @@ export class Merger {
     this.#generation = generation;
     this.#waiting = this.#rules.map(() => []);
     this.#cache.clear();
-    this.#cached = 0;
     const own = [...this.#objects.values()].filter(({ name }) =>
       name.startsWith(`${GENERATIONS}${generation}/`)
     );
@@ -67,12 +69,6 @@ export class Merger {
     if (parsed?.kind !== "segment" || parsed.generation !== this.#generation) return;
     this.#waiting[0]?.push({ ...parsed, file: { name, size: bytes.length } });
     this.#cache.set(name, bytes);
-    this.#cached += bytes.length;
-    for (const [oldest, { length }] of this.#cache) {
-      if (this.#cached <= replicationLimits.mergeCacheBytes) break;
-      this.#cache.delete(oldest);
-      this.#cached -= length;
-    }
   }
 
   /** Merges what is to be merged. Gives back how many segments were made. */
@@ -107,7 +103,6 @@ export class Merger {
     for (let name = this.#merged[0]; name !== undefined; name = this.#merged[0]) {
       await this.#target.remove(name);
       this.#objects.delete(name);
-      this.#cached -= this.#cache.get(name)?.length ?? 0;
       this.#cache.delete(name);
       this.#merged.shift();
     }

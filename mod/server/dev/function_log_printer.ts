@@ -1,4 +1,5 @@
 /** `--dev`: prints the log lines of functions, each with its time and the function's name. */
+import { LRUCache } from "lru-cache";
 import type { RunEnd, RunObserver } from "../../functions/host/mod.ts";
 import type { Log, LogLevel } from "../../kit/log.ts";
 import { devLimits } from "../limits.ts";
@@ -12,7 +13,7 @@ export class FunctionLogPrinter implements RunObserver {
   #second = 0;
   #shown = 0;
   /** Lines printed for recent requests. */
-  readonly #ofRequests = new Map<number, string[]>();
+  readonly #ofRequests = new LRUCache<number, string[]>({ max: devLimits.requestsMax });
 
   constructor(log: Log, now: () => number = Date.now) {
     this.#log = log;
@@ -38,12 +39,6 @@ export class FunctionLogPrinter implements RunObserver {
       if (at >= 0) left.splice(at, 1);
       return at < 0;
     });
-    if (!this.#ofRequests.has(request) && this.#ofRequests.size >= devLimits.requestsMax) {
-      for (const oldest of this.#ofRequests.keys()) {
-        this.#ofRequests.delete(oldest);
-        break;
-      }
-    }
     this.#ofRequests.set(request, [...shown, ...fresh]);
     return fresh;
   }

@@ -1,4 +1,5 @@
 /** Cache of compressed static files, filled on demand and bounded. */
+import { LRUCache } from "lru-cache";
 import { TimeSlicer } from "../../kit/time_slicer.ts";
 import { staticLimits } from "../limits.ts";
 import type { Coding } from "./content_coding.ts";
@@ -13,9 +14,12 @@ export interface Original {
 }
 
 export class CompressedCopies {
-  /** By coding and key, least recently used first; `null` if compression is not worth it. */
-  readonly #cached = new Map<string, Uint8Array<ArrayBuffer> | null>();
-  #cachedBytes = 0;
+  /** By coding and key; `"original"` if compression is not worth it. */
+  readonly #cached = new LRUCache<string, Uint8Array<ArrayBuffer> | "original">({
+    max: staticLimits.copiesMax,
+    maxSize: staticLimits.copiesBytesMax,
+    sizeCalculation: (copy) => Math.max(1, copy === "original" ? 0 : copy.length),
+  });
   /** Compressions in progress, by coding and key. */
   readonly #compressing = new Map<string, Promise<Uint8Array<ArrayBuffer> | null>>();
 
@@ -28,11 +32,7 @@ export class CompressedCopies {
     if (size < staticLimits.compressedBytesMin || size > staticLimits.compressedBytesMax) return null;
     const name = `${coding} ${original.key}`;
     const kept = this.#cached.get(name);
-    if (kept !== undefined) {
-      this.#cached.delete(name);
-      this.#cached.set(name, kept);
-      return kept;
-    }
+    if (kept !== undefined) return kept === "original" ? null : kept;
     let making = this.#compressing.get(name);
     if (making === undefined) {
       if (this.#compressing.size >= staticLimits.compressionsMax) return null;
@@ -48,27 +48,9 @@ export class CompressedCopies {
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     const copy = await compress(await original.read(), coding);
     const kept = copy.length < original.size * staticLimits.compressedShareMax ? copy : null;
-    this.#cache(name, kept);
+    this.#cached.set(name, kept ?? "original");
     return kept;
   }
-
-  #cache(name: string, copy: Uint8Array<ArrayBuffer> | null): void {
-    this.#cached.set(name, copy);
-    this.#cachedBytes += copy?.length ?? 0;
-    for (const [oldest, { length } = { length: 0 }] of entriesOf(this.#cached)) {
-      if (this.#cachedBytes <= staticLimits.copiesBytesMax && this.#cached.size <= staticLimits.copiesMax) {
-        break;
-      }
-      this.#cached.delete(oldest);
-      this.#cachedBytes -= length;
-    }
-  }
-}
-
-function* entriesOf(
-  kept: ReadonlyMap<string, Uint8Array | null>,
-): Generator<[string, Uint8Array | undefined]> {
-  for (const [name, copy] of kept) yield [name, copy ?? undefined];
 }
 
 /** Yields between chunks, because it runs on the main thread. */

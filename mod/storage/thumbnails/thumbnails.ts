@@ -1,4 +1,5 @@
 /** Thumbnails of stored images: made once, stored beside the image, removed with it. */
+import { LRUCache } from "lru-cache";
 import { isDiskFull } from "../../kit/durable_files.ts";
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
@@ -36,8 +37,8 @@ export class Thumbnails {
   readonly #options: ThumbnailsOptions;
   /** Thumbnails in progress by blob and variant, shared by concurrent requests. */
   readonly #inFlight = new Map<string, Promise<Thumbnail>>();
-  /** Blobs that no thumbnail can be made of, with the reason, in LRU order. */
-  readonly #failed = new Map<string, ServiceErrorCode>();
+  /** Blobs that no thumbnail can be made of, with the reason. */
+  readonly #failed = new LRUCache<string, ServiceErrorCode>({ max: storageLimits.hopelessImagesMax });
 
   constructor(options: ThumbnailsOptions) {
     this.#options = options;
@@ -87,7 +88,7 @@ export class Thumbnails {
       return { contentType, bytes };
     } catch (error) {
       if (error instanceof ServiceError && permanentErrors.has(error.code)) {
-        this.#rememberFailure(file.blob, error.code);
+        this.#failed.set(file.blob, error.code);
       }
       throw error;
     }
@@ -99,12 +100,5 @@ export class Thumbnails {
     const bytes = await new Response(stream).bytes();
     if (imageTypeOf(bytes) === null) throw new ServiceError("unsupported_image");
     return bytes;
-  }
-
-  #rememberFailure(blob: string, code: ServiceErrorCode): void {
-    this.#failed.set(blob, code);
-    if (this.#failed.size <= storageLimits.hopelessImagesMax) return;
-    const [oldest] = this.#failed.keys();
-    if (oldest !== undefined) this.#failed.delete(oldest);
   }
 }

@@ -2,6 +2,7 @@
  * All shared queries by key. Unused queries with a valid result stay in an LRU cache to answer one-shot calls and new
  * subscriptions without a run.
  */
+import { LRUCache } from "lru-cache";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
@@ -13,15 +14,17 @@ const INTERVAL_CHARS = 64;
 
 export class QueryTable {
   readonly #byKey = new Map<string, SharedQuery>();
-  /** Cached queries, least recently used first. */
-  readonly #cached = new Set<SharedQuery>();
+  readonly #cached = new LRUCache<SharedQuery, true>({
+    max: sharedQueryLimits.cachedQueriesMax,
+    maxSize: sharedQueryLimits.cachedCharsMax,
+    disposeAfter: (_, query, reason) => reason === "evict" && this.drop(query),
+  });
   /** Scope of each function's last run: the initial scope for new arguments. Registered functions only. */
   readonly #lastScopes = new Map<string, AuthScope>();
   /** Number of queries per scope. Lookups skip scopes without queries. */
   readonly #counts = new Map<AuthScope, number>();
   readonly #onDrop: (query: SharedQuery) => void;
   readonly #firstScope: (udfPath: string) => AuthScope;
-  #cachedChars = 0;
 
   /** `onDrop` is called when a query leaves the table. `firstScope` returns the scope for functions that never ran. */
   constructor(
@@ -101,15 +104,9 @@ export class QueryTable {
     for (const list of Object.values(query.readSet ?? {})) intervals += list.length;
     query.cacheChars = query.key.length + INTERVAL_CHARS * (1 + intervals) +
       (outcome.ok ? outcome.value.length : outcome.error.message.length);
-    this.#cachedChars += query.cacheChars;
-    this.#cached.add(query);
-    for (const oldest of this.#cached) {
-      if (
-        this.#cached.size <= sharedQueryLimits.cachedQueriesMax &&
-        this.#cachedChars <= sharedQueryLimits.cachedCharsMax
-      ) break;
-      this.drop(oldest);
-    }
+    this.#cached.set(query, true, { size: query.cacheChars });
+    // It is larger than the whole cache.
+    if (!this.#cached.has(query)) this.drop(query);
   }
 
   drop(query: SharedQuery): void {
@@ -121,8 +118,7 @@ export class QueryTable {
   }
 
   #uncache(query: SharedQuery): void {
-    if (!this.#cached.delete(query)) return;
-    this.#cachedChars -= query.cacheChars;
+    this.#cached.delete(query);
     query.cacheChars = 0;
   }
 }

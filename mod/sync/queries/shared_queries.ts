@@ -2,6 +2,7 @@
  * Runs each distinct query once for all its subscribers (SH). Decides who shares a result, which results are still valid
  * after a commit, and which queries run again.
  */
+import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../../engine/types.ts";
 import type {
   FollowedGroup,
@@ -76,7 +77,7 @@ export class SharedQueries {
   readonly #ahead = new Set<SharedQuery>();
   #awaitingSnapshot = false;
   /** Number of the last slow run of each caller, in ascending order. */
-  readonly #lastServed = new Map<string, number>();
+  readonly #lastServed = new LRUCache<string, number>({ max: SLOW_CALLERS_MAX });
   #slowRuns = 0;
   #runCount = 0;
   #batchCount = 0;
@@ -281,17 +282,14 @@ export class SharedQueries {
           null,
         );
       if (next === null) return;
-      this.#lastServed.delete(next.turn);
       this.#lastServed.set(next.turn, ++this.#slowRuns);
-      const [oldest] = this.#lastServed.keys();
-      if (this.#lastServed.size > SLOW_CALLERS_MAX && oldest !== undefined) this.#lastServed.delete(oldest);
       const group = together.has(next.query) ? queries.filter((query) => together.has(query)) : [next.query];
       this.#startBatch(group, { slow: true });
     }
   }
 
   #lastServedAt(turn: string): number {
-    return this.#lastServed.get(turn) ?? 0;
+    return this.#lastServed.peek(turn) ?? 0;
   }
 
   #isSlow(query: SharedQuery): boolean {

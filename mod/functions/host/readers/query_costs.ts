@@ -2,6 +2,8 @@
  * Cost estimates of queries, per function and caller and per function. A function that was slow for one caller counts as slow
  * for all callers for whom it was not fast yet. Otherwise each of many callers could occupy a reader once.
  */
+import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../../kit/bounded_lru.ts";
 import { isolateLimits } from "../../limits.ts";
 import { Costs } from "../costs.ts";
 import type { QueryWork } from "./query_batch.ts";
@@ -18,9 +20,9 @@ export type CostOf = Pick<QueryWork, "cost" | "path">;
 export class QueryCosts {
   readonly #ofCallers = new Costs();
   readonly #ofFunctions = new Costs();
-  readonly #quick = new Set<string>();
+  readonly #quick = new LRUCache<string, true>(entriesMax(QUICK_MAX));
   /** Functions that were fast for a caller, and slow for none since. */
-  readonly #quickPaths = new Set<string>();
+  readonly #quickPaths = new LRUCache<string, true>(entriesMax(QUICK_MAX));
 
   /** Whether nothing is known to be slow. */
   get empty(): boolean {
@@ -40,11 +42,9 @@ export class QueryCosts {
   /** Records a finished run. */
   took(work: CostOf, ms: number): void {
     if (ms >= SLOW_KNOWN_MS) return this.#slow(work, ms);
-    if (this.#quick.delete(work.cost)) {
-      this.#quick.add(work.cost);
-    } else {
-      add(this.#quick, work.cost);
-      add(this.#quickPaths, work.path);
+    if (this.#quick.get(work.cost) === undefined) {
+      this.#quick.set(work.cost, true);
+      this.#quickPaths.set(work.path, true);
     }
     if (this.empty) return;
     this.#ofCallers.took(work.cost, ms);
@@ -68,11 +68,4 @@ export class QueryCosts {
     this.#ofCallers.took(cost, ms);
     this.#ofFunctions.took(path, ms);
   }
-}
-
-function add(names: Set<string>, name: string): void {
-  names.add(name);
-  if (names.size <= QUICK_MAX) return;
-  const [oldest] = names;
-  if (oldest !== undefined) names.delete(oldest);
 }
