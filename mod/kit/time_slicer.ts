@@ -1,8 +1,13 @@
 /** Splits long work on the main thread, so that the event loop runs in between. */
-import { yieldToEventLoop } from "./event_loop.ts";
+import { setImmediate } from "node:timers";
 
 /** Longest time without a yield. */
 const SLICE_MS = 8;
+
+/** Resolves after the event loop has run other pending work. */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 export class TimeSlicer {
   #since = performance.now();

@@ -1,7 +1,7 @@
 /** Runs administrators' background tasks in steps, each a transaction that records its progress. */
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { yieldToEventLoop } from "../../kit/event_loop.ts";
+import { yieldToEventLoop } from "../../kit/time_slicer.ts";
 import type { ImportMode } from "../tables/import/modes.ts";
 import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";

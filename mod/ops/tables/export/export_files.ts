@@ -8,7 +8,7 @@ import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { fileErrorReason } from "../../../kit/file_error_reason.ts";
 import type { OnProgress } from "../../progress.ts";
-import { yieldToEventLoop } from "../../../kit/event_loop.ts";
+import { yieldToEventLoop } from "../../../kit/time_slicer.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasDiskSpace as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";

@@ -5,7 +5,7 @@
  */
 import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { ServiceError } from "../../../errors.ts";
-import { yieldToEventLoop } from "../../../kit/event_loop.ts";
+import { yieldToEventLoop } from "../../../kit/time_slicer.ts";
 import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportPieces } from "./pieces.ts";

@@ -1,6 +1,6 @@
 /** Splits JSONL files into lines while they are read. */
 import { Buffer } from "node:buffer";
-import { yieldToEventLoop } from "../../../kit/event_loop.ts";
+import { yieldToEventLoop } from "../../../kit/time_slicer.ts";
 import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
 
