@@ -1,6 +1,6 @@
 /** Rooms with members, who alone may post to them: an insert behind a rule. */
-import { mutation } from "syncline/server";
 import { z } from "zod";
+import { mutation } from "./schema.ts";
 
 /** Members of each room. */
 const MEMBERS = 10;

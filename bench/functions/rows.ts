@@ -1,6 +1,6 @@
 /** Numbered rows: filling, one subscription for each, and a change of one. */
-import { mutation, query } from "syncline/server";
 import { z } from "zod";
+import { mutation, query } from "./schema.ts";
 
 /** Creates the rows `start` to `start + count - 1` with a text of `chars` characters each. */
 export const fill = mutation({

@@ -1,9 +1,12 @@
 /** Tables of the benchmark's rows other than the transfers. */
-import { defineSchema, defineTable } from "syncline/server";
+import { createFunctions, defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 
-export default defineSchema({
+const schema = defineSchema({
   rows: defineTable({ number: z.int(), value: z.number(), text: z.string() }).index("by_number", ["number"]),
   members: defineTable({ room: z.int(), member: z.int() }).index("by_room", ["room", "member"]),
   messages: defineTable({ room: z.int(), member: z.int(), text: z.string() }).index("by_room", ["room"]),
 });
+
+export default schema;
+export const { query, mutation } = createFunctions(schema);

@@ -8,6 +8,7 @@ import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { environmentHints } from "./environment_hints.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { resolveConfig } from "../config/resolve_config.ts";
+import { updateGeneratedModule } from "../functions/generated_module.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
 import type { ExplicitValues, ServeOptions } from "../config/options.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
@@ -100,6 +101,7 @@ async function startOnceLoadable(
       onEdit: () => Promise.resolve(edited.abort()),
     });
     try {
+      await updateGeneratedModule(config.functionsDir, log);
       const server = await start();
       edited.abort();
       await watch;

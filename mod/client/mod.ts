@@ -36,7 +36,7 @@ export type { ConnectionPhase } from "./connection/connection.ts";
 export type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
 export type { OptimisticStore } from "./queries/optimistic.ts";
 export type { WebSocketFactory, WebSocketLike } from "./connection/socket_driver.ts";
-export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";
+export { anyApi, type ApiFromModules, createApi, type NotCallable } from "../protocol/api_reference.ts";
 export {
   type FunctionKind,
   type FunctionReference,

@@ -17,17 +17,24 @@ export interface RegisteredFunction<Kind extends FunctionKind, Vis extends Visib
   };
 }
 
+/** The type of `api.file.name` if the export is no function that `api` can call. It is rejected where it is used. */
+export interface NotCallable<Reason extends string> {
+  readonly "~error": Reason;
+}
+
 type ReferenceTo<Export, Vis extends Visibility> = Export extends
   RegisteredFunction<infer Kind, infer ExportVis, infer Args, infer Result>
-  ? ExportVis extends Vis ? FunctionReference<Kind, Args, Result> : never
-  : never;
+  ? "~registered" extends keyof Export ? [ExportVis] extends [Vis] ? FunctionReference<Kind, Args, Result>
+    : NotCallable<`This function is ${ExportVis}`>
+  : NotCallable<"This export is not a function of the app">
+  : NotCallable<"This export is not a function of the app">;
 
+/**
+ * References to the exports of a module. Every export has an entry: the compiler resolves only the ones in use, so a
+ * function can call others of its own file.
+ */
 export type ModuleReferences<Module, Vis extends Visibility> = {
-  readonly [
-    Name in keyof Module as [Module[Name]] extends [RegisteredFunction<FunctionKind, Vis, never, unknown>]
-      ? "~registered" extends keyof Module[Name] ? Name : never
-      : never
-  ]: ReferenceTo<Module[Name], Vis>;
+  readonly [Name in keyof Module]: ReferenceTo<Module[Name], Vis>;
 };
 
 type Nested<Path extends string, Leaf> = Path extends `${infer Folder}/${infer Rest}`

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
+import { updateGeneratedModule } from "../../mod/functions/generated_module.ts";
 import { codeBlocks, documentedApps, repository } from "./pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -9,8 +10,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 const MISUSES = `
 import { SynclineClient } from "syncline/client";
 import type { Id } from "syncline/server";
-import { api } from "./functions/api.ts";
-import type { Doc } from "./functions/schema.ts";
+import { api, type Doc } from "./functions/_generated.ts";
 import { query } from "./functions/schema.ts";
 
 const client = new SynclineClient("http://localhost:3210");
@@ -98,7 +98,10 @@ Deno.test("the apps of the documentation type-check in a folder of their own, an
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;
   await write(dir, [["deno.json", await appConfig()]]);
-  for (const [app, files] of apps) await write(join(dir, app), files);
+  for (const [app, files] of apps) {
+    await write(join(dir, app), files);
+    await updateGeneratedModule(join(dir, app, "functions"), (_level, message) => assert.fail(message));
+  }
   await write(join(dir, "guide"), [["misuses.ts", MISUSES]]);
   await deno(dir, "check", "--no-lock", ...apps.keys());
   await deno(

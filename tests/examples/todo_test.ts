@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Id, ResultOf } from "syncline/server";
 import { createTestServer, type TestCaller } from "syncline/test";
-import { api } from "../../examples/todo/functions/api.ts";
+import { api } from "../../examples/todo/functions/_generated.ts";
 
 const DAY_MS = 86_400_000;
 

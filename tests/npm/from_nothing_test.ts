@@ -95,7 +95,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     await assert.rejects(fetch(`${url}/api/health`));
   });
 
-  await t.step("NP5 types hold without generation: tsc, completion, the way to a definition", async () => {
+  await t.step("NP5 types hold: tsc, completion, the way to a definition", async () => {
     await machine.done("node_modules/.bin/tsc", { at: "my-app" });
     await using editor = new LanguageServer(machine.at("my-app"));
     const file = machine.at("my-app/src/tasks.tsx");

@@ -37,8 +37,8 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "deploy",
-    name: "the set that deploys reads files and reaches a server, and writes and starts nothing",
-    allows: ["read a file", ...NETWORK, ...OWN_VARIABLES],
+    name: "the set that deploys reads and writes files, reaches a server and starts nothing",
+    allows: [...FILES, ...NETWORK, ...OWN_VARIABLES],
   },
   {
     set: "export",

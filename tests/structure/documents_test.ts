@@ -119,7 +119,7 @@ Deno.test("every file that a room's README names is there", async () => {
       const places = name.includes("/")
         ? [`${dirname(page)}/${name}`, `mod/${name}`, name].filter((place) => files.includes(place))
         : files.filter((file) => file.endsWith(`/${name}`));
-      const isOfAnApp = ["schema.ts", "crons.ts", "http.ts"].includes(name);
+      const isOfAnApp = ["schema.ts", "crons.ts", "http.ts", "_generated.ts"].includes(name);
       assert.ok(
         places.length > 0 || isOfAnApp || /^(main|cli)\.ts$|^(tests|bench)\//.test(name),
         `${page} names ${name}`,

@@ -1,12 +1,8 @@
 /** References to the server's functions, with their types. */
 import { createApi, type ResultOf } from "syncline/client";
+import type { Modules } from "../functions/_generated.ts";
 
-export const { api } = createApi<{
-  channels: typeof import("../functions/channels.ts");
-  messages: typeof import("../functions/messages.ts");
-  people: typeof import("../functions/people.ts");
-  typing: typeof import("../functions/typing.ts");
-}>();
+export const { api } = createApi<Modules>();
 
 /** A message, or one that is still on its way. */
 export type Message = ResultOf<typeof api.messages.page>["page"][number] & { readonly pending?: boolean };

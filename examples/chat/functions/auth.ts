@@ -1,6 +1,7 @@
 /** What happens when somebody makes an account: they get a name that no other account has. */
 import { userEvent } from "syncline/server";
-import { type Ctx, internalMutation } from "./schema.ts";
+import type { QueryCtx } from "./_generated.ts";
+import { internalMutation } from "./schema.ts";
 
 export const onUserCreated = internalMutation({
   args: userEvent,
@@ -13,7 +14,7 @@ export const onUserCreated = internalMutation({
   },
 });
 
-async function isTaken(ctx: Ctx, name: string): Promise<boolean> {
+async function isTaken(ctx: QueryCtx, name: string): Promise<boolean> {
   const key = name.toLowerCase();
   return await ctx.db.query("members").withIndex("by_key", (q) => q.eq("key", key)).first() !== null;
 }

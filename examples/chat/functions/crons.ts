@@ -1,6 +1,6 @@
 /** What runs by itself. */
 import { cronJobs } from "syncline/server";
-import { internal } from "./api.ts";
+import { internal } from "./_generated.ts";
 
 const crons = cronJobs();
 crons.interval("remove stale typing rows", { seconds: 5 }, internal.typing.removeStale);

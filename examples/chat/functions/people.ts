@@ -1,6 +1,7 @@
 /** Who is there: accounts, and guests who say their name. */
 import { type Id, UserError } from "syncline/server";
-import { type Ctx, query } from "./schema.ts";
+import type { QueryCtx } from "./_generated.ts";
+import { query } from "./schema.ts";
 
 /** A person as others see them. */
 export interface Person {
@@ -16,7 +17,7 @@ export const me = query({
 });
 
 /** Who speaks: the signed-in person, or a guest of this name. Throws `no_name` for a guest without one. */
-export async function speaker(ctx: Ctx, guestName: string): Promise<Person> {
+export async function speaker(ctx: QueryCtx, guestName: string): Promise<Person> {
   const person = await signedIn(ctx);
   if (person !== null) return person;
   const name = guestName.trim();
@@ -24,7 +25,7 @@ export async function speaker(ctx: Ctx, guestName: string): Promise<Person> {
   return { name };
 }
 
-async function signedIn(ctx: Ctx): Promise<Person | null> {
+async function signedIn(ctx: QueryCtx): Promise<Person | null> {
   const userId = ctx.auth.userId();
   if (userId === null) return null;
   const member = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", userId)).first();

@@ -1,13 +1,5 @@
 /** The tables of the chat. */
-import {
-  createFunctions,
-  type DataModelOf,
-  defineSchema,
-  defineTable,
-  type Doc as DocOf,
-  id,
-  type QueryCtx,
-} from "syncline/server";
+import { createFunctions, defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
 
 const schema = defineSchema({
@@ -38,12 +30,6 @@ const schema = defineSchema({
 });
 
 export default schema;
-
-/** A document of a table: `Doc<"messages">`. */
-export type Doc<Table extends keyof typeof schema["tables"]> = DocOf<typeof schema, Table>;
-
-/** `ctx` of a query or a mutation, for functions that both call. */
-export type Ctx = QueryCtx<DataModelOf<typeof schema>>;
 
 /** The builders whose `ctx.db` knows these tables. */
 export const { query, mutation, internalMutation } = createFunctions(schema);

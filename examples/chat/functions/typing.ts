@@ -1,6 +1,6 @@
 /** Who is writing: rows that pages keep fresh while somebody types, and that go when they say so, or grow old. */
 import { z } from "zod";
-import { internal } from "./api.ts";
+import { internal } from "./_generated.ts";
 import { speaker } from "./people.ts";
 import { internalMutation, mutation, query } from "./schema.ts";
 
@@ -47,7 +47,7 @@ export const set = mutation({
 /** Removes the rows of pages that went without a word; gives back how many. What is left over follows at once. */
 export const removeStale = internalMutation({
   args: {},
-  handler: async (ctx): Promise<number> => {
+  handler: async (ctx) => {
     const stale = await ctx.db.query("typing")
       .withIndex("by_at", (q) => q.lt("at", Date.now() - STALE_MS)).take(BATCH);
     for (const { _id } of stale) await ctx.db.delete(_id);

@@ -5,7 +5,8 @@
  */
 import { type Id, id, UserError } from "syncline/server";
 import { sharedItem } from "./access.ts";
-import { type Ctx, type Doc, mutation, query, type WriteCtx } from "./schema.ts";
+import type { Doc, MutationCtx, QueryCtx } from "./_generated.ts";
+import { mutation, query } from "./schema.ts";
 
 /** An item has at most this many files. */
 const FILES_OF_ITEM_MAX = 10;
@@ -18,31 +19,31 @@ const LINK_SECONDS = 300;
 export type Attachment = Pick<Doc<"attachments">, "_id" | "name" | "contentType" | "size">;
 
 /** The files of an item, in the order they were added. */
-export async function attachmentsOf(ctx: Ctx, item: Id<"items">): Promise<Attachment[]> {
+export async function attachmentsOf(ctx: QueryCtx, item: Id<"items">): Promise<Attachment[]> {
   const files = await ctx.db.query("attachments").withIndex("by_item", (q) => q.eq("item", item)).collect();
   return files.map(({ _id, name, contentType, size }) => ({ _id, name, contentType, size }));
 }
 
 /** Removes the files of an item that is removed itself. */
-export async function removeAttachmentsOf(ctx: WriteCtx, item: Id<"items">): Promise<void> {
+export async function removeAttachmentsOf(ctx: MutationCtx, item: Id<"items">): Promise<void> {
   for await (const file of ctx.db.query("attachments").withIndex("by_item", (q) => q.eq("item", item))) {
     await removeFile(ctx, file);
   }
 }
 
 /** Removes the files of all items of a list that is removed. */
-export async function removeAttachmentsOfList(ctx: WriteCtx, list: Id<"lists">): Promise<void> {
+export async function removeAttachmentsOfList(ctx: MutationCtx, list: Id<"lists">): Promise<void> {
   for await (const file of ctx.db.query("attachments").withIndex("by_list", (q) => q.eq("list", list))) {
     await removeFile(ctx, file);
   }
 }
 
-async function removeFile(ctx: WriteCtx, { _id, file }: Doc<"attachments">): Promise<void> {
+async function removeFile(ctx: MutationCtx, { _id, file }: Doc<"attachments">): Promise<void> {
   await ctx.storage.delete(file);
   await ctx.db.delete(_id);
 }
 
-async function isFull(ctx: Ctx, { _id, list }: Doc<"items">): Promise<boolean> {
+async function isFull(ctx: QueryCtx, { _id, list }: Doc<"items">): Promise<boolean> {
   const files = ctx.db.query("attachments");
   const ofItem = await files.withIndex("by_item", (q) => q.eq("item", _id)).take(FILES_OF_ITEM_MAX);
   if (ofItem.length === FILES_OF_ITEM_MAX) return true;
@@ -94,7 +95,7 @@ export const add = mutation({
   },
 });
 
-async function sharedAttachment(ctx: Ctx, attachment: Id<"attachments">): Promise<Doc<"attachments">> {
+async function sharedAttachment(ctx: QueryCtx, attachment: Id<"attachments">): Promise<Doc<"attachments">> {
   const found = await ctx.db.get(attachment);
   if (found === null) throw new UserError("no_file", "There is no such file");
   await sharedItem(ctx, found.item);

@@ -1,5 +1,5 @@
 /** What is done does not stay for ever. */
-import { internal } from "./api.ts";
+import { internal } from "./_generated.ts";
 import { removeAttachmentsOf } from "./attachments.ts";
 import { internalMutation } from "./schema.ts";
 
@@ -11,7 +11,7 @@ const BATCH = 500;
 /** Removes items of all users that have been done for 30 days; gives back how many. What is left over follows at once. */
 export const removeDone = internalMutation({
   args: {},
-  handler: async (ctx): Promise<number> => {
+  handler: async (ctx) => {
     const old = await ctx.db.query("items")
       .withIndex("by_done", (q) => q.eq("status.kind", "done").lt("status.at", Date.now() - KEPT_MS))
       .take(BATCH);

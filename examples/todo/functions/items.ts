@@ -4,7 +4,8 @@ import { z } from "zod";
 import { sharedItem, sharedList, visibleList } from "./access.ts";
 import { type Attachment, attachmentsOf, removeAttachmentsOf } from "./attachments.ts";
 import { ITEMS_MAX, listsOf } from "./lists.ts";
-import { type Ctx, type Doc, mutation, query } from "./schema.ts";
+import type { Doc, QueryCtx } from "./_generated.ts";
+import { mutation, query } from "./schema.ts";
 
 const text = z.string().max(500);
 /** Items a search finds at most. */
@@ -12,7 +13,7 @@ const FOUND_MAX = 20;
 
 /** Items with what pages show of their files. */
 async function withFiles(
-  ctx: Ctx,
+  ctx: QueryCtx,
   items: Doc<"items">[],
 ): Promise<(Doc<"items"> & { files: Attachment[] })[]> {
   return await Promise.all(

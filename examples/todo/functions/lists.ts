@@ -3,7 +3,8 @@ import { id, UserError } from "syncline/server";
 import { z } from "zod";
 import { ownList, requireUser } from "./access.ts";
 import { removeAttachmentsOfList } from "./attachments.ts";
-import { type Ctx, type Doc, mutation, query } from "./schema.ts";
+import type { Doc, QueryCtx } from "./_generated.ts";
+import { mutation, query } from "./schema.ts";
 import { MEMBERS_MAX } from "./sharing.ts";
 
 /** A user has at most this many lists, unless their profile says otherwise. */
@@ -14,7 +15,7 @@ const LISTS_SHOWN_MAX = 1_000;
 export const ITEMS_MAX = 5_000;
 
 /** The lists the signed-in user sees: with `shared` only those of others. */
-export async function listsOf(ctx: Ctx, { shared = false } = {}): Promise<Doc<"lists">[]> {
+export async function listsOf(ctx: QueryCtx, { shared = false } = {}): Promise<Doc<"lists">[]> {
   const user = ctx.auth.userId();
   if (user === null) return [];
   const own = shared

@@ -1,14 +1,5 @@
 /** The tables of the todo app. A list belongs to a user, and is seen by that user and those who were let in. */
-import {
-  createFunctions,
-  type DataModelOf,
-  defineSchema,
-  defineTable,
-  type Doc as DocOf,
-  id,
-  type MutationCtx,
-  type QueryCtx,
-} from "syncline/server";
+import { createFunctions, defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
 import type { profile } from "./auth.ts";
 
@@ -60,15 +51,6 @@ const schema = defineSchema({
 });
 
 export default schema;
-
-/** A document of a table: `Doc<"items">`. */
-export type Doc<Table extends keyof typeof schema["tables"]> = DocOf<typeof schema, Table>;
-
-/** `ctx` of a query or a mutation, for functions that both call. */
-export type Ctx = QueryCtx<DataModelOf<typeof schema, typeof profile>>;
-
-/** `ctx` of a mutation. */
-export type WriteCtx = MutationCtx<DataModelOf<typeof schema, typeof profile>>;
 
 /** The builders whose `ctx.db` knows these tables, and the profile of users. */
 export const { query, mutation, internalMutation } = createFunctions<typeof schema, typeof profile>(schema);

@@ -1,6 +1,6 @@
 /** Reading accounts. */
-import { query } from "syncline/server";
 import { z } from "zod";
+import { query } from "./schema.ts";
 
 /** Number and balance of an account, or `null`. */
 export const get_account = query({
@@ -20,7 +20,7 @@ export const sum_range = query({
       .collect();
     return {
       accounts: accounts.length,
-      balance: accounts.reduce((sum: number, account: { balance: number }) => sum + account.balance, 0),
+      balance: accounts.reduce((sum, account) => sum + account.balance, 0),
     };
   },
 });

@@ -1,7 +1,10 @@
 /** The one table of the public "transfer" benchmark: numbered accounts with a balance. */
-import { defineSchema, defineTable } from "syncline/server";
+import { createFunctions, defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 
-export default defineSchema({
+const schema = defineSchema({
   accounts: defineTable({ id: z.int(), balance: z.number() }).index("by_account_id", ["id"]),
 });
+
+export default schema;
+export const { query, mutation } = createFunctions(schema);

@@ -1,6 +1,6 @@
 /** Fills and empties the accounts, in portions that fit one mutation. */
-import { mutation } from "syncline/server";
 import { z } from "zod";
+import { mutation } from "./schema.ts";
 
 /** Accounts removed by one call of {@linkcode clear_accounts}. */
 const CLEAR_PORTION = 1000;

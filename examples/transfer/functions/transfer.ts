@@ -1,6 +1,6 @@
 /** The mutation of the public "transfer" benchmark. */
-import { mutation } from "syncline/server";
 import { z } from "zod";
+import { mutation } from "./schema.ts";
 
 /**
  * Moves `amount` from one account to another, both named by their number. As the benchmark has it, a transfer that cannot

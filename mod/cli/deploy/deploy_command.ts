@@ -5,6 +5,7 @@ import { resolveFunctions } from "../../config/functions_folder.ts";
 import { readEnvFile } from "../../config/env_file.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
+import { updateGeneratedModule } from "../../functions/generated_module.ts";
 import { VersionError } from "../../functions/versions/mod.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { type Bundle, BundleError, type DeployResult, readBundle } from "../../ops/deploy/mod.ts";
@@ -98,6 +99,7 @@ async function bundleOf(options: DeployOptions): Promise<Bundle> {
     });
   }
   const staticDir = options.static === null ? null : resolve(options.static);
+  await updateGeneratedModule(functionsDir, stderrLog({ debug: false }));
   try {
     return await readBundle({ functionsDir, staticDir, dataDir: resolve("data") });
   } catch (error) {

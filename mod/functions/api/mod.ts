@@ -15,10 +15,28 @@ export type {
   UnorderedQuery,
 } from "./database.ts";
 export { paginationOpts } from "./pagination.ts";
-export type { ApiFromModules, RegisteredFunction, Visibility } from "../../protocol/api_reference.ts";
+export type {
+  ApiFromModules,
+  NotCallable,
+  RegisteredFunction,
+  Visibility,
+} from "../../protocol/api_reference.ts";
 export { anyApi, createApi } from "../../protocol/api_reference.ts";
-export { action, internalAction, internalMutation, internalQuery, mutation, query } from "./registration.ts";
-export type { DataModelOf, Doc, Schema } from "./schema.ts";
+export {
+  action,
+  internalAction,
+  internalMutation,
+  internalQuery,
+  mutation,
+  query,
+  untypedAction,
+  untypedInternalAction,
+  untypedInternalMutation,
+  untypedInternalQuery,
+  untypedMutation,
+  untypedQuery,
+} from "./registration.ts";
+export type { AppDataModel, DataModelOf, Doc, Schema } from "./schema.ts";
 export { type CronJobs, cronJobs } from "./cron_jobs.ts";
 export type { SchedulableName, Scheduler } from "./scheduler.ts";
 export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
@@ -30,8 +48,11 @@ export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";
 export type {
   AnyDataModel,
   DataModel,
+  DocumentOf,
   Id,
   ProfileSource,
+  Readable,
   ScheduledFunctionFields,
   ScheduledFunctionState,
+  TableNames,
 } from "./values.ts";

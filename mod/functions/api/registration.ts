@@ -150,29 +150,57 @@ export interface FunctionBuilders<Model extends DataModel> {
   readonly internalAction: FunctionBuilder<"action", "internal", ActionCtx>;
 }
 
-/** Declares a read-only function that clients can call and subscribe to. */
-export const query: FunctionBuilder<"query", "public", QueryCtx<AnyDataModel>> = builder("query", "public");
+/**
+ * Declares a query without a schema: `ctx.db` knows no tables. Use the `query` of `createFunctions(schema)` for type-checked
+ * access.
+ */
+export const untypedQuery: FunctionBuilder<"query", "public", QueryCtx<AnyDataModel>> = builder(
+  "query",
+  "public",
+);
 
-/** Declares a transaction that clients can call. */
-export const mutation: FunctionBuilder<"mutation", "public", MutationCtx<AnyDataModel>> = builder(
+/** Declares a mutation without a schema. Use the `mutation` of `createFunctions(schema)` for type-checked access. */
+export const untypedMutation: FunctionBuilder<"mutation", "public", MutationCtx<AnyDataModel>> = builder(
   "mutation",
   "public",
 );
 
-/** Declares a function with I/O that clients can call. */
-export const action: FunctionBuilder<"action", "public", ActionCtx> = builder("action", "public");
+/** Declares an action: a function with I/O that clients can call. The `action` of `createFunctions(schema)` is the same. */
+export const untypedAction: FunctionBuilder<"action", "public", ActionCtx> = builder("action", "public");
 
-/** Declares a query that clients cannot call. */
-export const internalQuery: FunctionBuilder<"query", "internal", QueryCtx<AnyDataModel>> = builder(
+/** Declares a query without a schema that clients cannot call. */
+export const untypedInternalQuery: FunctionBuilder<"query", "internal", QueryCtx<AnyDataModel>> = builder(
   "query",
   "internal",
 );
 
-/** Declares a mutation that clients cannot call. */
-export const internalMutation: FunctionBuilder<"mutation", "internal", MutationCtx<AnyDataModel>> = builder(
-  "mutation",
+/** Declares a mutation without a schema that clients cannot call. */
+export const untypedInternalMutation: FunctionBuilder<"mutation", "internal", MutationCtx<AnyDataModel>> =
+  builder(
+    "mutation",
+    "internal",
+  );
+
+/** Declares an action that clients cannot call. */
+export const untypedInternalAction: FunctionBuilder<"action", "internal", ActionCtx> = builder(
+  "action",
   "internal",
 );
 
-/** Declares an action that clients cannot call. */
-export const internalAction: FunctionBuilder<"action", "internal", ActionCtx> = builder("action", "internal");
+/** @deprecated Use `query` of `createFunctions(schema)`, or {@linkcode untypedQuery}. */
+export const query: typeof untypedQuery = untypedQuery;
+
+/** @deprecated Use `mutation` of `createFunctions(schema)`, or {@linkcode untypedMutation}. */
+export const mutation: typeof untypedMutation = untypedMutation;
+
+/** @deprecated Use `action` of `createFunctions(schema)`, or {@linkcode untypedAction}. */
+export const action: typeof untypedAction = untypedAction;
+
+/** @deprecated Use `internalQuery` of `createFunctions(schema)`, or {@linkcode untypedInternalQuery}. */
+export const internalQuery: typeof untypedInternalQuery = untypedInternalQuery;
+
+/** @deprecated Use `internalMutation` of `createFunctions(schema)`, or {@linkcode untypedInternalMutation}. */
+export const internalMutation: typeof untypedInternalMutation = untypedInternalMutation;
+
+/** @deprecated Use `internalAction` of `createFunctions(schema)`, or {@linkcode untypedInternalAction}. */
+export const internalAction: typeof untypedInternalAction = untypedInternalAction;

@@ -11,21 +11,32 @@ import type {
   VectorIndexDefinition,
 } from "../../engine/types.ts";
 import {
-  action,
   adminMutation,
   adminQuery,
+  type FunctionBuilder,
   type FunctionBuilders,
-  internalAction,
-  internalMutation,
-  internalQuery,
   isZodSchema,
-  mutation,
-  query,
   type SystemFunctionBuilders,
+  untypedAction,
+  untypedInternalAction,
+  untypedInternalMutation,
+  untypedInternalQuery,
+  untypedMutation,
+  untypedQuery,
 } from "./registration.ts";
+import type { MutationCtx, QueryCtx } from "./context.ts";
 import { zod } from "./current_zod.ts";
 import { checkIndexFields } from "./index_fields.ts";
-import type { DocumentOf, FieldNames, FieldPath, Id, ProfileMark, TableTypes, UsersTable } from "./values.ts";
+import type {
+  AnyDataModel,
+  DocumentOf,
+  FieldNames,
+  FieldPath,
+  Id,
+  ProfileMark,
+  TableTypes,
+  UsersTable,
+} from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
 
@@ -308,6 +319,17 @@ export type Doc<S extends Schema, Table extends keyof S["tables"] & string> = Do
   Table
 >;
 
+/**
+ * The data model of an app, from its `schema.ts`: that of the exported `query` or `mutation`, or else that of the schema. The
+ * generated file `_generated.ts` derives `Doc`, `QueryCtx` and `MutationCtx` from it.
+ */
+export type AppDataModel<SchemaModule> = SchemaModule extends
+  { readonly query: FunctionBuilder<"query", "public", QueryCtx<infer Model>> } ? Model
+  : SchemaModule extends
+    { readonly mutation: FunctionBuilder<"mutation", "public", MutationCtx<infer Model>> } ? Model
+  : SchemaModule extends { readonly default: infer S extends Schema } ? DataModelOf<S>
+  : AnyDataModel;
+
 export class DefinedSchema<Tables extends Record<string, TableBuilder>> implements Schema<Tables> {
   readonly tables: Tables;
 
@@ -356,13 +378,24 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
 export function createFunctions<S extends Schema, P extends ProfileMark | null = null>(
   _schema: S,
 ): FunctionBuilders<DataModelOf<S, P>> {
-  return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
+  return {
+    query: untypedQuery,
+    mutation: untypedMutation,
+    action: untypedAction,
+    internalQuery: untypedInternalQuery,
+    internalMutation: untypedInternalMutation,
+    internalAction: untypedInternalAction,
+  } as never;
 }
 
 /** Builders of the service with `ctx.db` typed by the schema. */
 export function createSystemFunctions<S extends Schema>(_schema: S): SystemFunctionBuilders<DataModelOf<S>> {
-  const [systemQuery, systemMutation] = [internalQuery, internalMutation];
-  return { adminQuery, adminMutation, systemQuery, systemMutation } as never;
+  return {
+    adminQuery,
+    adminMutation,
+    systemQuery: untypedInternalQuery,
+    systemMutation: untypedInternalMutation,
+  } as never;
 }
 
 /** Returns the table of an id; `null` if the string is not an id, `undefined` if its table is unknown. */

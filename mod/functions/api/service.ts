@@ -10,7 +10,7 @@ export {
   setTableResolver,
 } from "./schema.ts";
 export type { MutationCtx, QueryCtx } from "./context.ts";
-export { functionSpec, internalMutation } from "./registration.ts";
+export { functionSpec, untypedInternalMutation as internalMutation } from "./registration.ts";
 export { paginationOpts } from "./pagination.ts";
 export type { OrderedQuery, PaginationResult } from "./database.ts";
 export type { Unchecked } from "./values.ts";

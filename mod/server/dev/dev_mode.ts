@@ -1,4 +1,5 @@
 /** `--dev`: reloads edited functions and checks their types in the background. */
+import { updateGeneratedModule } from "../../functions/generated_module.ts";
 import type { Log } from "../../kit/log.ts";
 import type { ReloadResult } from "./reload_result.ts";
 import { devLimits } from "../limits.ts";
@@ -37,6 +38,7 @@ export async function runDevMode(
         clearTimeout(standByLater);
         // The check concerns outdated code; the edit is served first.
         check.abort();
+        await updateGeneratedModule(functionsDir, log);
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else {

@@ -1,4 +1,5 @@
 /** Watches a folder for edits. */
+import { GENERATED_FILE } from "../../functions/generated_module.ts";
 
 /** Quiet time that ends a burst of edits: editors write a file in several steps. */
 const SETTLE_MS = 30;
@@ -27,13 +28,13 @@ export async function watchFolder(folder: string, { signal, onEdit }: WatchOptio
   }
 }
 
-/** Whether an event is an edit of source code, rather than a read or the installation of a package. */
+/** Whether an event is an edit of source code by the author, rather than a read, a generated file or the installation of a package. */
 function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
   if (kind === "access" || kind === "any" || kind === "other") return false;
   return paths.some((path) => {
     const name = path.slice(path.lastIndexOf("/") + 1);
     if (path.slice(folder.length).includes("/node_modules/")) return false;
-    return !name.startsWith(".") && SOURCE_FILE.test(name);
+    return !name.startsWith(".") && name !== GENERATED_FILE && SOURCE_FILE.test(name);
   });
 }
 

@@ -2,6 +2,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { LocationConfig, ServeConfig } from "../../config/config.ts";
+import { GENERATED_FILE } from "../../functions/generated_module.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 
 /** Absolute paths, both as configured and with symbolic links resolved. */
@@ -22,6 +23,7 @@ export async function requiredFileAccess(config: ServeConfig): Promise<FileAcces
   const { dataDir, functionsDir, staticDir, accounts, backups, replication, follow, cluster } = config;
   const write = [
     dataDir,
+    ...config.dev ? [join(functionsDir, GENERATED_FILE)] : [],
     ...folderOf(backups?.to),
     ...folderOf(replication?.to),
     ...folderOf(follow?.from),

@@ -1,5 +1,5 @@
 import { useAuth, useMutation, useQuery } from "syncline/react";
-import { api } from "./api.ts";
+import { api } from "../functions/_generated.ts";
 
 export function Tasks() {
   const { auth } = useAuth();

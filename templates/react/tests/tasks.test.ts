@@ -1,6 +1,6 @@
 import { createTestServer } from "syncline/test";
 import { expect, test } from "vitest";
-import { api } from "../src/api.ts";
+import { api } from "../functions/_generated.ts";
 
 test("a task added by one user appears for another", async () => {
   const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });

@@ -93,7 +93,7 @@ Deno.test("references carry arguments and results inferred from the modules", ()
   same<ResultOf<typeof api.get>, Doc<typeof schema, "messages"> | null>();
   same<Doc<typeof schema, "messages">["likes"], number>();
   same<Doc<typeof schema, "shapes">["kind"], "circle" | "square">();
-  same<keyof typeof internal.admin.messages, "purge">();
+  same<ResultOf<typeof internal.admin.messages.purge>, null>();
   assert.equal(functionPath(api.admin.messages.list), "admin/messages:list");
   assert.equal(functionPath(api.list), "list");
 });
@@ -101,9 +101,13 @@ Deno.test("references carry arguments and results inferred from the modules", ()
 // Never called: each line below must not compile.
 export function refused(): void {
   // @ts-expect-error -- an internal function is not public
-  void api.purge;
+  void functionPath(api.purge);
+  // @ts-expect-error -- a public function is not internal
+  void functionPath(internal.send);
   // @ts-expect-error -- a constant is not a function
-  void api.constant;
+  void functionPath(api.constant);
+  // @ts-expect-error -- there is no such function
+  void api.lst;
   query({
     handler: async (ctx) => {
       // @ts-expect-error -- no such table

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { openWriterDatabase } from "../../../engine/mod.ts";
 import { anonymous } from "../../identity.ts";
-import { mutation } from "../../api/registration.ts";
+import { untypedMutation } from "../../api/registration.ts";
 import { defineSchema, defineTable } from "../../api/schema.ts";
 import { assembleApp } from "../app/loader.ts";
 import { runBatch } from "./writer_loop.ts";
@@ -29,7 +29,7 @@ const modules = () => [
     name: "dry.ts",
     modulePath: "dry",
     exports: {
-      count: mutation({
+      count: untypedMutation({
         args: { name: z.string() },
         handler: async ({ db }, { name }) => {
           const counters = db.query("counters");

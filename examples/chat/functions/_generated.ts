@@ -1,0 +1,33 @@
+/** Written by `syncline dev` and `syncline deploy` from the files in this folder. Commit it; do not edit it. */
+import {
+  type AppDataModel,
+  createApi,
+  type DocumentOf,
+  type MutationCtx as MutationCtxOf,
+  type QueryCtx as QueryCtxOf,
+  type Readable,
+  type TableNames,
+} from "syncline/server";
+
+/** Modules by path. */
+export interface Modules {
+  auth: typeof import("./auth.ts");
+  channels: typeof import("./channels.ts");
+  messages: typeof import("./messages.ts");
+  people: typeof import("./people.ts");
+  typing: typeof import("./typing.ts");
+}
+
+/** References to functions: `api` for those of clients, `internal` for internal ones. */
+export const { api, internal } = createApi<Modules>();
+
+type Model = AppDataModel<typeof import("./schema.ts")>;
+
+/** A document of a table. */
+export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
+
+/** The `ctx` of queries. That of mutations is one too. */
+export type QueryCtx = QueryCtxOf<Model>;
+
+/** The `ctx` of mutations. */
+export type MutationCtx = MutationCtxOf<Model>;

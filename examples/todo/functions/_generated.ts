@@ -1,0 +1,35 @@
+/** Written by `syncline dev` and `syncline deploy` from the files in this folder. Commit it; do not edit it. */
+import {
+  type AppDataModel,
+  createApi,
+  type DocumentOf,
+  type MutationCtx as MutationCtxOf,
+  type QueryCtx as QueryCtxOf,
+  type Readable,
+  type TableNames,
+} from "syncline/server";
+
+/** Modules by path. */
+export interface Modules {
+  access: typeof import("./access.ts");
+  attachments: typeof import("./attachments.ts");
+  auth: typeof import("./auth.ts");
+  cleanup: typeof import("./cleanup.ts");
+  items: typeof import("./items.ts");
+  lists: typeof import("./lists.ts");
+  sharing: typeof import("./sharing.ts");
+}
+
+/** References to functions: `api` for those of clients, `internal` for internal ones. */
+export const { api, internal } = createApi<Modules>();
+
+type Model = AppDataModel<typeof import("./schema.ts")>;
+
+/** A document of a table. */
+export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
+
+/** The `ctx` of queries. That of mutations is one too. */
+export type QueryCtx = QueryCtxOf<Model>;
+
+/** The `ctx` of mutations. */
+export type MutationCtx = MutationCtxOf<Model>;
