@@ -12,7 +12,7 @@ import {
   type FileContents,
   holdContents,
 } from "../ops/tables/export/mod.ts";
-import { LocalBlobs } from "../storage/mod.ts";
+import { openBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
@@ -105,7 +105,7 @@ async function contentsIn(
   const held = await holdContents(dataDir, { signal, onWait });
   if (held !== null) return held;
   // A server may write to it at the same time.
-  const blobs = await LocalBlobs.open(join(dataDir, "storage"), { shared: true });
+  const blobs = await openBlobs({ kind: "folder", path: join(dataDir, "storage") }, { shared: true });
   return { read: (blob) => blobs.read(blob, null), [Symbol.asyncDispose]: () => Promise.resolve() };
 }
 

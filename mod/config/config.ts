@@ -2,7 +2,7 @@
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
-import type { BucketLocation } from "../kit/locations/bucket.ts";
+import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { MemoryPlan } from "./memory.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
 
@@ -111,15 +111,13 @@ export interface BackupsConfig {
   /** Number of scheduled backups to keep. */
   readonly keep: number;
   /** Paths are absolute. */
-  readonly to:
-    | { readonly kind: "folder"; readonly path: string }
-    | { readonly kind: "bucket"; readonly place: BucketLocation };
+  readonly to: ObjectLocation;
 }
 
 /** Configuration of replication. */
 export interface ReplicationConfig {
   /** Paths are absolute. */
-  readonly to: LocationConfig;
+  readonly to: ObjectLocation;
   readonly everyMs: number;
   readonly snapshotEveryMs: number;
   /** How far back the replica can be restored. */
@@ -132,7 +130,7 @@ export interface ReplicationConfig {
 /** Configuration of a server that follows a replica. */
 export interface FollowConfig {
   /** Paths are absolute. */
-  readonly from: LocationConfig;
+  readonly from: ObjectLocation;
   /** Poll interval. */
   readonly everyMs: number;
   /** Whether to catch up once and then accept writes. */
@@ -144,7 +142,7 @@ export interface ClusterConfig {
   readonly place: PostgresPlace;
   readonly secret: string;
   /** Paths are absolute. */
-  readonly snapshots: LocationConfig;
+  readonly snapshots: ObjectLocation;
   /** Address for the other servers; `null` for the address used to reach the database. */
   readonly address: HostAndPort | null;
   /** Address to listen on for the other servers; `null` for `address`, if it belongs to this machine. */
@@ -159,11 +157,6 @@ export function isFollower(
 ): boolean {
   return follow !== null && !follow.promote || clusterRole === "follower";
 }
-
-/** A folder or a location in a bucket. */
-export type LocationConfig =
-  | { readonly kind: "folder"; readonly path: string }
-  | { readonly kind: "bucket"; readonly place: BucketLocation };
 
 /** Configuration of accounts. */
 export interface AccountsConfig {

@@ -1,7 +1,6 @@
 /** Turns the locations named by options into configuration. */
 import { resolve } from "node:path";
-import type { BucketLocation } from "../kit/locations/bucket.ts";
-import type { LocationConfig } from "./config.ts";
+import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { OptionValues } from "./options.ts";
 import { StartError } from "./start_error.ts";
 
@@ -19,7 +18,7 @@ export function locationConfig(
     readonly bucket: string;
     readonly prefix: string;
   },
-): LocationConfig {
+): ObjectLocation {
   if (place.kind === "folder") return { kind: "folder", path: resolve(place.path) };
   return { kind: "bucket", place: bucketLocation(options, place, "Replicas") };
 }

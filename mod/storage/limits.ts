@@ -23,8 +23,6 @@ export const storageLimits = {
   uploadBufferBytesMax: 256 * KiB,
   /** Read buffer when many bodies are read at once. */
   uploadBufferBytesMin: 64 * KiB,
-  /** Bytes written to a new file between early syncs, which keep the final sync short. */
-  earlySyncBytes: 8 * MiB,
   /** Uploads per client address: `burst` at once, then `perMinute`. */
   uploadsPerClient: { burst: 60, perMinute: 120 },
   /** Client addresses tracked by the rate limit; the least recently used is evicted. */
@@ -37,8 +35,6 @@ export const storageLimits = {
   rangesMax: 16,
   /** Cache lifetime of a file in browsers. */
   cacheSeconds: 2_592_000,
-  /** Part size of multipart uploads; the minimum of S3. */
-  s3PartBytes: 5 * MiB,
   /** Age at which unfinished multipart uploads are aborted in a bucket used by several servers in turn. */
   s3UnfinishedKeepMs: 86_400_000,
   /** Maximum size of files cached in memory. */
@@ -56,8 +52,6 @@ export const storageLimits = {
   filesLookedAtMax: 4_000,
   /** Size of the memory cache of files and thumbnails; responses built from them take at most as much again. */
   smallFilesKeptBytes: 16 * MiB,
-  /** Read size for files on disk. */
-  readChunkBytes: 256 * KiB,
   /** Files whose metadata is cached. */
   cachedFilesMax: 20_000,
   /** Contents removed between two commits that delete their rows. */

@@ -7,12 +7,11 @@ import type { Log } from "../kit/log.ts";
 import { ActionFiles } from "./action_files.ts";
 import { fileActions } from "./admin_actions.ts";
 import { BlobIntakes } from "./uploads/blob_intake.ts";
-import type { BlobStore } from "./blobs/blob_store.ts";
+import { type BlobStore, readOnlyBlobs } from "./blobs/blob_store.ts";
 import { FileMetadataCache } from "./file_metadata_cache.ts";
 import { FileTraffic } from "./file_traffic.ts";
 import { QuickReads } from "./reads/quick_reads.ts";
 import { Reads } from "./reads/reads.ts";
-import { readOnlyBlobs } from "./blobs/read_only_blobs.ts";
 import { Removals } from "./blobs/removals.ts";
 import { resumableRoutes } from "./resumable/routes.ts";
 import { ResumableUploads } from "./resumable/uploads.ts";
@@ -25,13 +24,11 @@ import { UploadUrls } from "./uploads/upload_urls.ts";
 import { Uploads } from "./uploads/uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
-export type { BlobStore, BlobWriter, ListedBlob } from "./blobs/blob_store.ts";
+export { blobsProbe, type BlobStore, type BlobWriter, openBlobs } from "./blobs/blob_store.ts";
 export { storageFeature } from "./settings_name.ts";
 export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";
-export { testBlobStore } from "./blobs/test_blob_store.ts";
-export { LocalBlobs } from "./blobs/local_blobs.ts";
 export { ImportedFileStore } from "./imported_files.ts";
 
 export interface StorageOptions {

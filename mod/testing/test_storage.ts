@@ -6,7 +6,7 @@ import { ServiceError } from "../errors.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import { errorResponse } from "../kit/error_response.ts";
 import { storageLimits } from "../storage/limits.ts";
-import { createStorage, LocalBlobs, type StorageService } from "../storage/mod.ts";
+import { createStorage, openBlobs, type StorageService } from "../storage/mod.ts";
 import { testStorageSettings } from "./load_test_app.ts";
 import type { UploadOptions } from "./test_types.ts";
 
@@ -44,7 +44,7 @@ export class TestStorage implements AsyncDisposable {
       urlKey: Uint8Array.fromBase64(urlKey, { alphabet: "base64url" }),
       baseUrl,
       port,
-      store: await LocalBlobs.open(join(folder, "storage")),
+      store: await openBlobs({ kind: "folder", path: join(folder, "storage") }),
       spoolDir: join(folder, "storage", "resumable"),
       uploadBytesMax,
       private: false,

@@ -1,6 +1,6 @@
 /** Unfinished bucket uploads at startup. */
 import assert from "node:assert/strict";
-import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
+import { openBlobs } from "../../mod/storage/mod.ts";
 import { until } from "../support/waiting.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 
@@ -15,9 +15,9 @@ Deno.test("a single server aborts all unfinished uploads, one of several only ol
     bucket.uploads.set("another server's", { key: "blobs/new", parts: [], begunAt: 9.5 * DAY_MS });
     bucket.uploads.set("of no time", { key: "blobs/none", parts: [] });
   };
-  const left = async (options: Parameters<typeof S3Blobs.open>[1]) => {
+  const left = async (options: Parameters<typeof openBlobs>[1]) => {
     begin();
-    const blobs = await S3Blobs.open(bucket.place(), { ...options, now });
+    const blobs = await openBlobs({ kind: "bucket", place: bucket.place() }, { ...options, now });
     await blobs[Symbol.asyncDispose]();
     return [...bucket.uploads.keys()];
   };
@@ -31,11 +31,14 @@ Deno.test("with a bucket used before, startup does not wait for aborting uploads
   const place = bucket.place();
   const told = Promise.withResolvers<unknown>();
   const away = { ...place, bucket: "none" };
-  await assert.rejects(S3Blobs.open(away, { shared: true }));
-  await using _blobs = await S3Blobs.open(away, { shared: true, later: told.resolve });
+  await assert.rejects(openBlobs({ kind: "bucket", place: away }, { shared: true }));
+  await using _blobs = await openBlobs({ kind: "bucket", place: away }, {
+    shared: true,
+    later: told.resolve,
+  });
   assert.ok(await told.promise instanceof Error);
   bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 0 });
-  await using _there = await S3Blobs.open(place, {
+  await using _there = await openBlobs({ kind: "bucket", place }, {
     shared: true,
     later: told.reject,
     now: () => 10 * DAY_MS,

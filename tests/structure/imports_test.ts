@@ -74,7 +74,6 @@ const PUBLIC_FILES = new Set([
   // The entry point of an isolate.
   "mod/functions/isolate/main.ts",
   // The S3 client is loaded only where a bucket is used.
-  "mod/storage/blobs/s3_blobs.ts",
   "mod/ops/backups/bucket_archives.ts",
   "mod/ops/backups/scheduled/bucket_target.ts",
   // The PostgreSQL driver is loaded only in a cluster.

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { IsolateHost } from "../../functions/host/mod.ts";
 import { type ExportedFolder, ImportError } from "../../ops/tables/import/mod.ts";
-import { ImportedFileStore, LocalBlobs } from "../../storage/mod.ts";
+import { ImportedFileStore, openBlobs } from "../../storage/mod.ts";
 
 /** Stores all files and returns a summary line. Throws an `ImportError` for damaged contents. */
 export async function importFiles(
@@ -14,7 +14,7 @@ export async function importFiles(
     readonly onFile: (done: number) => void;
   },
 ): Promise<string> {
-  await using store = await LocalBlobs.open(join(dataDir, "storage"));
+  await using store = await openBlobs({ kind: "folder", path: join(dataDir, "storage") });
   const port = {
     mutate: host.mutate.bind(host),
     query: () => Promise.reject(new Error("Queries are not available")),

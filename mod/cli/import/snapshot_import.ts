@@ -14,7 +14,7 @@ import { DataLock } from "../../server/data/data_lock.ts";
 import { checkNoStagedRestore } from "../../server/data/data_restore.ts";
 import { createImportedData, removeUnfinishedImport } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
-import { ImportedFileStore, LocalBlobs } from "../../storage/mod.ts";
+import { ImportedFileStore, openBlobs } from "../../storage/mod.ts";
 
 /** First table number of the app's tables, so that ids can be generated before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;
@@ -63,7 +63,7 @@ async function intoNew(
     readonly tableNumbers: ReadonlyMap<string, number>;
   } & Pick<SnapshotImport, "onProgress">,
 ): Promise<readonly string[]> {
-  await using store = await LocalBlobs.open(join(dataDir, "storage"));
+  await using store = await openBlobs({ kind: "folder", path: join(dataDir, "storage") });
   const port = {
     mutate: host.mutate.bind(host),
     query: () => Promise.reject(new Error("Queries are not available")),

@@ -19,19 +19,11 @@ import {
 } from "@aws-sdk/client-s3";
 import { createHash } from "node:crypto";
 import type { ByteRange } from "../byte_range.ts";
+import type { BucketLocation } from "./object_store.ts";
 import { bucketLimits } from "../limits.ts";
 import { BucketRetryStrategy, type RetryPolicy } from "./bucket_retries.ts";
 
-export interface BucketLocation {
-  readonly bucket: string;
-  /** Prefix of all keys; ends in a slash unless it is empty. */
-  readonly prefix: string;
-  readonly region: string;
-  /** `null` is the AWS endpoint of the region. Other services are addressed with the bucket in the path. */
-  readonly endpoint: string | null;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-}
+export type { BucketLocation };
 
 export interface BucketOptions {
   /** Timeout of a request including its retries. Optional. */

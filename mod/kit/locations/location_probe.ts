@@ -1,15 +1,14 @@
-/** Tests whether a folder or a bucket can be used: lists it, then writes, reads and removes a small object. */
+/** Tests whether a location can be used: lists it, then writes, reads and removes a small object. */
 import { randomBytes } from "node:crypto";
+import { type ObjectStore, readObject } from "./object_store.ts";
 
-/** A location and its operations, in the order of the test. Each throws its reason for failure. */
 export interface LocationProbe {
   /** Shown to users. */
   readonly place: string;
-  readonly list: () => Promise<void>;
-  readonly write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** Returns what was written, or `null`. */
-  readonly read: () => Promise<Uint8Array | null>;
-  readonly remove: () => Promise<void>;
+  /** Name of the object; leftovers of it must do no harm. */
+  readonly name: string;
+  /** Opens the location for the test. */
+  readonly open: () => Promise<ObjectStore>;
 }
 
 export type ProbeStep = "list" | "write" | "read" | "remove";
@@ -24,41 +23,50 @@ const BYTES = 64;
 
 /** Tests a location. A step fails after `stepMs`. Never rejects. */
 export async function probeLocation(
-  { place, list, write, read, remove }: LocationProbe,
+  { place, name, open }: LocationProbe,
   { stepMs }: { readonly stepMs: number },
 ): Promise<ProbeReport> {
   const bytes = new Uint8Array(randomBytes(BYTES));
-  const readBack = async () => {
-    const found = await read();
-    if (found === null) throw new Error("what was written a moment ago is not there");
-    if (found.length !== BYTES || found.some((byte, at) => byte !== bytes[at])) {
-      throw new Error("what was written a moment ago is something else now");
-    }
-  };
-  let writing = Promise.resolve();
-  const all = [
-    ["list", list],
-    ["write", () => writing = write(bytes)],
-    ["read", readBack],
+  let opened: Promise<ObjectStore> | null = null;
+  let writing: Promise<unknown> = Promise.resolve();
+  const store = () => opened ??= open();
+  const remove = async () => await (await store()).delete(name);
+  const all: readonly (readonly [ProbeStep, () => Promise<unknown>])[] = [
+    ["list", async () => {
+      for await (const _ of (await store()).list("")) return;
+    }],
+    ["write", async () => await (writing = (await store()).put(name, bytes))],
+    ["read", async () => {
+      const found = await readObject(await store(), name, BYTES);
+      if (found === null) throw new Error("The object that was just written is missing");
+      if (found.length !== BYTES || found.some((byte, at) => byte !== bytes[at])) {
+        throw new Error("The object that was just written has other contents");
+      }
+    }],
     ["remove", remove],
-  ] as const;
+  ];
   const steps: { step: ProbeStep; error: string | null }[] = [];
+  const dispose = async () => await (await store())[Symbol.asyncDispose]();
   for (const [step, run] of all) {
     const error = await within(stepMs, run).then(() => null, reasonOf);
     steps.push({ step, error });
     if (error === null) continue;
-    // Removes an object whose write completes after the timeout.
-    if (step === "write") void writing.catch(() => {}).then(remove).catch(() => {});
+    if (step === "write") {
+      // Removes an object whose write completes after the timeout.
+      void writing.catch(() => {}).then(remove).catch(() => {}).then(dispose).catch(() => {});
+      return { place, steps };
+    }
     // Tries once more to remove the object.
-    else if (step !== "list") await within(stepMs, remove).catch(() => {});
+    if (step !== "list") await within(stepMs, remove).catch(() => {});
     break;
   }
+  void dispose().catch(() => {});
   return { place, steps };
 }
 
-async function within(ms: number, run: () => Promise<void>): Promise<void> {
+async function within(ms: number, run: () => Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`there was no answer within ${ms / 1_000} s`)), ms);
+  const timer = setTimeout(() => late.reject(new Error(`No answer within ${ms / 1_000} s`)), ms);
   try {
     const running = run();
     running.catch(() => {});

@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import type { SecretKeys } from "../../auth/mod.ts";
 import {
+  blobsProbe,
   type BlobStore,
   createStorage,
-  LocalBlobs,
+  openBlobs,
   storageFeature,
   type StorageService,
   type StorageSettings,
-  testBlobStore,
 } from "../../storage/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
@@ -16,6 +16,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import { newestReplacedDatabase } from "../data/replaced_databases.ts";
 import { apiHeaders } from "../http/api_headers.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
+import { LocationError, type ObjectLocation } from "../../kit/locations/object_store.ts";
 import { StartError } from "../../config/start_error.ts";
 
 export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
@@ -40,15 +41,8 @@ export async function startStorage(
   const store = await openStore(context);
   const storage = await openStorage(context, { store, knowsAll: () => cluster?.leadsSurely ?? true });
   const { config } = context;
-  const bucketReason = config.storage.s3 === null
-    ? undefined
-    : (await import("../../kit/locations/bucket.ts")).bucketReason;
   return {
-    place: () =>
-      isFollower(config) ? null : testBlobStore(store, {
-        place: placeOfFiles(config),
-        ...(bucketReason !== undefined && { explained: (error) => new Error(bucketReason(error)) }),
-      }),
+    place: () => isFollower(config) ? null : blobsProbe(locationOf(config)),
     traffic: storage.traffic,
     routes: [
       { at: "/api/storage", app: storage.routes },
@@ -68,9 +62,8 @@ export async function startStorage(
   };
 }
 
-/** For display. */
-function placeOfFiles({ dataDir, storage: { s3 } }: ServeConfig): string {
-  return s3 === null ? join(dataDir, "storage") : `s3://${s3.bucket}/${s3.prefix}`;
+function locationOf({ dataDir, storage: { s3 } }: ServeConfig): ObjectLocation {
+  return s3 === null ? { kind: "folder", path: join(dataDir, "storage") } : { kind: "bucket", place: s3 };
 }
 
 async function openStorage(
@@ -104,21 +97,20 @@ async function openStorage(
   });
 }
 
-/** The S3 client is loaded on demand. */
 async function openStore({ config, takesOver, isRestart, log }: FeatureContext): Promise<BlobStore> {
-  const { dataDir, storage: { s3 } } = config;
-  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared: takesOver });
-  const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
+  const isShared = config.cluster !== null;
   try {
-    const shared = config.cluster !== null;
-    // A change of leader continues while the bucket is unreachable: it has been used before.
-    const later = shared && isRestart === true
-      ? (error: unknown) => log("warn", "Cannot list unfinished uploads", { error })
-      : undefined;
-    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: shared || takesOver, later });
+    return await openBlobs(locationOf(config), {
+      readOnly: isFollower(config),
+      shared: isShared && config.storage.s3 !== null || takesOver,
+      // A change of leader continues while the bucket is unreachable: it has been used before.
+      later: isShared && isRestart === true
+        ? (error: unknown) => log("warn", "Cannot list unfinished uploads", { error })
+        : undefined,
+    });
   } catch (error) {
-    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    throw new StartError(`Cannot use the bucket "${s3.bucket}" for files: ${reason}`, {
+    if (!(error instanceof LocationError) || config.storage.s3 === null) throw error;
+    throw new StartError(`Cannot store files in a bucket: ${error.message}`, {
       code: "bucket",
       cause: error,
     });

@@ -1,8 +1,9 @@
 /** Files that a server needs to read and write while it runs, according to its configuration. */
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { LocationConfig, ServeConfig } from "../../config/config.ts";
 import { GENERATED_FILE } from "../../functions/generated_module.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 
 /** Absolute paths, both as configured and with symbolic links resolved. */
@@ -42,7 +43,7 @@ export async function requiredFileAccess(config: ServeConfig): Promise<FileAcces
   return { read: [...new Set([...written, ...await withRealPaths(read)])], write: written };
 }
 
-function folderOf(place: LocationConfig | undefined): string[] {
+function folderOf(place: ObjectLocation | undefined): string[] {
   return place?.kind === "folder" ? [place.path] : [];
 }
 

@@ -11,7 +11,7 @@ import { action, defineSchema, defineTable, id, mutation, query } from "../../..
 import { errorResponse } from "../../../mod/kit/error_response.ts";
 import { configureStorage } from "../../../mod/storage/isolate_functions/settings.ts";
 import { storageModules } from "../../../mod/storage/isolate_functions/mod.ts";
-import { type BlobStore, createStorage, LocalBlobs, type StorageService } from "../../../mod/storage/mod.ts";
+import { type BlobStore, createStorage, openBlobs, type StorageService } from "../../../mod/storage/mod.ts";
 import type { ThumbnailMaker } from "../../../mod/storage/thumbnails/maker.ts";
 import { InProcessHost } from "../../../mod/testing/in_process_host.ts";
 
@@ -132,7 +132,9 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     return promise;
   };
   host.serveQueries(runQuery);
-  const folder = await LocalBlobs.open(join(dir, "storage"), { shared: options.shared ?? false });
+  const folder = await openBlobs({ kind: "folder", path: join(dir, "storage") }, {
+    shared: options.shared ?? false,
+  });
   const service = await createStorage({
     urlKey,
     port: { mutate: (call) => host.mutate(call), query: runQuery },
