@@ -16,7 +16,7 @@ const SERVER = ["main.ts", "cli.ts", "mod/server/workers/main.ts"];
 /** Entry modules bundled separately. */
 const HELPERS = [
   "mod/ops/backups/scheduled/folder_process.ts",
-  "mod/ops/log/process/process.ts",
+  "mod/ops/log/worker/main.ts",
   "mod/ops/maintenance/process.ts",
   "mod/ops/replication/process/main.ts",
   "mod/storage/thumbnails/process.ts",

@@ -173,28 +173,22 @@ export const opsLimits = {
 
 /** Limits of the execution log. */
 export const logLimits = {
-  /** Runs queued for the log process; newer ones are dropped and counted. */
+  /** Runs queued for the log worker; newer ones are dropped and counted. */
   queuedRunsMax: 50_000,
   /** Characters of log lines and errors of queued runs. */
   queuedCharsMax: 32 * MiB,
-  /** Runs sent to the log process at once. */
-  batchRunsMax: 5_000,
+  /** Runs stored in one transaction. */
+  batchRunsMax: 1_000,
   /** Delay before queued runs are sent; longer delays make larger transactions. */
   flushMs: 200,
   /** Characters of log lines kept per run; the rest is truncated and marked. */
   linesCharsMax: 64 * KiB,
   /** Maximum length of a function path, which may be made up by a client. */
   pathCharsMax: 256,
-  /** Functions stored by number; further paths are stored in each run. */
-  functionsMax: 20_000,
-  /** Runs per partition of the log. Old runs are deleted by partition. */
-  segmentRowsMax: 200_000,
-  /** Minimum number of partitions of the retained log, by age and by size. */
-  segmentsMin: 8,
-  /** Minimum time range of a partition, however short the retention. */
-  segmentMsMin: 60_000,
-  /** Runs scanned between checks of the search deadline. */
-  searchStepRows: 16_384,
+  /** Runs deleted in one transaction. */
+  deletedRunsMax: 2_000,
+  /** Newest runs copied from a log of the previous format. */
+  convertedRunsMax: 200_000,
   /** Timeout of a search, which then returns what it has found and how far it searched. */
   searchMs: 60,
   /** Timeout of a histogram. */
@@ -217,8 +211,8 @@ export const logLimits = {
   streamWritesMax: 4,
   /** Pause between these ticks: 40 streams are updated every 200 ms, 200 streams every second. */
   streamTurnMs: 20,
-  /** Characters of events sent by the log process at once; further runs are skipped. */
-  tailedCharsMax: 8 * MiB,
+  /** Bytes of events sent by the log worker at once; further runs are skipped. */
+  tailedBytesMax: 8 * MiB,
   /** Runs sent to a stream that resumes after a pause; further ones are counted. */
   backlogRunsMax: 500,
   /** Buffer quota of a reader in bytes; events beyond it are skipped. */
@@ -237,22 +231,20 @@ export const logLimits = {
   /** Minimum of that option. */
   bytesMin: 16 * MiB,
   /** Interval of checks for old and excess runs. */
-  tidyMs: 10_000,
-  /** Maximum number of pending queries to the log process. */
+  cleanUpMs: 10_000,
+  /** Pause between two deletions while there are more. */
+  cleanUpPauseMs: 20,
+  /** Maximum number of pending requests to the log worker. */
   questionsMax: 64,
-  /** Timeout of a query after which the log process is restarted. */
+  /** Timeout of a request after which the log worker is replaced. */
   answerMs: 30_000,
-  /** Initial delay before a lost log process is restarted; doubles each time. */
+  /** Initial delay before a failed log worker is replaced; doubles each time. */
   restartMs: 1_000,
   restartMsMax: 60_000,
-  /** Maximum message of the log process, above a page of the largest runs. */
-  messageCharsMax: 128 * MiB,
-  /** Private writable memory of the log process, in addition to the runtime's reservation. */
-  processDataMiB: 512,
   /** Page cache of the log's database. */
   cacheBytes: 32 * MiB,
   /** Cached prepared statements. */
-  statementsMax: 1_000,
+  statementsMax: 100,
 } as const;
 
 /** Limits of replication. */

@@ -22,7 +22,7 @@ async function soundFolder(): Promise<DataFolder> {
     commit(writer, (tx) => tx.insert("_storage", { blob, size: 3 }));
   }
   commit(writer, (tx) => tx.insert("notes", { text: "one" }));
-  LogStore.open(folder.at("logs.db"), { retention: { keepMs: 1e9, bytesMax: 1e9 }, now: Date.now() })
+  LogStore.open(folder.at("logs.db"), { retention: { keepMs: 1e9, bytesMax: 1e9 } })
     [Symbol.dispose]();
   return folder;
 }

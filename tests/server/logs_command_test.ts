@@ -5,7 +5,6 @@ import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
 import { logsCommand } from "../../mod/cli/logs_command.ts";
 import { runText } from "../../mod/cli/run_text.ts";
 import { LogFile } from "../../mod/ops/log/log_file.ts";
-import { packed } from "../ops/log/support/packed.ts";
 import { loggedRun, type RunRecord } from "../../mod/ops/log/run_record.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
 
@@ -40,12 +39,12 @@ Deno.test("[EL19] the log's file is read beside who writes it: the newest runs, 
   const folder = await Deno.makeTempDir();
   const path = join(folder, "logs.db");
   try {
-    using store = LogStore.open(path, { retention, now: AT });
-    store.add(packed([run("a:one"), run("a:two"), run("b:three"), run("a:four")]), AT);
+    using store = LogStore.open(path, { retention });
+    store.add([run("a:one"), run("a:two"), run("b:three"), run("a:four")]);
     using file = LogFile.open(path, new URLSearchParams({ function: "a:*" }));
     assert.deepEqual(file.newest(2).map((run) => run.function), ["a:two", "a:four"]);
     assert.deepEqual(file.more(), { runs: [], missed: false });
-    store.add(packed([run("a:five"), run("b:six"), run("a:seven")]), AT);
+    store.add([run("a:five"), run("b:six"), run("a:seven")]);
     assert.deepEqual(file.more().runs.map((run) => run.function), ["a:five", "a:seven"]);
     assert.deepEqual(file.more().runs, []);
     const text = runText(loggedRun(9, run("a:fail", ["[WARN] one\ntwo \u001b[31m"])));
@@ -71,7 +70,7 @@ Deno.test("[EL19] without a log, or with a filter that is not understood, the co
     await Deno.writeTextFile(join(folder, "logs.db"), "no log ".repeat(1_000));
     assert.equal(await command(), exitCodes.failed);
     await Deno.remove(join(folder, "logs.db"));
-    LogStore.open(join(folder, "logs.db"), { retention, now: AT })[Symbol.dispose]();
+    LogStore.open(join(folder, "logs.db"), { retention })[Symbol.dispose]();
     assert.equal(await command(), exitCodes.ok);
     assert.equal(await command("--level", "LOUD"), exitCodes.usage);
     assert.equal(await command("--last", "0"), exitCodes.usage);

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { checkSqliteFile, EngineError, openSnapshotCheck } from "../../engine/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../backups/archive/mod.ts";
-import { otherLogFormat } from "../log/store/log_database.ts";
-import { logSchemaSql } from "../log/store/log_schema.ts";
+import { LOG_SCHEMA_SQL, OLD_FORMAT_VERSION, otherLogFormat } from "../log/store/log_database.ts";
 import type { OnProgress } from "../progress.ts";
 import { checkClock } from "./clock_check.ts";
 import { checkFiles, type FilesCheckOptions } from "./files_check.ts";
@@ -97,11 +96,12 @@ async function log(path: string): Promise<Finding> {
   if (await statIfThere(path) === null) return { check: "log", status: "ok", message: "no execution log" };
   const format = otherLogFormat(path);
   if (format !== null) {
-    const message = `written by another version of the server (format ${format}); a server starts a new one`;
+    const action = format === OLD_FORMAT_VERSION ? "converts it" : "starts a new one";
+    const message = `written by another version of the server (format ${format}); a server ${action}`;
     return { check: "log", status: "warn", message };
   }
   try {
-    checkSqliteFile(path, logSchemaSql);
+    checkSqliteFile(path, () => LOG_SCHEMA_SQL);
     return { check: "log", status: "ok", message: "the execution log is intact" };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;

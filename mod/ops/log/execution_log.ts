@@ -1,28 +1,23 @@
 /**
- * The execution log in the main process: records each function run and serves queries of administrators. Recording is cheap;
- * all other work is done by the log process, which nothing waits for.
+ * The execution log in the main thread: records each function run and serves queries of administrators. Recording is cheap; the
+ * log worker does all other work, and no call waits for it.
  */
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
-import { LogProcess } from "./process/log_process.ts";
-import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./process/messages.ts";
-import { packMessage } from "./packs/run_pack.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { RunQueue } from "./run_queue.ts";
 import { runKinds, runOutcomes } from "./run_record.ts";
 import { keptLines, keptPath, levelOf, runError } from "./run_text.ts";
 import type { Retention, SavedFigures } from "./store/log_store.ts";
+import { LogWorker } from "./worker/log_worker.ts";
+import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./worker/messages.ts";
 
 export interface ExecutionLogOptions {
-  /** Absolute path. */
-  readonly dataDir: string;
-  /** Path of the log's database in the data folder. */
+  /** Path of the log's database. */
   readonly path: string;
   readonly retention: Retention;
   /** Page cache size of the database. */
   readonly cacheBytes: number;
-  /** Delays the log process until {@linkcode ExecutionLog.begin}; runs are queued. */
-  readonly waits?: boolean;
   readonly log: Log;
 }
 
@@ -44,14 +39,13 @@ export interface LogFacts extends LogState {
   readonly dropped: number;
 }
 
-const encoder = new TextEncoder();
 const nothing = new Uint8Array();
 
 /** Approximate size of a run without log lines and error. */
 const RUN_CHARS = 256;
 
 export class ExecutionLog implements AsyncDisposable {
-  readonly #process: LogProcess;
+  readonly #worker: LogWorker;
   readonly #queue: RunQueue;
   readonly #tails = new Map<
     number,
@@ -60,22 +54,22 @@ export class ExecutionLog implements AsyncDisposable {
   #tailCount = 0;
 
   constructor(options: ExecutionLogOptions) {
-    this.#process = new LogProcess({
+    this.#worker = new LogWorker({
       ...options,
       onStart: () => {
-        for (const [tail, { filter }] of this.#tails) void this.#process.send({ type: "Tail", tail, filter });
+        for (const [tail, { filter }] of this.#tails) this.#worker.post({ type: "Tail", tail, filter });
       },
       onTailed: (message) => this.#dispatch(message),
     });
     this.#queue = new RunQueue({
-      open: () => this.#process.alive,
-      send: (pack) => this.#process.send({ type: "Runs", pack: packMessage(pack) }),
+      isOpen: () => this.#worker.running,
+      send: (runs) => this.#worker.store(JSON.stringify(runs)),
     });
   }
 
-  /** Starts the log process, unless it is running. */
+  /** Starts the log worker, unless it is running. Runs are queued until then. */
   begin(): void {
-    this.#process.begin();
+    this.#worker.begin();
   }
 
   /** Records a run. Called often, so it must be fast and must not throw. */
@@ -92,8 +86,8 @@ export class ExecutionLog implements AsyncDisposable {
       levelOf(lines),
       request,
       ts,
-      durationMs,
-      queuedMs,
+      rounded(durationMs),
+      rounded(queuedMs),
       use?.documentsRead ?? 0,
       use?.indexRowsRead ?? 0,
       use?.documentsWritten ?? 0,
@@ -104,12 +98,12 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   get facts(): LogFacts {
-    const { state } = this.#process;
+    const { state } = this.#worker;
     return {
       rows: state?.rows ?? 0,
       bytes: state?.bytes ?? 0,
       lost: state?.lost ?? 0,
-      trouble: state?.trouble ?? (this.#process.alive ? null : "The log process is starting"),
+      trouble: state?.trouble ?? (this.#worker.running ? null : "The log worker is starting"),
       queued: this.#queue.size,
       dropped: this.#queue.dropped,
     };
@@ -118,53 +112,53 @@ export class ExecutionLog implements AsyncDisposable {
   /** Searches runs, including all that ended before the call. Throws `unavailable` and `overloaded`. */
   async page(question: PageQuestion): Promise<PageAnswer> {
     await this.#queue.flush();
-    return await this.#process.ask("page", question);
+    return await this.#worker.ask("page", question);
   }
 
   /** Reports matching runs from now on. Returns a function that stops it. */
   tail(filter: RunFilter, onRuns: (tailed: TailedRuns) => void): () => void {
     const tail = ++this.#tailCount;
     this.#tails.set(tail, { filter, onRuns });
-    void this.#process.send({ type: "Tail", tail, filter });
+    this.#worker.post({ type: "Tail", tail, filter });
     return () => {
       this.#tails.delete(tail);
-      void this.#process.send({ type: "Untail", tail });
+      this.#worker.post({ type: "Untail", tail });
     };
   }
 
   /** Returns matching runs after a given one, as events. Later runs are reported by a tail with the same filter. */
   async backlog(filter: RunFilter, after: number | null): Promise<BacklogAnswer> {
     await this.#queue.flush();
-    return await this.#process.ask("backlog", { filter, after });
+    return await this.#worker.ask("backlog", { filter, after });
   }
 
-  #dispatch({ events, told, lastId }: TailedMessage): void {
-    const encoded = events.map((event) => encoder.encode(event));
-    for (const share of told) {
-      const tailed = {
-        events: share.events.map((position) => encoded[position] ?? nothing),
-        missed: share.missed,
-        lastId,
-      };
-      for (const tail of share.tails) this.#tails.get(tail)?.onRuns(tailed);
+  #dispatch({ events, shares, lastId }: TailedMessage): void {
+    for (const { tail, events: positions, missed } of shares) {
+      const own = positions.map((position) => events[position] ?? nothing);
+      this.#tails.get(tail)?.onRuns({ events: own, missed, lastId });
     }
   }
 
   retain(retention: Retention): void {
-    this.#process.retain(retention);
+    this.#worker.retain(retention);
   }
 
   saveFigures(figures: readonly SavedFigures[]): void {
-    void this.#process.send({ type: "SaveFigures", figures });
+    this.#worker.post({ type: "SaveFigures", figures });
   }
 
   async loadFigures(): Promise<readonly SavedFigures[]> {
-    return await this.#process.ask("figures", { now: Date.now() });
+    return await this.#worker.ask("figures", { now: Date.now() });
   }
 
-  /** Flushes queued runs and stops the log process. */
+  /** Flushes queued runs and stops the log worker. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#queue.close();
-    await this.#process[Symbol.asyncDispose]();
+    await this.#worker[Symbol.asyncDispose]();
   }
+}
+
+/** In hundredths, which keeps the messages short. */
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
 }

@@ -28,7 +28,7 @@ export class LogFile implements Disposable {
 
   /** Returns the newest matching runs, oldest first. */
   newest(count: number): LoggedRun[] {
-    return this.#store.reading(() => {
+    return this.#store.database.reading(() => {
       this.#seen = this.#store.lastId;
       const { runs } = searchRuns(this.#store, { filter: this.#filter, limit: count, deadline: Infinity });
       return inOrder(runs);
@@ -37,7 +37,7 @@ export class LogFile implements Disposable {
 
   /** Returns runs added since the last call; `missed` if there were too many to return. */
   more(): { readonly runs: LoggedRun[]; readonly missed: boolean } {
-    return this.#store.reading(() => {
+    return this.#store.database.reading(() => {
       const after = this.#seen;
       this.#seen = Math.max(after, this.#store.lastId);
       if (this.#seen === after) return { runs: [], missed: false };

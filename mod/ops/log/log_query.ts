@@ -1,7 +1,7 @@
 /** Parses the URL parameters of log requests. Unknown or invalid parameters are rejected by name. */
 import { ServiceError } from "../../errors.ts";
 import { logLimits } from "../limits.ts";
-import type { PageQuestion } from "./process/messages.ts";
+import type { PageQuestion } from "./worker/messages.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { lineLevels, parseRequestId, runKinds, runOutcomes } from "./run_record.ts";
 

@@ -1,4 +1,5 @@
 /** Filter of runs, used by searches and live tails. */
+import { type RunRecord, searchedText } from "./run_record.ts";
 
 /** All present conditions must hold. Kinds and outcomes are indexes of their lists. */
 export interface RunFilter {
@@ -26,17 +27,26 @@ export function isServicePath(udfPath: string): boolean {
   return udfPath.startsWith("_");
 }
 
-/** Whether a filter matches a function by path and kind. */
-export function admitsFunction(
-  { functions, kinds, system }: RunFilter,
-  { path, kind }: { readonly path: string; readonly kind: number },
-): boolean {
-  if (kinds !== undefined && !kinds.includes(kind)) return false;
-  if (system !== undefined && isServicePath(path) !== system) return false;
-  return functions === undefined ||
-    functions.some((name) => name.endsWith("*") ? path.startsWith(name.slice(0, -1)) : path === name);
+/** Whether a run matches a filter. */
+export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
+  const [at, path, kind, caller, outcome, level, request] = run;
+  const { functions, kinds, outcomes, text, from = -Infinity, to = Infinity, system } = filter;
+  return (functions === undefined || functions.some((name) => matchesPath(name, path))) &&
+    (kinds === undefined || kinds.includes(kind)) &&
+    (outcomes === undefined || outcomes.includes(outcome)) &&
+    (filter.level === undefined || level >= filter.level) &&
+    (filter.caller === undefined || filter.caller === caller) &&
+    (filter.request === undefined || filter.request === request) &&
+    (system === undefined || isServicePath(path) === system) &&
+    at >= from && at < to &&
+    (text === undefined || mentionsText(run, text));
 }
 
-export function hasText(wanted: string, text: string): boolean {
-  return text.toLowerCase().includes(wanted.toLowerCase());
+function matchesPath(name: string, path: string): boolean {
+  return name.endsWith("*") ? path.startsWith(name.slice(0, -1)) : path === name;
+}
+
+/** Whether the error or a log line contains a text, ignoring case. */
+export function mentionsText(run: RunRecord, text: string): boolean {
+  return searchedText(run[14], run[15]).toLowerCase().includes(text.toLowerCase());
 }

@@ -1,23 +1,19 @@
-/** Bounded queue of runs for the log process; counts dropped ones. */
+/** Bounded queue of runs for the log worker; counts dropped ones. */
 import { logLimits } from "../limits.ts";
-import { type RunPack, RunPacker } from "./packs/run_pack.ts";
 import type { RunRecord } from "./run_record.ts";
 
 export interface RunQueueOptions {
-  /** Sends runs; resolves with `false` if they were lost. */
-  readonly send: (runs: RunPack) => Promise<boolean>;
-  /** Whether a process is running. */
-  readonly open: () => boolean;
+  /** Stores runs; resolves with `false` if they were lost. */
+  readonly send: (runs: readonly RunRecord[]) => Promise<boolean>;
+  /** Whether a worker is running. */
+  readonly isOpen: () => boolean;
 }
 
 export class RunQueue {
   readonly #options: RunQueueOptions;
-  readonly #packer = new RunPacker();
-  /** Characters in the current batch. */
-  #packing = 0;
-  /** Oldest first, each with its number of characters. */
-  readonly #packs: { readonly pack: RunPack; readonly chars: number }[] = [];
-  /** Totals of all queued runs. */
+  /** Oldest first; the last one is not complete. */
+  readonly #batches: { readonly runs: RunRecord[]; chars: number }[] = [];
+  /** Totals of all batches. */
   #size = 0;
   #chars = 0;
   #dropped = 0;
@@ -31,7 +27,7 @@ export class RunQueue {
     this.#options = options;
   }
 
-  /** Runs dropped because the queue was full or the process was lost. */
+  /** Runs dropped because the queue was full or the worker was lost. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -46,15 +42,18 @@ export class RunQueue {
       this.#dropped++;
       return;
     }
-    this.#packer.add(run);
+    let batch = this.#batches.at(-1);
+    if (batch === undefined || batch.runs.length >= batchRunsMax) {
+      this.#batches.push(batch = { runs: [], chars: 0 });
+    }
+    batch.runs.push(run);
+    batch.chars += chars;
     this.#size++;
     this.#chars += chars;
-    this.#packing += chars;
-    if (this.#packer.count >= batchRunsMax) this.#pack();
-    if (this.#timer === null) this.#later();
+    if (this.#timer === null) this.#schedule();
   }
 
-  /** Sends all queued runs; resolves when they are sent or cannot be. */
+  /** Sends all queued runs; resolves when they are stored or cannot be. */
   async flush(): Promise<void> {
     await this.#sending;
     await this.#begin();
@@ -67,37 +66,29 @@ export class RunQueue {
     await this.flush();
   }
 
-  #later(): void {
+  #schedule(): void {
     if (this.#timer !== null || this.#closed) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      if (this.#sending === null && this.#options.open()) void this.#begin();
-      else this.#later();
+      if (this.#sending === null && this.#options.isOpen()) void this.#begin();
+      else this.#schedule();
     }, logLimits.flushMs);
   }
 
   #begin(): Promise<void> {
     return this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
-      if (this.#size > 0) this.#later();
+      if (this.#size > 0) this.#schedule();
     });
   }
 
   async #send(): Promise<void> {
-    if (!this.#options.open()) return;
-    this.#pack();
-    for (let left = this.#packs.length; left > 0 && this.#options.open(); left--) {
-      const next = this.#packs.shift();
+    for (let left = this.#batches.length; left > 0 && this.#options.isOpen(); left--) {
+      const next = this.#batches.shift();
       if (next === undefined) return;
-      this.#size -= next.pack.count;
+      this.#size -= next.runs.length;
       this.#chars -= next.chars;
-      if (!await this.#options.send(next.pack)) this.#dropped += next.pack.count;
+      if (!await this.#options.send(next.runs)) this.#dropped += next.runs.length;
     }
-  }
-
-  #pack(): void {
-    if (this.#packer.count === 0) return;
-    this.#packs.push({ pack: this.#packer.take(), chars: this.#packing });
-    this.#packing = 0;
   }
 }

@@ -22,7 +22,7 @@ export interface RunError {
   readonly stack?: string;
 }
 
-/** A run on its way to the log process. A tuple, because thousands are written and read per second. */
+/** A run on its way to the log worker. A tuple, because thousands are written and read per second. */
 export type RunRecord = readonly [
   /** End time, milliseconds since the epoch. */
   at: number,

@@ -1,4 +1,4 @@
-/** The execution log: its process and its admin endpoints. */
+/** The execution log: its worker and its admin endpoints. */
 import { Hono } from "hono";
 import { join } from "node:path";
 import type { ServeConfig } from "../../config/config.ts";
@@ -14,12 +14,9 @@ import { verifyWith } from "./admin.ts";
 export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log): ExecutionLog | null {
   if (executionLog === null) return null;
   return new ExecutionLog({
-    dataDir,
     path: join(dataDir, archiveNames.log),
     retention: executionLog,
     cacheBytes: memory.logCacheBytes,
-    // The isolates start first.
-    waits: true,
     log,
   });
 }

@@ -1,26 +1,25 @@
-/** The queue of runs for the log process. */
+/** The queue of runs for the log worker. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
-import { unpackRuns } from "./support/packed.ts";
 
 const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];
 
 Deno.test("[EL18] runs are sent in order and in batches; a full queue drops the newest and counts them", async () => {
-  const batches: RunRecord[][] = [];
+  const batches: (readonly RunRecord[])[] = [];
   let open = false;
   const queue = new RunQueue({
-    open: () => open,
+    isOpen: () => open,
     send: (runs) => {
-      batches.push(unpackRuns(runs));
+      batches.push(runs);
       return Promise.resolve(true);
     },
   });
   for (let at = 0; at < logLimits.queuedRunsMax + 7; at++) queue.push(run(at), 1);
   assert.deepEqual([queue.size, queue.dropped], [logLimits.queuedRunsMax, 7]);
   await queue.flush();
-  assert.equal(batches.length, 0, "nobody takes them yet");
+  assert.equal(batches.length, 0, "no worker is running");
   open = true;
   await queue.flush();
   assert.equal(batches.length, logLimits.queuedRunsMax / logLimits.batchRunsMax);
@@ -30,7 +29,7 @@ Deno.test("[EL18] runs are sent in order and in batches; a full queue drops the 
   );
   queue.push(run(1), logLimits.queuedCharsMax);
   queue.push(run(2), 1);
-  assert.deepEqual([queue.size, queue.dropped], [1, 8], "their characters are bounded too");
+  assert.deepEqual([queue.size, queue.dropped], [1, 8], "their characters are limited too");
   await queue.close();
   queue.push(run(3), 1);
   assert.equal(queue.dropped, 9);
@@ -40,7 +39,7 @@ Deno.test("[EL18] lost runs are counted; a flush waits only for runs queued befo
   const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
   let sent = 0;
   const queue = new RunQueue({
-    open: () => true,
+    isOpen: () => true,
     send: () => taken[sent++]?.promise ?? Promise.resolve(true),
   });
   queue.push(run(1), 1);

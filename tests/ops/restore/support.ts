@@ -1,5 +1,5 @@
 /** Shared helpers of the restore tests: data folders with all kinds of files, other archives, and inventories. */
-import { logSchemaSql } from "../../../mod/ops/log/store/log_schema.ts";
+import { LOG_SCHEMA_SQL } from "../../../mod/ops/log/store/log_database.ts";
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -136,9 +136,9 @@ export async function logBytes(pragmas = ""): Promise<Uint8Array> {
   const path = join(made.path, "logs.db");
   {
     using log = new DatabaseSync(path);
-    log.exec(`${pragmas}; ${logSchemaSql(["runs_1"])}`);
-    const insert = log.prepare("INSERT INTO runs_1 VALUES (?, 1, ?, 0, 0, NULL, 1, ?)");
-    for (let line = 0; line < 300; line++) insert.run(line, line, `line ${line} of the new log`);
+    log.exec(`${pragmas}; ${LOG_SCHEMA_SQL}`);
+    const insert = log.prepare("INSERT INTO figures VALUES ('hour', ?, ?)");
+    for (let line = 0; line < 300; line++) insert.run(line, `line ${line} of the new log`);
   }
   return await Deno.readFile(path);
 }

@@ -22,8 +22,7 @@ import {
   removeStagedFolderIfEmpty,
   stagedFolder,
 } from "./places.ts";
-import { otherLogFormat } from "../../log/store/log_database.ts";
-import { logSchemaSql } from "../../log/store/log_schema.ts";
+import { LOG_SCHEMA_SQL, otherLogFormat } from "../../log/store/log_database.ts";
 import { RestoreError } from "./restore_error.ts";
 import { checkSwappable } from "./swap.ts";
 
@@ -175,7 +174,7 @@ async function unpack(
     const log = join(path, nameOfPart.log);
     // The data are more valuable than a log that this version cannot read.
     const withLog = manifest.parts.includes("log") && otherLogFormat(log) === null;
-    if (withLog) checked("execution log", () => checkSqliteFile(log, logSchemaSql));
+    if (withLog) checked("execution log", () => checkSqliteFile(log, () => LOG_SCHEMA_SQL));
     const parts = manifest.parts.filter((part) =>
       part === "secret" ? withSecret : part === "log" ? withLog : true
     );

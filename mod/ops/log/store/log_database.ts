@@ -1,30 +1,42 @@
-/** The log's SQLite file: how it is opened, and what makes it unusable. */
+/** The SQLite file of the execution log: schema, opening, and the errors that make a file unusable. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { logLimits } from "../../limits.ts";
 
 /** `PRAGMA application_id` of the log: "SYNX". */
 const APPLICATION_ID = 0x53594e58;
-/** `PRAGMA user_version`: raised when an older program could not read what a newer one wrote. */
-const FORMAT_VERSION = 2;
+/** `PRAGMA user_version`. Raised when older programs could not read the file. */
+const FORMAT_VERSION = 3;
+/** The format before, which is converted. */
+export const OLD_FORMAT_VERSION = 2;
 
-/** SQLite's primary result codes that tell nothing about the file: another one uses it, or the disk is full. */
-const PASSING: ReadonlySet<number> = new Set([5, 6, 13]);
-const SQLITE_BUSY = 5;
-/** SQLite's primary result codes after which the file is of no more use to us. */
-const BAD_FILE: ReadonlySet<number> = new Set([8, 11, 14, 26]);
-/** What SQLite says for its codes: errors of several statements at once bring no code with them. */
-const CODES: ReadonlyMap<string, number> = new Map([
-  ["database is locked", 5],
-  ["database table is locked", 6],
-  ["attempt to write a readonly database", 8],
-  ["disk I/O error", 10],
-  ["database disk image is malformed", 11],
-  ["database or disk is full", 13],
-  ["unable to open database file", 14],
-  ["file is not a database", 26],
-]);
-const SQLITE_FULL = 13;
-const SQLITE_IOERR = 10;
+/** SQL that creates the tables of a log. */
+export const LOG_SCHEMA_SQL = `
+  CREATE TABLE IF NOT EXISTS runs (
+    id INTEGER PRIMARY KEY, at INTEGER NOT NULL, path TEXT NOT NULL, kind INTEGER NOT NULL, caller TEXT,
+    outcome INTEGER NOT NULL, level INTEGER NOT NULL, request INTEGER NOT NULL, ts INTEGER,
+    duration INTEGER NOT NULL, queued INTEGER NOT NULL, documents_read INTEGER NOT NULL,
+    index_rows_read INTEGER NOT NULL, documents_written INTEGER NOT NULL, index_rows_written INTEGER NOT NULL,
+    error TEXT, lines TEXT);
+  CREATE INDEX IF NOT EXISTS runs_path ON runs (path);
+  CREATE INDEX IF NOT EXISTS runs_request ON runs (request);
+  CREATE INDEX IF NOT EXISTS runs_outcome ON runs (outcome) WHERE outcome > 0;
+  CREATE INDEX IF NOT EXISTS runs_level ON runs (level) WHERE level > 2;
+  CREATE INDEX IF NOT EXISTS runs_text ON runs (path) WHERE error IS NOT NULL OR lines IS NOT NULL;
+  CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram');
+  CREATE TABLE IF NOT EXISTS minutes (
+    minute INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS counts (
+    minute INTEGER NOT NULL, path TEXT NOT NULL, kind INTEGER NOT NULL, outcome INTEGER NOT NULL,
+    level INTEGER NOT NULL, runs INTEGER NOT NULL,
+    PRIMARY KEY (minute, path, kind, outcome, level)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS figures (
+    span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
+
+/** Errors of SQLite by their message, because errors of `exec` have no code. */
+const IN_USE = /is locked/;
+const DISK_ERROR = /is full|disk I\/O error/;
+const BAD_FILE = /readonly database|malformed|corruption|unable to open|not a database/;
 
 export type Row = readonly unknown[];
 
@@ -35,25 +47,15 @@ interface Statement {
   run(...parameters: SQLInputValue[]): unknown;
 }
 
-/** The file is damaged, foreign, or cannot be used: another one has to take its place. */
+/** The file is damaged, foreign, or cannot be used, and has to be replaced. */
 export class UnusableLogError extends Error {
-  override readonly name = "UnusableLogError";
+  override readonly name: string = "UnusableLogError";
 }
 
 /** The file is a log that another version of the server wrote, and may still be writing. */
 export class OtherLogFormatError extends UnusableLogError {}
 
-/** SQL that makes the tables that every log has. */
-export const CREATE_LOG_SQL = `
-  CREATE TABLE IF NOT EXISTS functions (id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS segments (no INTEGER PRIMARY KEY, facts TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS minutes (
-    minute INTEGER NOT NULL, fn INTEGER NOT NULL, outcome INTEGER NOT NULL, level INTEGER NOT NULL,
-    runs INTEGER NOT NULL, PRIMARY KEY (fn, minute, outcome, level)) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS figures (
-    span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
-
-/** The format of a log that another version of the server wrote; `null` for one of this version, and for what is no log. */
+/** Returns the format of a log written by another version; `null` for one of this version and for other files. */
 export function otherLogFormat(path: string): number | null {
   try {
     using db = new DatabaseSync(path, { readOnly: true });
@@ -66,18 +68,18 @@ export function otherLogFormat(path: string): number | null {
 }
 
 /**
- * Brings everything that was written into the file itself, so that it can be moved; `false` when another process has it open.
- * What cannot be brought in for another reason stays beside the file.
+ * Moves the contents of the write-ahead log into the file, so that the file can be renamed. Returns `false` if another process
+ * has it open.
  */
-export function gatherLog(path: string): boolean {
+export function checkpointLog(path: string): boolean {
   let db: DatabaseSync | undefined;
   try {
     db = new DatabaseSync(path, { timeout: 0 });
-    // Nobody leaves this mode while another one is there.
+    // Fails while another process has the file open.
     db.exec("PRAGMA journal_mode = DELETE");
     return true;
   } catch (error) {
-    return codeOf(error) !== SQLITE_BUSY;
+    return !IN_USE.test(messageOf(error));
   } finally {
     db?.close();
   }
@@ -91,15 +93,13 @@ export class LogDatabase implements Disposable {
     this.#db = db;
   }
 
-  /**
-   * Opens the file, making it if there is none. Throws an `UnusableLogError` for one that cannot be used, and what SQLite
-   * throws when that may pass.
-   */
+  /** Opens or creates the file. Throws an `UnusableLogError`, or an error of SQLite that may be temporary. */
   static open(path: string, cacheBytes: number = logLimits.cacheBytes): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
+      createPrivateFile(path);
       db = new DatabaseSync(path, { timeout: 5_000 });
-      // A power failure may cost the newest runs, or the whole log, but a commit of the app never waits for it.
+      // A power failure may cost the newest runs, or the whole log, but no commit of the app waits for it.
       db.exec(`PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
                PRAGMA cache_size = -${Math.ceil(cacheBytes / 1024)}`);
       const log = new LogDatabase(db);
@@ -107,12 +107,13 @@ export class LogDatabase implements Disposable {
       return log;
     } catch (error) {
       db?.close();
-      if (error instanceof UnusableLogError || PASSING.has(codeOf(error) ?? 0)) throw error;
-      throw new UnusableLogError(messageOf(error), { cause: error });
+      const message = messageOf(error);
+      if (error instanceof UnusableLogError || IN_USE.test(message) || DISK_ERROR.test(message)) throw error;
+      throw new UnusableLogError(message, { cause: error });
     }
   }
 
-  /** Opens an existing file for reading, beside whoever writes it. Throws an `UnusableLogError` for one that is no log. */
+  /** Opens an existing file for reading; another process may be writing it. Throws an `UnusableLogError`. */
   static openReader(path: string): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
@@ -127,7 +128,7 @@ export class LogDatabase implements Disposable {
     }
   }
 
-  /** Whether it holds anything. Throws when that is not ours. */
+  /** Returns whether the file has tables. Throws if they are not ours. */
   #checkFormat(path: string): boolean {
     const id = this.value("PRAGMA application_id");
     const version = this.value("PRAGMA user_version");
@@ -142,13 +143,12 @@ export class LogDatabase implements Disposable {
   }
 
   #prepareFile(path: string): void {
-    const isNew = !this.#checkFormat(path);
-    if (isNew) this.#db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+    if (!this.#checkFormat(path)) this.#db.exec("PRAGMA auto_vacuum = INCREMENTAL");
     this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000;
                    PRAGMA journal_size_limit = 67108864`);
     this.transaction(() => {
       this.#db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT_VERSION};
-        ${CREATE_LOG_SQL}`);
+        ${LOG_SCHEMA_SQL}`);
     });
   }
 
@@ -164,17 +164,17 @@ export class LogDatabase implements Disposable {
     return this.#statement(sql).all(...parameters);
   }
 
-  /** The first column of the first row. */
+  /** Returns the first column of the first row. */
   value(sql: string, ...parameters: SQLInputValue[]): unknown {
     return this.#statement(sql).get(...parameters)?.[0];
   }
 
-  /** Runs `work` in a transaction, which is undone when it throws. */
+  /** Runs `work` in a transaction, which is rolled back if it throws. */
   transaction<Result>(work: () => Result): Result {
     return this.#within("BEGIN IMMEDIATE", work);
   }
 
-  /** Runs `work`, which only reads: it sees what there is at one moment, whatever others write meanwhile. */
+  /** Runs several reads on one snapshot. */
   reading<Result>(work: () => Result): Result {
     return this.#db.isTransaction ? work() : this.#within("BEGIN", work);
   }
@@ -189,11 +189,6 @@ export class LogDatabase implements Disposable {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;
     }
-  }
-
-  /** Lets go of prepared statements: those of a table that is dropped are of no more use. */
-  forgetStatements(): void {
-    this.#statements.clear();
   }
 
   [Symbol.dispose](): void {
@@ -212,24 +207,23 @@ export class LogDatabase implements Disposable {
   }
 }
 
+/** Creates the file for its owner only, unless it exists. SQLite creates the files beside it with the same mode. */
+function createPrivateFile(path: string): void {
+  try {
+    Deno.openSync(path, { createNew: true, write: true, mode: 0o600 }).close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+}
+
 /** Whether an error means that the file has to be replaced. */
 export function isBadFile(error: unknown): boolean {
-  if (error instanceof UnusableLogError) return true;
-  const code = codeOf(error);
-  return code !== null && BAD_FILE.has(code);
+  return error instanceof UnusableLogError || BAD_FILE.test(messageOf(error));
 }
 
-/** Whether an error means that the disk has no room, or does not work, which may pass. */
-export function isDiskTrouble(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === SQLITE_FULL || code === SQLITE_IOERR;
-}
-
-/** SQLite's primary result code. */
-function codeOf(error: unknown): number | null {
-  if (!(error instanceof Error)) return null;
-  if ("errcode" in error && typeof error.errcode === "number") return error.errcode & 0xff;
-  return CODES.get(error.message) ?? null;
+/** Whether the disk is full or does not work, which may be temporary. */
+export function isDiskError(error: unknown): boolean {
+  return DISK_ERROR.test(messageOf(error));
 }
 
 export function messageOf(error: unknown): string {

@@ -1,16 +1,12 @@
 /**
- * Finds runs, newest first. Each part of the log is walked where least has to be looked at: in its packs, or along an index of
- * those that failed or said something. It goes in steps, and the walk ends when its time is over: then it says how far back it
- * came, and the next page goes on there.
+ * Finds runs, newest first. A search reads ranges of IDs, each with one statement, and checks the deadline after each. The length of
+ * the next range depends on the time that the last one took, because SQLite calls cannot be interrupted.
  */
-import { column, nothingTold, recordAt } from "../packs/run_pack.ts";
-import { admitsFunction, hasText, type RunFilter } from "../run_filter.ts";
-import { type RunRecord, searchedText } from "../run_record.ts";
-import { OTHER_FUNCTIONS } from "./function_names.ts";
-import type { LogStore } from "./log_store.ts";
-import type { Row } from "./log_database.ts";
-import { type PackedRun, walkPacks } from "./pack_search.ts";
-import { allHaveRows, rowOf, type RowRun, walkRows } from "./row_search.ts";
+import type { SQLInputValue } from "node:sqlite";
+import { mentionsText, type RunFilter } from "../run_filter.ts";
+import type { RunRecord } from "../run_record.ts";
+import type { LogDatabase, Row } from "./log_database.ts";
+import { type LogStore, RUN_COLUMNS } from "./log_store.ts";
 
 export interface FoundRun {
   readonly id: number;
@@ -19,114 +15,238 @@ export interface FoundRun {
 
 export interface SearchOptions {
   readonly filter: RunFilter;
-  /** Only runs with smaller ids: where the last page ended. */
+  /** Return only runs with smaller IDs: the end of the previous page. */
   readonly before?: number;
-  /** Only runs with larger ids. */
+  /** Return only runs with larger IDs. */
   readonly after?: number;
   readonly limit: number;
-  /** When to stop, by `performance.now()`. */
+  /** By `performance.now()`. */
   readonly deadline: number;
 }
 
 export interface SearchResult {
   readonly runs: readonly FoundRun[];
-  /** `before` of the next page; `null` when there is nothing more to look at. */
+  /** `before` of the next page; `null` at the end of the log. */
   readonly next: number | null;
-  /** Whether the search was ended by the clock: then runs between the last one and `next` were looked at too. */
+  /** Whether the deadline ended the search. */
   readonly cut: boolean;
 }
 
-const unknownName = { path: "?", kind: 0 } as const;
+/** One range of a search. */
+export interface SearchStep {
+  readonly runs: readonly FoundRun[];
+  /** End of the remaining range; `null` if nothing remains. */
+  readonly next: number | null;
+}
 
-/** The newest runs that pass. */
+/** An SQL expression with its parameters. */
+type Condition = readonly [sql: string, parameters: readonly SQLInputValue[]];
+
+/** An index whose entries for the filter are ordered by ID. */
+interface IndexChoice {
+  readonly index: string;
+  readonly condition: Condition;
+}
+
+/** A run that may have text. */
+const HAS_TEXT = "(error IS NOT NULL OR lines IS NOT NULL)";
+const MINUTE_MS = 60_000;
+/** Target duration of a range. */
+const STEP_MS = 8;
+const SPAN_FIRST = 4_096;
+const SPAN_MAX = 1 << 20;
+/** Index entries up to which an index is better than the text index. */
+const FEW_ENTRIES = 2_000;
+/** Functions of a prefix that are looked up in the index. */
+const INDEXED_PATHS_MAX = 64;
+const TRIGRAM_CHARS = 3;
+/** Trigrams of a long text that are looked up. */
+const TRIGRAMS_MAX = 12;
+
 export function searchRuns(store: LogStore, options: SearchOptions): SearchResult {
-  const { limit } = options;
+  const { limit, deadline } = options;
   const runs: FoundRun[] = [];
-  for (const step of walk(store, options)) {
-    for (const candidate of step.candidates) {
-      const found = checked(store, candidate, options.filter);
-      if (found === null) continue;
-      runs.push(found);
-      if (runs.length >= limit) return { runs, next: found.id, cut: false };
+  for (const step of searchSteps(store, options)) {
+    for (const run of step.runs) {
+      runs.push(run);
+      if (runs.length >= limit) return { runs, next: run.id, cut: false };
     }
-    if (step.next !== null && performance.now() >= options.deadline) {
-      return { runs, next: step.next, cut: true };
-    }
+    if (step.next !== null && performance.now() >= deadline) return { runs, next: step.next, cut: true };
   }
   return { runs, next: null, cut: false };
 }
 
-/** A run that passes, but for its text and, of one in a row, its caller's name. */
-export type Candidate = PackedRun | RowRun;
-
-/** Runs of a step of the walk; `next` is where the next one begins, `null` after the last. */
-export interface WalkStep {
-  readonly candidates: readonly Candidate[];
-  readonly next: number | null;
+/** Returns all matching runs, newest first, by ranges of IDs. */
+export function* searchSteps(
+  { database }: LogStore,
+  { filter, before = Infinity, after = 0, limit }: Omit<SearchOptions, "deadline">,
+): Generator<SearchStep> {
+  const range = idRange(database, filter);
+  if (range === null) return;
+  const low = Math.max(range[0], after + 1);
+  let high = Math.min(range[1], before - 1);
+  const [sql, parameters] = searchStatement(database, filter);
+  for (let span = SPAN_FIRST; high >= low;) {
+    const startedAt = performance.now();
+    const bottom = Math.max(low, high - span + 1);
+    const rows = database.all(sql, ...parameters, bottom, high, limit);
+    const found = rows.map(foundRun);
+    high = (rows.length < limit ? bottom : found.at(-1)?.id ?? bottom) - 1;
+    const { text } = filter;
+    const runs = text === undefined ? found : found.filter(({ record }) => mentionsText(record, text));
+    yield { runs, next: high >= low ? high + 1 : null };
+    const took = performance.now() - startedAt;
+    if (took < STEP_MS / 2) span = Math.min(SPAN_MAX, span * 4);
+    else if (took > STEP_MS * 2) span = Math.max(SPAN_FIRST, span / 4);
+  }
 }
 
-/** All runs that may pass, newest first. */
-export function* walk(
-  store: LogStore,
-  { filter, before = Infinity, after = 0, limit }: Omit<SearchOptions, "deadline">,
-): Generator<WalkStep> {
-  const functions = store.names.admitted(filter);
-  if (functions?.size === 0) return;
-  const steps = allHaveRows(filter) ? walkRows : walkPacks;
-  for (const segment of store.segments.toReversed()) {
-    if (segment.facts.firstId >= before || !segment.mayHold(filter, functions)) continue;
-    if (segment.facts.lastId <= after) return;
-    const [least, most] = segment.idsWithin(store.database, filter);
-    const low = Math.max(least, after + 1);
-    const high = Math.min(most, before - 1);
-    const oldest = segment === store.segments[0];
-    for (const step of steps(store, { segment, filter, functions, low, high, limit })) {
-      yield { candidates: step.runs, next: oldest && step.low <= low ? null : step.low };
+/** Conditions on columns that `runs` and `counts` have in common. */
+export function countedConditions({ functions, kinds, system, outcomes, level }: RunFilter): Condition[] {
+  const conditions: Condition[] = [];
+  if (functions !== undefined) {
+    const paths = functions.map((name): Condition =>
+      name.endsWith("*")
+        ? ["substr(path, 1, ?) = ?", [[...name].length - 1, name.slice(0, -1)]]
+        : ["path = ?", [name]]
+    );
+    conditions.push([
+      `(${paths.map(([sql]) => sql).join(" OR ")})`,
+      paths.flatMap(([, parameters]) => parameters),
+    ]);
+  }
+  if (kinds !== undefined) conditions.push([`kind IN (${kinds.join(", ")})`, []]);
+  if (system !== undefined) conditions.push([`(substr(path, 1, 1) = '_') = ${system ? 1 : 0}`, []]);
+  if (outcomes !== undefined) conditions.push([`outcome IN (${outcomes.join(", ")})`, []]);
+  if (level !== undefined) conditions.push(["level >= ?", [level]]);
+  return conditions;
+}
+
+/** Returns the statement of a range; its last parameters are the first and last ID and the number of rows. */
+function searchStatement(database: LogDatabase, filter: RunFilter): Condition {
+  const conditions = countedConditions(filter);
+  const { from, to, caller, request, text } = filter;
+  if (from !== undefined) conditions.push(["at >= ?", [from]]);
+  if (to !== undefined) conditions.push(["at < ?", [to]]);
+  if (caller !== undefined) conditions.push(["caller IS ?", [caller]]);
+  if (request !== undefined) conditions.push(["request = ?", [request]]);
+  if (text !== undefined) conditions.push([HAS_TEXT, []]);
+  const trigrams = text === undefined ? null : trigramQuery(text);
+  const best = bestIndex(database, filter, trigrams === null ? Infinity : FEW_ENTRIES);
+  const useTexts = best === null && trigrams !== null;
+  if (best !== null) conditions.unshift(best.condition);
+  if (useTexts) conditions.unshift(["texts MATCH ?", [trigrams]]);
+  const id = useTexts ? "texts.rowid" : "id";
+  const source = useTexts
+    ? "texts CROSS JOIN runs ON runs.id = texts.rowid"
+    : best === null
+    ? "runs NOT INDEXED"
+    : `runs INDEXED BY ${best.index}`;
+  conditions.push([`${id} BETWEEN ? AND ?`, []]);
+  return [
+    `SELECT ${RUN_COLUMNS} FROM ${source} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
+     ORDER BY ${id} DESC LIMIT ?`,
+    conditions.flatMap(([, parameters]) => parameters),
+  ];
+}
+
+/** Returns the index with the fewest entries for a filter; `null` if none has less than `entriesMax`. */
+function bestIndex(database: LogDatabase, filter: RunFilter, entriesMax: number): IndexChoice | null {
+  let best: IndexChoice | null = null;
+  let fewest = entriesMax;
+  for (const { index, condition: [sql, parameters] } of usableIndexes(database, filter)) {
+    const entries = database.value(
+      `SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY ${index} WHERE ${sql} LIMIT ${FEW_ENTRIES})`,
+      ...parameters,
+    ) as number;
+    if (entries >= fewest) continue;
+    fewest = entries;
+    best = { index, condition: [sql, parameters] };
+  }
+  return best;
+}
+
+function usableIndexes(
+  database: LogDatabase,
+  { functions, request, outcomes, level, text }: RunFilter,
+): IndexChoice[] {
+  const choices: IndexChoice[] = [];
+  if (request !== undefined) choices.push({ index: "runs_request", condition: ["request = ?", [request]] });
+  if (outcomes !== undefined && !outcomes.includes(0)) {
+    const failures = `outcome > 0 AND outcome IN (${outcomes.join(", ")})`;
+    choices.push({ index: "runs_outcome", condition: [failures, []] });
+  }
+  // Equality, so that entries of a range of IDs are found.
+  if (level !== undefined && level > 2) {
+    choices.push({ index: "runs_level", condition: [`level > 2 AND level IN (${level}, 4)`, []] });
+  }
+  const paths = functions === undefined ? null : indexedPaths(database, functions);
+  if (paths !== null) {
+    const marks = paths.map(() => "?").join(", ");
+    const [index, more] = text === undefined ? ["runs_path", ""] : ["runs_text", ` AND ${HAS_TEXT}`];
+    choices.push({ index, condition: [`path IN (${marks})${more}`, paths] });
+  }
+  return choices;
+}
+
+/** Returns the paths of functions, with those that match a prefix; `null` for too many. */
+function indexedPaths(database: LogDatabase, functions: readonly string[]): string[] | null {
+  const paths: string[] = [];
+  for (const name of functions) {
+    if (!name.endsWith("*")) paths.push(name);
+    else {
+      const prefix = name.slice(0, -1);
+      let path = database.value("SELECT min(path) FROM runs WHERE path >= ?", prefix) as string | null;
+      while (path?.startsWith(prefix) === true && paths.length <= INDEXED_PATHS_MAX) {
+        paths.push(path);
+        path = database.value("SELECT min(path) FROM runs WHERE path > ?", path) as string | null;
+      }
     }
   }
+  return paths.length > INDEXED_PATHS_MAX ? null : paths;
 }
 
-/** The run of a candidate, if the filter lets it through. */
-export function checked(store: LogStore, candidate: Candidate, filter: RunFilter): FoundRun | null {
-  if ("row" in candidate) return checkedRow(store, candidate.row, filter);
-  const { id, segment, pack, position } = candidate;
-  const fn = pack.functions[pack.columns.at(column.fn, position)] ?? OTHER_FUNCTIONS;
-  if (fn === OTHER_FUNCTIONS || pack.columns.at(column.told, position) !== 0) {
-    const told = rowOf(store, segment, id);
-    if (told !== undefined) return checkedRow(store, told, filter);
+/** Returns the range of IDs that may match a filter's time; `null` if there is none. */
+function idRange(
+  database: LogDatabase,
+  { from, to }: RunFilter,
+): readonly [low: number, high: number] | null {
+  if (from === undefined && to === undefined) {
+    const low = database.value("SELECT min(id) FROM runs") as number | null;
+    return low === null ? null : [low, database.value("SELECT max(id) FROM runs") as number];
   }
-  if (filter.text !== undefined) return null;
-  const { path, kind } = store.names.named(fn) ?? unknownName;
-  const caller = pack.callers[pack.columns.at(column.caller, position) - 1] ?? null;
-  return { id, record: recordAt(pack.columns, position, { path, kind, caller, ...nothingTold }) };
+  const minute = (at: number) => Math.floor(at / MINUTE_MS);
+  const [[low, high] = []] = database.all(
+    "SELECT min(first), max(last) FROM minutes WHERE minute >= ? AND minute <= ?",
+    minute(from ?? 0),
+    minute(to ?? Number.MAX_SAFE_INTEGER),
+  );
+  return typeof low === "number" ? [low, high as number] : null;
 }
 
-function checkedRow(store: LogStore, row: Row, filter: RunFilter): FoundRun | null {
-  const [id, at, fn, outcome, level, request, body] = row as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    string,
-  ];
-  const [caller, ...rest] = JSON.parse(body) as [string | null, ...unknown[]];
-  if (filter.caller !== undefined && filter.caller !== caller) return null;
-  const name = fn === OTHER_FUNCTIONS
-    ? { path: rest[9] as string, kind: rest[10] as number }
-    : store.names.named(fn) ?? unknownName;
-  if (fn === OTHER_FUNCTIONS && !admitsFunction(filter, name)) return null;
+function foundRun(row: Row): FoundRun {
+  const [id, ...columns] = row;
+  const [duration, queued] = columns.slice(8) as [number, number];
+  const [error, lines] = columns.slice(14) as [string | null, string | null];
   const record = [
-    at,
-    name.path,
-    name.kind,
-    caller,
-    outcome,
-    level,
-    request,
-    ...rest.slice(0, 9),
-  ] as unknown as RunRecord;
-  if (filter.text !== undefined && !hasText(filter.text, searchedText(record[14], record[15]))) return null;
-  return { id, record };
+    ...columns.slice(0, 8),
+    duration / 100,
+    queued / 100,
+    ...columns.slice(10, 14),
+    error === null ? null : JSON.parse(error),
+    lines === null ? [] : JSON.parse(lines),
+  ];
+  return { id: id as number, record: record as unknown as RunRecord };
+}
+
+/** Returns a query for all runs with each trigram of a text; `null` if the text is too short. */
+function trigramQuery(text: string): string | null {
+  const chars = [...text];
+  if (chars.length < TRIGRAM_CHARS) return null;
+  const trigrams = new Set<string>();
+  const apart = Math.max(1, Math.floor((chars.length - TRIGRAM_CHARS) / TRIGRAMS_MAX));
+  for (let start = 0; start <= chars.length - TRIGRAM_CHARS; start += apart) {
+    trigrams.add(chars.slice(start, start + TRIGRAM_CHARS).join(""));
+  }
+  return [...trigrams].map((trigram) => `"${trigram.replaceAll('"', '""')}"`).join(" AND ");
 }

@@ -1,6 +1,6 @@
 /** Runs of all kinds, and filters that match some of them. */
-import type { RunFilter } from "../../../../mod/ops/log/run_filter.ts";
-import type { RunRecord } from "../../../../mod/ops/log/run_record.ts";
+import { isServicePath, type RunFilter } from "../../../../mod/ops/log/run_filter.ts";
+import { type RunRecord, searchedText } from "../../../../mod/ops/log/run_record.ts";
 
 export const START = Date.UTC(2030, 0, 1);
 
@@ -60,14 +60,31 @@ export const filters: readonly RunFilter[] = [
   { text: '"hi"' },
   { text: "x" },
   { text: "a\nb" },
-  { text: "nobody said this" },
+  { text: "absent from all lines" },
   { text: "payment", functions: ["mod0:fn0"] },
   { text: "boom", outcomes: [2], system: false },
   { caller: null },
   { caller: "user:u7" },
   { caller: "user:u7", text: "failed" },
-  { caller: "user:nobody" },
+  { caller: "user:unknown" },
   { request: (START + 777) * 1000 },
   { from: START + 500, to: START + 900 },
   { from: START + 500, level: 4, functions: ["mod*"] },
 ];
+
+/** Whether a run matches a filter, one condition after the other. */
+export function isWanted(filter: RunFilter, record: RunRecord): boolean {
+  const [at, path, kind, caller, outcome, level, request] = record;
+  const { functions, kinds, outcomes, text, from = -Infinity, to = Infinity } = filter;
+  const matches = (name: string) => name.endsWith("*") ? path.startsWith(name.slice(0, -1)) : path === name;
+  if (at < from || at >= to) return false;
+  if (functions !== undefined && !functions.some(matches)) return false;
+  if (kinds !== undefined && !kinds.includes(kind)) return false;
+  if (filter.system !== undefined && isServicePath(path) !== filter.system) return false;
+  if (outcomes !== undefined && !outcomes.includes(outcome)) return false;
+  if (filter.level !== undefined && level < filter.level) return false;
+  if (filter.caller !== undefined && filter.caller !== caller) return false;
+  if (filter.request !== undefined && filter.request !== request) return false;
+  const searched = searchedText(record[14], record[15]).toLowerCase();
+  return text === undefined || searched.includes(text.toLowerCase());
+}

@@ -1,33 +1,34 @@
 /**
- * The log process without its I/O: stores runs, answers queries and selects runs for tails. An unusable log is quarantined and
- * replaced; while that is impossible, runs are counted and dropped.
+ * The log worker without its messages: stores runs, answers requests and selects runs for tails. An unusable log is quarantined and
+ * replaced, and one of the previous format converted. While no log can be opened, runs are counted and dropped.
  */
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
 import { runEvent } from "../stream/events.ts";
-import { packOf, type RunPack } from "../packs/run_pack.ts";
-import { loggedRun } from "../run_record.ts";
+import { loggedRun, type RunRecord } from "../run_record.ts";
+import { convertLog } from "../store/convert_log.ts";
 import { histogramOf } from "../store/histogram.ts";
 import {
-  gatherLog,
+  checkpointLog,
   isBadFile,
-  isDiskTrouble,
+  isDiskError,
   messageOf,
+  OLD_FORMAT_VERSION,
+  otherLogFormat,
   OtherLogFormatError,
 } from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
-import { quarantine, removeQuarantined } from "./aside.ts";
 import type {
+  Answer,
   BacklogAnswer,
   BacklogQuestion,
-  FromLogProcess,
-  LogState,
+  FromLogWorker,
   PageAnswer,
   PageQuestion,
-  Questions,
-  ToLogProcess,
+  ToLogWorker,
 } from "./messages.ts";
+import { exists, quarantine, removeQuarantined } from "./quarantine.ts";
 import { Tails } from "./tails.ts";
 
 export interface LogKeeperOptions {
@@ -36,7 +37,7 @@ export interface LogKeeperOptions {
   /** Page cache size of the database; default `logLimits.cacheBytes`. */
   readonly cacheBytes?: number;
   readonly now: () => number;
-  readonly say: (message: FromLogProcess) => void;
+  readonly say: (message: FromLogWorker) => void;
 }
 
 /** Retry interval for a log that cannot be opened. */
@@ -67,14 +68,12 @@ export class LogKeeper implements Disposable {
     this.#reportState();
   }
 
-  take(message: Exclude<ToLogProcess, { type: "Start" }>): void {
+  take(message: Exclude<ToLogWorker, { type: "Start" }>): void {
     switch (message.type) {
-      case "Runs":
-        return this.#storePack(packOf(message.pack));
       case "Retain":
         this.#retention = message.retention;
         this.#store?.retain(message.retention);
-        return this.cleanUp();
+        return;
       case "SaveFigures":
         return this.#saveFigures(message.figures);
       case "Tail":
@@ -90,20 +89,24 @@ export class LogKeeper implements Disposable {
     }
   }
 
-  /** Deletes old and excess runs. Call periodically. */
-  cleanUp(): void {
+  /** Deletes a batch of old and excess runs. Call periodically, and again soon if it returns `true`. */
+  cleanUp(): boolean {
     if (this.#wasRemoved()) this.#reopen();
     const store = this.#opened();
-    if (store === null) return this.#reportState();
-    try {
-      removeQuarantined(this.#options.path, this.#options.now() - this.#retention.keepMs);
-      // Deletes at least the two oldest partitions per call, more than can be added between calls.
-      for (let turns = 0; turns < 4 && store.dropOne(this.#options.now()); turns++);
-      store.shrink();
-      this.#reportState();
-    } catch (error) {
-      this.#failed(error);
+    let isMore = false;
+    if (store === null) this.#reportState();
+    else {
+      try {
+        const now = this.#options.now();
+        removeQuarantined(this.#options.path, now - this.#retention.keepMs);
+        isMore = store.trim(now);
+        store.shrink();
+        this.#reportState();
+      } catch (error) {
+        this.#failed(error);
+      }
     }
+    return isMore;
   }
 
   [Symbol.dispose](): void {
@@ -111,14 +114,13 @@ export class LogKeeper implements Disposable {
     this.#store = null;
   }
 
-  #storePack(pack: RunPack): void {
+  #storeRuns(runs: readonly RunRecord[]): void {
     let firstId = 0;
-    const kept = this.#attempt((store) => firstId = store.add(pack, this.#options.now()));
-    if (!kept) {
-      this.#lost += pack.count;
+    if (!this.#attempt((store) => firstId = store.add(runs))) {
+      this.#lost += runs.length;
       return this.#reportState();
     }
-    const tailed = this.#tails.pick(pack, firstId);
+    const tailed = this.#tails.pick(runs, firstId);
     if (tailed !== null) this.#options.say(tailed);
   }
 
@@ -126,25 +128,27 @@ export class LogKeeper implements Disposable {
     this.#attempt((store) => store.saveFigures(figures, this.#options.now()));
   }
 
-  #answer(
-    message: Extract<ToLogProcess, { type: "Ask" }>,
-  ): Questions[keyof Questions]["answer"] | null {
-    let answer: Questions[keyof Questions]["answer"] | null = null;
-    this.#attempt((store) => {
-      switch (message.kind) {
-        case "page":
-          answer = store.reading(() => pageOf(store, message.asked));
-          return;
-        case "backlog":
-          answer = store.reading(() => backlogOf(store, message.asked));
-          return;
-        case "figures":
-          answer = store.loadFigures(message.asked.now);
-          return;
-        default:
-          message satisfies never;
-      }
-    });
+  #answer(message: Extract<ToLogWorker, { type: "Ask" }>): Answer {
+    let answer: Answer = null;
+    switch (message.kind) {
+      case "page":
+        this.#attempt((store) => answer = store.database.reading(() => pageOf(store, message.asked)));
+        break;
+      case "backlog":
+        this.#attempt((store) => answer = store.database.reading(() => backlogOf(store, message.asked)));
+        break;
+      case "figures":
+        this.#attempt((store) => answer = store.loadFigures(message.asked.now));
+        break;
+      case "runs":
+        this.#storeRuns(JSON.parse(message.asked));
+        return true;
+      case "close":
+        this[Symbol.dispose]();
+        return true;
+      default:
+        message satisfies never;
+    }
     return answer;
   }
 
@@ -180,13 +184,12 @@ export class LogKeeper implements Disposable {
 
   #failed(error: unknown): void {
     if (isBadFile(error)) return this.#quarantine(messageOf(error));
-    this.#say(isDiskTrouble(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
+    this.#say(isDiskError(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
   }
 
   #open(): void {
-    const { path, now, cacheBytes = logLimits.cacheBytes } = this.#options;
     try {
-      this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
+      this.#store = this.#openStore();
       this.#othersUntil = null;
     } catch (error) {
       if (error instanceof OtherLogFormatError && this.#isInUse()) {
@@ -196,17 +199,22 @@ export class LogKeeper implements Disposable {
     }
   }
 
+  #openStore(): LogStore {
+    const { path, cacheBytes = logLimits.cacheBytes } = this.#options;
+    return LogStore.open(path, { retention: this.#retention, cacheBytes });
+  }
+
   /** Whether to wait for a server of another version that still has the log open. */
   #isInUse(): boolean {
     const { path, now } = this.#options;
     this.#othersUntil ??= now() + IN_USE_MS_MAX;
-    return !gatherLog(path) && now() < this.#othersUntil;
+    return !checkpointLog(path) && now() < this.#othersUntil;
   }
 
   /** Checked twice, because another server may be about to create a new file. */
   #wasRemoved(): boolean {
     const seenBefore = this.#seemsRemoved;
-    this.#seemsRemoved = this.#store !== null && !isThere(this.#options.path);
+    this.#seemsRemoved = this.#store !== null && !exists(this.#options.path);
     return this.#seemsRemoved && seenBefore;
   }
 
@@ -225,24 +233,36 @@ export class LogKeeper implements Disposable {
     });
   }
 
-  /** Quarantines the file and starts a new log. */
+  /** Quarantines the file and starts a new log, with the runs of one that has the previous format. */
   #quarantine(reason: string): void {
-    const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
+    const { path, now } = this.#options;
     this.#store?.[Symbol.dispose]();
     this.#store = null;
     try {
-      const aside = quarantine(path, now());
-      this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
-      say({
-        type: "Say",
-        level: "warn",
-        message: `Execution log unusable; moved to "${basename(aside)}" now and a new one has begun`,
-        reason,
-      });
+      const isOldFormat = otherLogFormat(path) === OLD_FORMAT_VERSION;
+      const target = quarantine(path, now());
+      const store = this.#store = this.#openStore();
+      if (isOldFormat) this.#convert(target, store);
+      else {
+        const message = `Execution log unusable; moved to "${basename(target)}" now and a new one has begun`;
+        this.#options.say({ type: "Say", level: "warn", message, reason });
+      }
     } catch (error) {
       this.#cannotOpen(
         `${reason}; cannot create a new one in "${basename(dirname(path))}": ${messageOf(error)}`,
       );
+    }
+  }
+
+  #convert(from: string, to: LogStore): void {
+    const file = `the old file is "${basename(from)}"`;
+    try {
+      const reason = `copied the ${convertLog(from, to, this.#options.now())} newest runs`;
+      const message = `Execution log converted to a new format; ${file}`;
+      this.#options.say({ type: "Say", level: "info", message, reason });
+    } catch (error) {
+      const message = `Execution log of an earlier version cannot be converted; ${file}`;
+      this.#options.say({ type: "Say", level: "warn", message, reason: messageOf(error) });
     }
   }
 
@@ -266,17 +286,7 @@ export class LogKeeper implements Disposable {
     } catch {
       // Reported by the next operation.
     }
-    const state: LogState = { ...facts, lost: this.#lost, trouble: this.#trouble };
-    this.#options.say({ type: "State", state });
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch (error) {
-    return !(error instanceof Deno.errors.NotFound);
+    this.#options.say({ type: "State", state: { ...facts, lost: this.#lost, trouble: this.#trouble } });
   }
 }
 

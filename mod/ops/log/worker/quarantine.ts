@@ -5,38 +5,38 @@ const FILES = ["", "-wal", "-shm"];
 
 /** Quarantines a log, replacing an earlier one. Returns its new path. */
 export function quarantine(path: string, now: number): string {
-  const aside = quarantinePath(path);
-  if (!exists(path)) return aside;
+  const target = quarantinePath(path);
+  if (!exists(path)) return target;
   for (const end of FILES) {
-    if (exists(path + end)) Deno.renameSync(path + end, aside + end);
-    else if (exists(aside + end)) Deno.removeSync(aside + end);
+    if (exists(path + end)) Deno.renameSync(path + end, target + end);
+    else if (exists(target + end)) Deno.removeSync(target + end);
   }
   // Its retention time starts now.
-  Deno.utimeSync(aside, now / 1_000, now / 1_000);
-  return aside;
+  Deno.utimeSync(target, now / 1_000, now / 1_000);
+  return target;
 }
 
 /** Removes a log quarantined before an instant. */
 export function removeQuarantined(path: string, before: number): void {
-  const aside = quarantinePath(path);
+  const target = quarantinePath(path);
   try {
-    const { isFile, mtime } = Deno.lstatSync(aside);
+    const { isFile, mtime } = Deno.lstatSync(target);
     if (!isFile || mtime === null || mtime.getTime() >= before) return;
-    for (const end of FILES.toReversed()) if (exists(aside + end)) Deno.removeSync(aside + end);
+    for (const end of FILES.toReversed()) if (exists(target + end)) Deno.removeSync(target + end);
   } catch {
     // Usually there is none; failures are ignored.
   }
 }
 
-function quarantinePath(path: string): string {
-  return `${path}.unusable`;
-}
-
-function exists(path: string): boolean {
+export function exists(path: string): boolean {
   try {
     Deno.lstatSync(path);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
   }
+}
+
+function quarantinePath(path: string): string {
+  return `${path}.unusable`;
 }

@@ -1,6 +1,5 @@
-/** Messages between the main process and the log process: lines of JSON. */
+/** Messages between the main thread and the log worker. */
 import type { RunFilter } from "../run_filter.ts";
-import type { PackMessage } from "../packs/run_pack.ts";
 import type { LoggedRun } from "../run_record.ts";
 import type { Histogram } from "../store/histogram.ts";
 import type { Retention, SavedFigures } from "../store/log_store.ts";
@@ -37,15 +36,21 @@ export interface BacklogAnswer {
   readonly lastId: number;
 }
 
+/** Requests by kind. An answer of `null` means that the log is unavailable. */
 export interface Questions {
   readonly page: { readonly asked: PageQuestion; readonly answer: PageAnswer };
   readonly backlog: { readonly asked: BacklogQuestion; readonly answer: BacklogAnswer };
   readonly figures: { readonly asked: { readonly now: number }; readonly answer: readonly SavedFigures[] };
+  /** Stores runs: an array of run records as JSON, which is faster to send than objects. */
+  readonly runs: { readonly asked: string; readonly answer: true };
+  /** Closes the log. */
+  readonly close: { readonly asked: null; readonly answer: true };
 }
 
 export type QuestionKind = keyof Questions;
+export type Answer = Questions[QuestionKind]["answer"] | null;
 
-export type ToLogProcess =
+export type ToLogWorker =
   /** The first message. */
   | {
     readonly type: "Start";
@@ -53,7 +58,6 @@ export type ToLogProcess =
     readonly retention: Retention;
     readonly cacheBytes: number;
   }
-  | { readonly type: "Runs"; readonly pack: PackMessage }
   | { readonly type: "Retain"; readonly retention: Retention }
   | { readonly type: "SaveFigures"; readonly figures: readonly SavedFigures[] }
   /** Starts reporting matching runs as `Tailed`. */
@@ -72,33 +76,28 @@ export type ToLogProcess =
 export interface LogState {
   readonly rows: number;
   readonly bytes: number;
-  /** Runs that could not be stored since the process started. */
+  /** Runs that could not be stored since the worker started. */
   readonly lost: number;
   /** Why the log cannot be written at present, or `null`. */
   readonly trouble: string | null;
 }
 
-/** Share of some tails in a batch of events. */
+/** Matching runs of a batch for a tail. */
 export interface TailShare {
-  readonly tails: readonly number[];
+  readonly tail: number;
   /** Indexes of the message's events. */
   readonly events: readonly number[];
   /** Number of further matching runs. */
   readonly missed: number;
 }
 
-export type FromLogProcess =
-  | {
-    readonly type: "Answer";
-    readonly ask: number;
-    /** `null` if the log is unavailable. */
-    readonly answer: Questions[QuestionKind]["answer"] | null;
-  }
-  /** Matching runs of a batch: their events, and which tails get which. */
+export type FromLogWorker =
+  | { readonly type: "Answer"; readonly ask: number; readonly answer: Answer }
+  /** Matching runs of a batch: encoded events, which tails share. */
   | {
     readonly type: "Tailed";
-    readonly events: readonly string[];
-    readonly told: readonly TailShare[];
+    readonly events: readonly Uint8Array<ArrayBuffer>[];
+    readonly shares: readonly TailShare[];
     /** ID of the newest run considered. */
     readonly lastId: number;
   }
@@ -111,4 +110,4 @@ export type FromLogProcess =
     readonly reason: string;
   };
 
-export type TailedMessage = Extract<FromLogProcess, { type: "Tailed" }>;
+export type TailedMessage = Extract<FromLogWorker, { type: "Tailed" }>;

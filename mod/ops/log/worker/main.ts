@@ -1,0 +1,23 @@
+/** Entry of the log worker, a thread that owns the log's database. */
+import { logLimits } from "../../limits.ts";
+import { LogKeeper } from "./log_keeper.ts";
+import type { FromLogWorker, ToLogWorker } from "./messages.ts";
+
+const main = self as unknown as {
+  onmessage: (event: MessageEvent<ToLogWorker>) => void;
+  postMessage(message: FromLogWorker): void;
+};
+
+let keeper: LogKeeper | null = null;
+
+main.onmessage = ({ data: message }) => {
+  if (message.type !== "Start") return keeper?.take(message);
+  keeper = new LogKeeper({ ...message, now: Date.now, say: (message) => main.postMessage(message) });
+  cleanUp(keeper);
+};
+
+/** Deletes in small batches, so that runs and searches do not wait long. */
+function cleanUp(keeper: LogKeeper): void {
+  const isDone = !keeper.cleanUp();
+  setTimeout(() => cleanUp(keeper), isDone ? logLimits.cleanUpMs : logLimits.cleanUpPauseMs);
+}
