@@ -1,5 +1,5 @@
 /** Finding the owners of an interval that contains a key, among few and many intervals. */
-import { IntervalIndex } from "../../mod/sync/queries/interval_index.ts";
+import { IntervalIndex } from "../../mod/sync/queries/invalidation.ts";
 import type { Row } from "../table.ts";
 
 const FEW = 1_000;

@@ -1,7 +1,7 @@
 /** JSON bodies of the auth endpoints. */
 import type { Context } from "hono";
 import { z } from "zod";
-import { readJsonBody } from "../kit/json_body.ts";
+import { readJsonBody } from "../kit/request_body.ts";
 import { authLimits } from "./limits.ts";
 import { APP_STATE } from "./redirects.ts";
 

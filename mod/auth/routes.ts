@@ -1,7 +1,7 @@
 /** The auth endpoints over HTTP (AE). */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../errors.ts";
-import { requestText } from "../kit/request_text.ts";
+import { requestText } from "../kit/request_body.ts";
 import { authLimits } from "./limits.ts";
 import type { Accounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";

@@ -1,6 +1,6 @@
 /** Deletes expired rows periodically. */
 import type { Log } from "../kit/log.ts";
-import { RecurringWork } from "../kit/recurring_work.ts";
+import { RecurringWork } from "../kit/clock.ts";
 import { authLimits } from "./limits.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 

@@ -5,7 +5,7 @@
 import * as esbuild from "esbuild";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type BundledFile, bundleFolder } from "./bundled_files.ts";
+import { type BundledFile, bundleFolder } from "./payload.ts";
 
 const projectDir = fileURLToPath(new URL("../../", import.meta.url));
 /** Path from the bundles to the root of the program. */

@@ -4,9 +4,8 @@
  */
 import { join } from "node:path";
 import { buildAndReport, writeOutput } from "./output_file.ts";
-import { projectDir, writeArchive } from "./payload.ts";
+import { projectDir, shell, writeArchive } from "./payload.ts";
 import { launcherScripts } from "./self_extractor.ts";
-import { shell } from "./shell.ts";
 
 /** Flags of the launcher in a folder created by {@linkcode writeLauncher}. */
 export const launcherFlags: readonly string[] = ["--quiet", "--no-prompt", "--no-remote", "-P=launcher"];

@@ -3,11 +3,36 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { VERSION as version } from "../config/version.ts";
-import { writeBundles } from "./bundled_files.ts";
-import { neededPackages } from "./needed_packages.ts";
-import { productionConfig } from "./production_config.ts";
+import { neededPackages, productionConfig } from "./production_config.ts";
 import { type PayloadName, registryFolder } from "./self_extractor.ts";
-import { shell } from "./shell.ts";
+
+/** All files are in one folder, so the path to the root is the same for each. */
+export const bundleFolder = "mod/bundles";
+
+/** A file in the program folder: a new file, or the replacement of an entry module. */
+export interface BundledFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Writes the files into a program folder. */
+export async function writeBundles(program: string, files: readonly BundledFile[]): Promise<void> {
+  await Deno.mkdir(join(program, bundleFolder), { recursive: true });
+  for (const { path, text } of files) await Deno.writeTextFile(join(program, path), text);
+}
+
+/** Runs a script with `values` as `$1`, `$2`, ... and additional variables. Throws an error with its output on failure. */
+export async function shell(
+  script: string,
+  values: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const { success, stderr } = await new Deno.Command("sh", {
+    args: ["-ec", script, "sh", ...values],
+    env: { ...env, NO_COLOR: "1" },
+  }).output();
+  if (!success) throw new Error(`Cannot build: ${new TextDecoder().decode(stderr)}`);
+}
 
 export const projectDir: string = fileURLToPath(new URL("../../", import.meta.url));
 /** Project files the server needs. */
@@ -69,4 +94,15 @@ async function putBundles(program: string, printed: string): Promise<void> {
 
 async function copy(from: string, to: string): Promise<void> {
   await shell('cp -RL "$1" "$2"', [from, to]);
+}
+
+/** Lock file names of sharp's native packages for one platform, glibc only. */
+const SHARP = /^@img\/sharp-(?:libvips-)?(?:linux|darwin|win32)-(?:x64|arm64)@/;
+
+/** Lock file names of the native packages for all platforms. */
+export async function nativeIds(): Promise<string[]> {
+  const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, "deno.lock"))) as {
+    readonly npm: Readonly<Record<string, unknown>>;
+  };
+  return Object.keys(npm).filter((id) => SHARP.test(id));
 }

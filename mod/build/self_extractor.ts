@@ -1,5 +1,5 @@
 /** Shell scripts that unpack the server into a cache folder and exec it. */
-import { runtimeEnvironment } from "../kit/processes/runtime_environment.ts";
+import { runtimeEnvironment } from "../kit/processes/program.ts";
 
 /** Versions not started for this long are removed when another one is unpacked. */
 const KEPT_DAYS = 90;

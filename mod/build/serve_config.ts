@@ -3,10 +3,8 @@
  * package in the lock file before it starts, and the full `deno.json` also names packages for tests and builds.
  */
 import { join } from "node:path";
-import { nativeIds } from "./native_ids.ts";
-import { neededPackages } from "./needed_packages.ts";
-import { ENTRIES, projectDir } from "./payload.ts";
-import { productionConfig } from "./production_config.ts";
+import { ENTRIES, nativeIds, projectDir } from "./payload.ts";
+import { neededPackages, productionConfig } from "./production_config.ts";
 
 export const SERVE_CONFIG = "deno.serve.json";
 export const SERVE_LOCK = "deno.serve.lock";

@@ -2,23 +2,69 @@
  * The commands `admin ...`: manage administrators through the local socket of a running server, or directly in the
  * database while no server runs. An operator can therefore always regain access.
  */
-import { helpFields } from "../explained.ts";
-import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import {
+  type AccountService,
   type AdminAnswer,
   type AdminCommand,
   adminSocketFile,
+  createAccounts,
+  loadSecretKeys,
   runAdminCommand,
   sendAdminCommand,
 } from "../auth/mod.ts";
-import { type Log, stderrLog } from "../kit/log.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { DataLock, DataLockedError } from "../server/data/data_lock.ts";
-import { checkNoStagedRestore } from "../server/data/data_restore.ts";
-import { openAccountsOffline } from "./offline_accounts.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
+import { helpFields } from "../explained.ts";
+import { type Log, stderrLog } from "../kit/log.ts";
+import { DataLock, DataLockedError } from "../server/data/data_lock.ts";
+import { checkNoStagedRestore } from "../server/data/data_restore.ts";
+import { startOfflineHost } from "../server/offline_host.ts";
+import { Hub, noAccounts } from "../sync/mod.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+
+/** Disposing it ends the isolates. */
+export interface OfflineAccounts extends AsyncDisposable {
+  readonly admins: AccountService["admins"];
+}
+
+/** Opens the accounts of a data folder whose lock the caller holds. Throws a `StartError` on failure. */
+async function openAccountsOffline(dataDir: string, log: Log): Promise<OfflineAccounts> {
+  // An empty functions folder: the app's tables stay untouched, and a broken app does not matter.
+  const functionsDir = await Deno.makeTempDir();
+  try {
+    const host = await startOfflineHost({ dataDir, functionsDir, log });
+    const hub = new Hub({ host, authenticator: noAccounts, dev: false });
+    const { keys } = await loadSecretKeys(dataDir);
+    const accounts = await createAccounts({
+      keys,
+      port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
+      policy: { signups: false, magicLink: false, requireVerification: false },
+      accessTokenMs: 0,
+      redirectUrls: [],
+      dev: false,
+      publicUrl: () => "",
+      mailer: null,
+      templatesDir: null,
+      appName: "",
+      clientOf: () => "local",
+      log,
+    });
+    return {
+      admins: accounts.admins,
+      async [Symbol.asyncDispose]() {
+        await accounts[Symbol.asyncDispose]();
+        await hub.shutdown();
+        await host[Symbol.asyncDispose]();
+        await Deno.remove(functionsDir);
+      },
+    };
+  } catch (error) {
+    await Deno.remove(functionsDir);
+    throw error;
+  }
+}
 
 const EMAIL = { name: "email", description: "Email address of the account" };
 const PASSWORD_BYTES_MAX = 4096;

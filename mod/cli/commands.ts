@@ -5,15 +5,15 @@ import type { CommandSpec } from "./command_line.ts";
 import { deployCommands } from "./deploy/deploy_command.ts";
 import { deployKeyCommands, envCommands } from "./deploy/deploy_key_commands.ts";
 import { migrateCommand } from "./deploy/migrate_command.ts";
-import { doctorCommand } from "./doctor/doctor_command.ts";
+import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
-import { importCommand } from "./import/import_command.ts";
+import { importCommand } from "./import_command.ts";
 import { logsCommand } from "./logs_command.ts";
-import { replicaVerifyCommand } from "./replica/replica_command.ts";
+import { replicaVerifyCommand } from "./replica_command.ts";
 import { restoreCommand } from "./restore_command.ts";
 import { runCommand } from "./run_command.ts";
 import { serveCommand } from "./serve_command.ts";
-import { serviceCommand } from "./service/service_command.ts";
+import { serviceCommand } from "./service_command.ts";
 import { userCommands } from "./user_commands.ts";
 
 /** Every command, in the order of `--help`. */

@@ -5,6 +5,7 @@
 import cliProgress from "cli-progress";
 import process from "node:process";
 import type { Progress } from "../ops/mod.ts";
+import type { PointProgress } from "../ops/replication/mod.ts";
 
 /** The part of the untyped package that is used. */
 interface Bars {
@@ -134,4 +135,32 @@ function spelled(seconds: number): string {
   if (whole < 60) return `${whole} s`;
   const minutes = Math.ceil(whole / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** Shows the progress of a point-in-time restore. */
+export function showPoint(console: ConsoleProgress, progress: PointProgress): void {
+  switch (progress.step) {
+    case "rows":
+      return console.show({
+        what: "Fetching journal rows",
+        done: progress.rows,
+        of: progress.ofRows,
+        unit: "rows",
+      });
+    case "fetch":
+      return console.showStep(`Fetching the snapshot, ${progress.bytes} bytes`);
+    case "unpack":
+      return console.showStep("Unpacking the snapshot");
+    case "replay":
+      return console.show({
+        what: "Replaying journal rows",
+        done: progress.rows,
+        of: progress.ofRows,
+        unit: "rows",
+      });
+    case "check":
+      return console.showStep("Checking the database");
+    default:
+      return progress satisfies never;
+  }
 }

@@ -1,15 +1,32 @@
 /** The command `logs`: prints the execution log of a data folder, whether or not a server runs. It only reads the file. */
-import { helpFields } from "../explained.ts";
 import { join, resolve } from "node:path";
+import type { OptionValues } from "../config/options.ts";
 import { ServiceError } from "../errors.ts";
+import { helpFields } from "../explained.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import { LogFile, UnusableLogError } from "../ops/log/log_file.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
-import type { OptionValues } from "../config/options.ts";
+import type { LoggedRun } from "../ops/log/mod.ts";
 import { StopSignals } from "../server/signals.ts";
-import { runText } from "./run_text.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+
+/** Returns one line for the run, followed by its error and log lines, indented. */
+export function runText(run: LoggedRun): string {
+  const { at, kind, outcome, durationMs, caller, requestId, error, logLines } = run;
+  const head = `${new Date(at).toISOString()} ${kind.padEnd(8)} ${run.function} ${outcome} ${durationMs} ms` +
+    ` ${caller ?? "anonymous"} request=${requestId}`;
+  const lines = error === null ? logLines : [error.message, error.stack ?? "", ...logLines];
+  return [
+    head,
+    ...lines.filter((line) => line !== "").flatMap((line) => line.split("\n")).map((line) => `    ${line}`),
+  ].map(visible).join("\n");
+}
+
+/** Escapes control characters. */
+function visible(line: string): string {
+  return line.replaceAll(/\p{Cc}/gu, "?");
+}
 
 export const logsCommand: CommandSpec = {
   name: "logs",

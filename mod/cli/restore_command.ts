@@ -83,7 +83,7 @@ function faultOf(options: OptionValues, archive: string): string | null {
 
 /** Lists a replica, shows a restore plan, or restores. */
 async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues["from"]>): Promise<string> {
-  const { withReplica, listText, choose, stageChosen } = await import("./replica/replica_restore.ts");
+  const { withReplica, listText, choose, stageChosen } = await import("./replica_restore.ts");
   return await withReplica(options, from, async (target, generations) => {
     if (options.list) return listText(generations, { place: target.place, json: options.json });
     const plan = choose(generations, { options, target });

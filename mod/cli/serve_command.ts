@@ -1,23 +1,118 @@
 /** The command `serve`: runs a server until a signal or a restart by an administrator. */
+import { relative } from "node:path";
+import type { ServeConfig } from "../config/config.ts";
+import { environmentSuggestions } from "../config/environment_suggestions.ts";
+import { type ExplicitValues, options, type ServeOptions } from "../config/options.ts";
+import { resolveConfig } from "../config/resolve_config.ts";
+import { AppError, StartError } from "../config/start_error.ts";
+import { VERSION } from "../config/version.ts";
 import { helpFields } from "../explained.ts";
+import { updateGeneratedModule } from "../functions/generated_module.ts";
 import { isDiskFull } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "../server/backend.ts";
-import { banner, reachedAt } from "./banner.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { environmentHints } from "./environment_hints.ts";
-import type { ServeConfig } from "../config/config.ts";
-import { resolveConfig } from "../config/resolve_config.ts";
-import { updateGeneratedModule } from "../functions/generated_module.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
-import type { ExplicitValues, ServeOptions } from "../config/options.ts";
+import { checkTypes } from "../server/dev/type_check.ts";
+import { watchFolder } from "../server/dev/watch_folder.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { narrowPermissions, networkInterfaces } from "../server/permissions/narrow.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
-import { AppError, StartError } from "../config/start_error.ts";
-import { checkTypes } from "../server/dev/type_check.ts";
-import { watchFolder } from "../server/dev/watch_folder.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+
+/** Variables that are not options: set by the tasks of this repository and by the npm package. */
+const FURTHER = ["SYNCLINE_PROGRAM"];
+
+const EXPORTED = /^(?:export|declare -x) (SYNCLINE_\w+)/gim;
+
+/**
+ * Returns warnings about misspelled `SYNCLINE_*` variables. The permission set only allows reading known variables, so the
+ * names are listed by a shell. Returns none without a shell, or if the npm package, which has its own check, started this.
+ */
+export async function environmentHints(): Promise<readonly string[]> {
+  if (Deno.build.os === "windows" || Deno.env.get("SYNCLINE_PROGRAM") !== undefined) return [];
+  try {
+    const { stdout } = await new Deno.Command("sh", {
+      args: ["-c", "export -p"],
+      stdin: "null",
+      stdout: "piped",
+      stderr: "null",
+    }).output();
+    const names = [...new TextDecoder().decode(stdout).matchAll(EXPORTED)].map(([, name = ""]) => name);
+    return environmentSuggestions(names, [...Object.values(options).map(({ env }) => env), ...FURTHER]);
+  } catch (error) {
+    // The server does not need a shell.
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotCapable) return [];
+    throw error;
+  }
+}
+
+export interface BannerFacts {
+  readonly config: ServeConfig;
+  /** Origin of the server. */
+  readonly url: string;
+  /** Origins at which other machines can reach the server. */
+  readonly reachedAt?: readonly string[];
+  /** Folder that paths are shown relative to. */
+  readonly cwd: string;
+  /** Link to create the first administrator; `null` if one exists. */
+  readonly setupLink: string | null;
+}
+
+/** The banner printed after the server has started: its addresses and what it serves. */
+export function banner({ config, url, cwd, setupLink, reachedAt = [] }: BannerFacts): string {
+  const everywhere = config.host === "0.0.0.0" || config.host === "::";
+  const rows: [string, string][] = [
+    [
+      config.staticDir === null && config.devFrontendUrl === null ? "server" : "app",
+      `${url}/${everywhere ? "  (and all addresses of this machine)" : ""}`,
+    ],
+    ...reachedAt.map((address): [string, string] => ["network", `${address}/`]),
+    ["dashboard", `${url}/_/`],
+    ["functions", functionsText(config, cwd)],
+    ["data", shown(config.dataDir, cwd)],
+  ];
+  if (config.dev) {
+    rows.push(["dev", "functions reload when edited"], ["docs", `${url}/_/docs/`]);
+  }
+  if (setupLink !== null) rows.push(["setup", `${setupLink}  (creates the first administrator; valid once)`]);
+  const hint = config.example
+    ? "Open the app in two browser windows: what you type in one appears in the other.\n"
+    : "";
+  const table = rows.map(([name, value]) => `  ${name.padEnd(10)} ${value}\n`).join("");
+  return `\nSyncline ${VERSION}\n\n${table}\n${hint}Press Ctrl+C to stop.\n\n`;
+}
+
+/** Maximum number of network addresses shown; a container host has many. */
+const REACHED_MAX = 4;
+
+/** Returns the origins at which other machines in the network, such as a phone, can reach the server. */
+export function reachedAt(
+  { host, url, interfaces }: {
+    readonly host: string;
+    readonly url: string;
+    readonly interfaces: readonly Pick<Deno.NetworkInterfaceInfo, "family" | "address" | "name">[];
+  },
+): readonly string[] {
+  if (host !== "0.0.0.0" && host !== "::") return [];
+  const { port } = new URL(url);
+  return interfaces
+    .filter(({ family, address }) => family === "IPv4" && !/^(?:127|169\.254)\./.test(address))
+    .filter(({ name }) => !/^(?:docker|br-|veth|virbr)/.test(name))
+    .slice(0, REACHED_MAX)
+    .map(({ address }) => `http://${address}${port === "" ? "" : `:${port}`}`);
+}
+
+function functionsText({ deployed, functionsDir, example }: ServeConfig, cwd: string): string {
+  if (deployed !== null) return `deployed version ${deployed}`;
+  return shown(functionsDir, cwd) + (example ? "  (the bundled example)" : "");
+}
+
+/** Returns the path relative to `cwd` if it is inside it. */
+function shown(path: string, cwd: string): string {
+  const short = relative(cwd, path);
+  return short === "" ? "." : short.startsWith("..") ? path : `./${short}`;
+}
 
 export const serveCommand: CommandSpec = {
   name: "serve",

@@ -1,7 +1,7 @@
 /** Turns parsed options into a server configuration: resolves folders, reads files, checks combinations. */
 import { join, relative, resolve } from "node:path";
 import { readDeployed } from "../functions/versions/mod.ts";
-import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
+import { machineMemoryBytes } from "../kit/processes/program.ts";
 import {
   type AccountsConfig,
   BACKUPS_DIR,

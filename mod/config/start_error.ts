@@ -12,7 +12,7 @@ export class StartError extends Error {
   }
 }
 
-export { fileErrorReason } from "../kit/file_error_reason.ts";
+export { fileErrorReason } from "../kit/durable_files.ts";
 
 /** The app's code cannot be loaded, or its schema does not match the data. Editing the app may fix it. */
 export class AppError extends StartError {

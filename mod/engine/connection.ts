@@ -1,7 +1,7 @@
-/** An SQLite connection: opening, prepared statements, and readable errors. */
+/** An SQLite connection: opening, prepared statements, readable errors, and checkpoints of the write-ahead log. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { engineLimits } from "./limits.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
+import { engineLimits } from "./limits.ts";
 
 /** `PRAGMA application_id` of database files: "SYNL". */
 export const APPLICATION_ID = 0x53594e4c;
@@ -200,4 +200,54 @@ export function isHistoryMismatch(error: unknown): boolean {
 function sqliteCode(error: Error): number {
   const code: unknown = (error as { errcode?: unknown }).errcode;
   return typeof code === "number" ? code & 0xff : 0;
+}
+
+const { earlyCheckpointPages, groupsBetweenChecks: groupsBetweenLooks, smallGroupCallsMax } = engineLimits;
+
+/**
+ * Schedules checkpoints, which copy the write-ahead log into the database file.
+ *
+ * Under load a long log is best: a page that changes repeatedly is copied once. SQLite itself starts a checkpoint in a
+ * commit that reaches `checkpointPages`. Under light load a short log is best: a commit that extends the log file takes
+ * about twice as long as one that overwrites it. So after a series of small groups a checkpoint runs much earlier, when
+ * no answer waits for it. A small group among large ones does not count: a checkpoint would delay the next batches.
+ */
+export class Checkpoints {
+  readonly #connection: Connection;
+  /** Consecutive small groups since the last check of the log's length. */
+  #groups = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Called between groups with the number of calls in the last one. */
+  afterGroup(calls: number): void {
+    this.#groups = calls > smallGroupCallsMax ? 0 : this.#groups + 1;
+    if (this.#groups < groupsBetweenLooks) return;
+    this.#groups = 0;
+    if (this.#logPages() < earlyCheckpointPages) return;
+    try {
+      // Snapshots of readers may keep a part from being copied. A later checkpoint copies it.
+      this.#connection.statement("PRAGMA wal_checkpoint(PASSIVE)").get();
+    } catch {
+      // On a full disk the log keeps all commits, and the next commit without space fails with the reason.
+    }
+  }
+
+  /** Runs a checkpoint. Returns whether it copied anything. Throws on a full disk. */
+  checkpoint(): boolean {
+    const before = this.#copiedPages("NOOP");
+    return this.#copiedPages("PASSIVE") > before;
+  }
+
+  #copiedPages(mode: "NOOP" | "PASSIVE"): number {
+    const copied = this.#connection.statement(`PRAGMA wal_checkpoint(${mode})`).get()?.[2];
+    return typeof copied === "number" ? copied : 0;
+  }
+
+  #logPages(): number {
+    const [, pages, copied] = this.#connection.statement("PRAGMA wal_checkpoint(NOOP)").get() ?? [];
+    return typeof pages === "number" && typeof copied === "number" && copied < pages ? pages : 0;
+  }
 }

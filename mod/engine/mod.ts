@@ -4,17 +4,17 @@ export {
   checkDatabaseSchema,
   type CheckedDatabase,
   checkSqliteFile,
+  openSnapshotCheck,
+  type SnapshotCheck,
 } from "./database/check_database.ts";
-export { openSnapshotCheck, type SnapshotCheck } from "./database/snapshot_check.ts";
-export { headerFault } from "./database/database_header.ts";
+export { headerFault } from "./database/database_format.ts";
 export { copySqliteFile, type DatabaseSnapshot, openDatabaseSnapshot } from "./database/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./database/export.ts";
 export { isDiskFullError, isHistoryMismatch } from "./connection.ts";
 export { decodeId, idSource, type NewId, newId } from "./documents/ids.ts";
-export type { Inspection, KeySpaceOwner } from "./database/inspection.ts";
+export type { IndexPositions, IndexRows, Inspection, KeySpaceOwner } from "./database/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
-export type { IndexPositions, IndexRows } from "./database/index_positions.ts";
 export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
 export {
   type JournalPart,
@@ -22,8 +22,9 @@ export {
   openJournalReader,
   type PendingRows,
 } from "./journal/journal_reader.ts";
-export { clusterOfSource, clusterSource } from "./journal/history_source.ts";
 export {
+  clusterOfSource,
+  clusterSource,
   type FollowerState,
   forgetHistory,
   markAsFollower,

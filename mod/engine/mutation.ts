@@ -2,7 +2,7 @@
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { DocumentChanges, type DocumentWrite } from "./documents/document_changes.ts";
+import { DocumentChanges, type DocumentWrite, type WriteGroup } from "./documents/document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
 import { EngineError, InvalidFieldsError } from "./errors.ts";
 import type { NewId } from "./documents/ids.ts";
@@ -11,15 +11,19 @@ import { engineLimits } from "./limits.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./query.ts";
 import type { Scan, StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
-import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
-import { checkNewFields, importedDocument, withoutSystemFields } from "./documents/system_fields.ts";
+import {
+  checkNewFields,
+  fieldsOf,
+  importedDocument,
+  type StoredFields,
+  withoutSystemFields,
+} from "./documents/system_fields.ts";
 import type { Table } from "./table.ts";
 import type { Savepoint, WriteTransaction } from "./transaction.ts";
 import type { Doc, DocumentChange, ReadSet, Value } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import { storableFields } from "./documents/values.ts";
 import type { VectorSearcher } from "./vectors/vector_search.ts";
-import type { WriteGroup } from "./write_group.ts";
 import type {
   IndexBounds,
   ScanOptions,

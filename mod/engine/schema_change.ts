@@ -2,9 +2,10 @@
 import { documentLimits } from "../limits.ts";
 import { type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { iterateDocuments } from "./documents/iterate_documents.ts";
-import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./documents/ids.ts";
+import { type Difference, firstDifference } from "./documents/schema_difference.ts";
+import { fieldsOf, type StoredFields } from "./documents/system_fields.ts";
+import { EngineError, SchemaError } from "./errors.ts";
 import {
   type CatalogIndex,
   createIndexSql,
@@ -14,11 +15,32 @@ import {
   type IndexSet,
   indexSet,
 } from "./indexes/index_set.ts";
-import { type Difference, firstDifference } from "./documents/schema_difference.ts";
-import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
+import { engineLimits } from "./limits.ts";
 import { BY_CREATION_TIME, BY_ID, createDocumentsSql, documentsTable } from "./table.ts";
 import type { SchemaDefinition, SchemaReport, TableDefinition } from "./types.ts";
 import { checkVectorDefinition } from "./vectors/vector_index.ts";
+
+export type DocumentRow = readonly [rid: number, id: string, text: string];
+
+/** `documents` is the SQLite table. Other tables may be written during the iteration. */
+export function* iterateDocuments(connection: Connection, documents: string): Generator<DocumentRow> {
+  const select = `SELECT rid, id, doc FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
+  let last = Number.MIN_SAFE_INTEGER;
+  let wanted = 1;
+  for (;;) {
+    const rows = connection.statement(select).all(last, wanted) as unknown as DocumentRow[];
+    let chars = 1;
+    for (const row of rows) {
+      const [rid, , text] = row;
+      last = rid;
+      chars += text.length;
+      yield row;
+    }
+    if (rows.length < wanted) return;
+    const fitting = Math.floor(engineLimits.scanCharsAimed / (chars / rows.length));
+    wanted = Math.max(1, Math.min(engineLimits.migrationRows, fitting));
+  }
+}
 
 /**
  * Applies a schema inside the open transaction. `tableNumbers` are the numbers of new tables. Validates documents if

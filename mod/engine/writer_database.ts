@@ -1,13 +1,17 @@
 /** The writing connection: groups of mutations, commit entries, replay records and schema changes. */
 import { loadTables, storedTables, Tables } from "./catalog.ts";
-import { Checkpoints } from "./checkpoints.ts";
-import { APPLICATION_ID, Connection, FORMAT_VERSION, isDiskFullError } from "./connection.ts";
+import { APPLICATION_ID, Checkpoints, Connection, FORMAT_VERSION, isDiskFullError } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { type NewId, newId } from "./documents/ids.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
-import { applyCatalog, type CatalogState, catalogState } from "./journal/catalog_state.ts";
-import { servedVersion, setServedVersion } from "./journal/served_version.ts";
-import { historySource, isClusterSource } from "./journal/history_source.ts";
+import {
+  applyCatalog,
+  type CatalogState,
+  catalogState,
+  servedVersion,
+  setServedVersion,
+} from "./journal/catalog_state.ts";
+import { historySource, isClusterSource } from "./journal/history_ownership.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -22,14 +26,13 @@ import { RowApplier } from "./journal/row_applier.ts";
 import type { AppliedRows } from "./journal/row_entries.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
-import { CREATE_DATABASE_SQL } from "./database/new_database.ts";
+import { CREATE_DATABASE_SQL, upgradeFormat } from "./database/database_format.ts";
 import { ReplayRecords } from "./replay_records.ts";
 import { changeSchema } from "./schema_change.ts";
 import type { SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
-import { upgradeFormat } from "./database/upgrade_format.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
-import { WriteGroup } from "./write_group.ts";
+import { WriteGroup } from "./documents/document_changes.ts";
 
 const { now: systemNow } = Date;
 

@@ -5,7 +5,7 @@
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
 import { csvLimits } from "./limits.ts";
-import { yieldToEventLoop } from "./time_slicer.ts";
+import { yieldToEventLoop } from "./clock.ts";
 
 /** The file is not CSV or exceeds the limits. The message names the error and the line. */
 export class CsvError extends Error {

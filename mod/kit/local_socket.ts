@@ -3,7 +3,7 @@
  * Messages are JSON, one a line.
  */
 import { join } from "node:path";
-import { makeLinks } from "./processes/symbolic_links.ts";
+import { makeLinks } from "./durable_files.ts";
 
 /** Every system accepts paths of this length. */
 const SOCKET_PATH_BYTES_MAX = 100;

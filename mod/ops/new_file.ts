@@ -4,11 +4,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
-import { fileErrorReason } from "../kit/file_error_reason.ts";
+import { fileErrorReason, removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
 import { opsLimits } from "./limits.ts";
 import { BackupError } from "./backups/backup_error.ts";
-import { hasDiskSpace } from "./disk_room.ts";
+import { hasDiskSpace } from "./disk_space.ts";
 
 const PARTIAL = /^\..+\.[0-9a-f]{12}\.syncline-partial$/;
 

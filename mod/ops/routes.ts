@@ -2,10 +2,14 @@
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type KeyVerifier, type VerifyToken } from "./admin/admin_guard.ts";
-import { type AuditRequests, auditRequests } from "./admin/audit_requests.ts";
-import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
-import { locationRoutes, type TestedLocations } from "./admin/place_routes.ts";
-import { restartRoutes } from "./admin/restart_routes.ts";
+import { type AuditRequests, auditRequests } from "./admin/audit_log.ts";
+import {
+  type ImpersonationCall,
+  impersonationRoutes,
+  locationRoutes,
+  restartRoutes,
+  type TestedLocations,
+} from "./admin/endpoints.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";

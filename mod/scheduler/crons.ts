@@ -1,12 +1,14 @@
 /** Cron jobs in the main process, with their next runs. */
-import type { Log } from "../kit/log.ts";
-import { Backoff } from "./backoff.ts";
+import { z } from "zod";
+import { schedulerLimits } from "../functions/limits.ts";
+import { internalMainAction, type MainAction } from "../functions/main_actions.ts";
+import { SystemCalls } from "../functions/system_calls.ts";
 import type { Clock } from "../kit/clock.ts";
-import { type CronSchedule, firstRun, nextRun } from "./cron_schedule.ts";
+import type { Log } from "../kit/log.ts";
+import { Backoff } from "./job_queue.ts";
 import type { CronTime } from "./isolate_functions/crons.ts";
-import type { SystemCalls } from "../functions/system_calls.ts";
-import { system } from "./system.ts";
-import type { JobKind } from "./tables.ts";
+import { type SchedulerPort, system } from "./system.ts";
+import { type CronSchedule, firstRun, type JobKind, nextRun } from "./tables.ts";
 
 /** A declared cron job. */
 export interface Cron {
@@ -106,4 +108,53 @@ export class Crons {
     yield* this.#rows.app;
     yield* this.#rows.service;
   }
+}
+
+/** Function run by a service cron job. */
+export interface ServiceTask {
+  /** Path of a system function in the isolates, or of an internal action of the main process (`main_actions.ts`). */
+  readonly path: `_${string}`;
+  readonly kind: JobKind;
+  readonly args?: Record<string, unknown>;
+}
+
+/**
+ * Creates a cron job of the service for `Scheduler`. It runs like the app's cron jobs: a mutation exactly once, an action at
+ * most once, and one run makes up for runs missed while the server was down.
+ *
+ * @example
+ * ```ts
+ * await scheduler.setServiceCron(
+ *   serviceCron("svc-backup", { kind: "expression", expression: "0 3 * * *" }, {
+ *     path: "_system/backup:run",
+ *     kind: "action",
+ *   }),
+ * );
+ * ```
+ */
+export function serviceCron(name: `svc-${string}`, schedule: CronSchedule, task: ServiceTask): Cron {
+  return { name, schedule, function: task.path, functionKind: task.kind, args: task.args ?? {} };
+}
+
+const CLEAN_PATH = "_system/scheduler:cleanAll";
+
+/** Hourly deletion of old job results. */
+export const cleanupCron: Cron = serviceCron(
+  "svc-clean-scheduled",
+  { kind: "expression", expression: "17 * * * *" },
+  { path: CLEAN_PATH, kind: "action" },
+);
+
+/** Actions of {@linkcode cleanupCron} by path. Each batch is a separate mutation, so that other calls do not wait long. */
+export function cleanupActions(
+  { port, now = Date.now }: { readonly port: SchedulerPort; readonly now?: () => number },
+): ReadonlyMap<string, MainAction> {
+  const calls = new SystemCalls(port);
+  return new Map([[
+    CLEAN_PATH,
+    internalMainAction(z.strictObject({}), async () => {
+      const before = now() - schedulerLimits.resultKeptMs;
+      while (await calls.mutate(system.jobs.clean, { before }));
+    }),
+  ]]);
 }

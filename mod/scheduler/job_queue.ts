@@ -1,9 +1,33 @@
 /** Queue of the jobs of one kind. Runs due jobs in order of time, with bounded concurrency. */
-import type { Log } from "../kit/log.ts";
-import { Backoff } from "./backoff.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
 import { DueQueue, type PendingJob } from "./due_queue.ts";
 import type { JobEnd } from "./job_runner.ts";
+
+/** Growing delays after server failures such as a full disk. */
+export class Backoff {
+  #failures = 0;
+  /** Earliest time of the next attempt. */
+  #until = -Infinity;
+
+  /** Earliest time of the next attempt. */
+  get until(): number {
+    return this.#until;
+  }
+
+  failed(now: number): void {
+    // Simultaneous failures count once.
+    if (now < this.#until) return;
+    const { retryMs, retryMsMax } = schedulerLimits;
+    this.#until = now + Math.min(retryMsMax, retryMs * 2 ** this.#failures++);
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+    this.#until = -Infinity;
+  }
+}
 
 export interface JobQueueOptions {
   readonly clock: Clock;

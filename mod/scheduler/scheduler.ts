@@ -2,20 +2,83 @@
  * The scheduler in the main process, driven by one timer for the next due work. It learns about jobs from commits and by
  * loading them at startup. Its view may be stale, because every step of a job checks the state in the database.
  */
+import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../engine/types.ts";
-import type { Log } from "../kit/log.ts";
 import { schedulerLimits } from "../functions/limits.ts";
-import { Backoff } from "./backoff.ts";
+import { SystemCalls } from "../functions/system_calls.ts";
 import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import { Backoff, JobQueue, type JobQueueOptions } from "./job_queue.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
-import { DeferralLog } from "./deferral_log.ts";
 import { JobRunner } from "./job_runner.ts";
-import { JobQueue, type JobQueueOptions } from "./job_queue.ts";
-import { SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 import type { JobKind, SchedulerDoc } from "./tables.ts";
-import { MutationConcurrency } from "./mutation_concurrency.ts";
+
+const { chainToldMs, chainsToldMax } = schedulerLimits;
+
+/** Logs functions whose jobs are deferred because they schedule ever more jobs, at a limited rate. */
+class DeferralLog {
+  readonly #log: Log;
+  readonly #now: () => number;
+  /** Time of the last log entry by function. */
+  readonly #loggedAt = new Map<string, number>();
+
+  constructor(log: Log, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Call for each job that became pending. */
+  onPending({ name, chain, scheduledTime }: SchedulerDoc<"_scheduled_functions">): void {
+    if (chain?.putOff !== true) return;
+    const now = this.#now();
+    for (const [known, at] of this.#loggedAt) {
+      if (now - at < chainToldMs) break;
+      this.#loggedAt.delete(known);
+    }
+    if (this.#loggedAt.has(name) || this.#loggedAt.size >= chainsToldMax) return;
+    this.#loggedAt.set(name, now);
+    this.#log("warn", "Deferring jobs of a function that keeps scheduling more jobs", {
+      name,
+      job: chain.root,
+      generation: chain.generation,
+      putOffMs: Math.max(0, Math.round(scheduledTime - now)),
+    });
+  }
+}
+
+/** Weight of the newest duration in the moving average. */
+const NEWEST_WEIGHT = 0.1;
+/** Maximum number of tracked functions; the least recently run is evicted. */
+const FUNCTIONS_MAX = 1_000;
+
+/**
+ * Limits the scheduled mutations queued at the writer, so that calls of clients do not wait long. Durations are measured per
+ * function: slow mutations run alone.
+ */
+class MutationConcurrency {
+  readonly #meanMs = new LRUCache<string, number>({ max: FUNCTIONS_MAX });
+
+  /** Records how long a mutation occupied the writer. Increases apply immediately, decreases gradually. */
+  record(name: string, ms: number): void {
+    const mean = this.#meanMs.get(name) ?? ms;
+    this.#meanMs.set(name, ms > mean ? ms : mean + (ms - mean) * NEWEST_WEIGHT);
+  }
+
+  /** Whether another mutation may be queued. The first run of a function runs alone. */
+  admits(name: string, running: readonly string[]): boolean {
+    const { mutationsAimedMs, mutationsAtOnceMax } = schedulerLimits;
+    if (running.length === 0) return true;
+    if (running.length >= mutationsAtOnceMax) return false;
+    const sum = [name, ...running].reduce((ms, each) => ms + this.#expected(each), 0);
+    return sum <= mutationsAimedMs;
+  }
+
+  #expected(name: string): number {
+    return this.#meanMs.peek(name) ?? schedulerLimits.mutationsAimedMs;
+  }
+}
 
 export interface SchedulerOptions {
   readonly port: SchedulerPort;

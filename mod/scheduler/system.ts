@@ -1,8 +1,9 @@
 /** References to the scheduler's system functions, and the port through which they are called. */
-import { createApi } from "../protocol/api_reference.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import type { CallPort } from "../functions/system_calls.ts";
+import type { CallPort, SystemCalls } from "../functions/system_calls.ts";
+import { createApi } from "../protocol/api_reference.ts";
+import type { WaitingJobs } from "./isolate_functions/jobs.ts";
 import type { cronFunctions, jobFunctions } from "./isolate_functions/mod.ts";
 
 /** Calls functions on behalf of the scheduler. */
@@ -16,3 +17,10 @@ const references = createApi<
 >().internal._system;
 
 export const system = { jobs: references.scheduler, crons: references.crons };
+
+export type { WaitingJobs };
+
+/** Counts waiting jobs by function, up to `schedulerLimits.jobsCountedMax` of them. */
+export function waitingJobs(calls: Pick<SystemCalls, "query">): Promise<WaitingJobs> {
+  return calls.query(system.jobs.waiting, {});
+}

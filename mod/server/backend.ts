@@ -11,14 +11,12 @@ import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type FeatureParts, openResources, type ServerResources, startFeatures } from "./feature_list.ts";
 import { prepareFollower } from "./features/following.ts";
 import { activityTracker, caughtUpWith, prepareForCluster } from "./features/cluster.ts";
-import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
-import { addressOfRequests, clientOfRequests } from "./http/client_address.ts";
+import { type AppRoutes, appRoutes, refuseWrites } from "./http/app_routes.ts";
+import { addressOfRequests, clientOfRequests, upgradeSocket } from "./http/requests.ts";
 import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
 import type { ReloadResult } from "./dev/reload_result.ts";
-import { refuseWrites } from "./http/refuse_writes.ts";
 import { type LeaderParts, leaderPartsOf } from "./workers/leader_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
-import { upgradeSocket } from "./http/upgrade.ts";
 import type { UpgradedConnection } from "./net/connections.ts";
 import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
 

@@ -7,11 +7,10 @@ import { httpLimits } from "../limits.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterMembership } from "./cluster_membership.ts";
 import { ClientModules } from "./http/client_modules.ts";
-import type { Frontend } from "./http/frontend.ts";
+import { type Frontend, StaticFiles } from "./http/static_files.ts";
 import type { Port } from "./http/port.ts";
-import { InFlightRequests } from "./http/in_flight_requests.ts";
+import { InFlightRequests } from "./http/requests.ts";
 import { createRouter } from "./http/router.ts";
-import { StaticFiles } from "./http/static_files.ts";
 import type { ServerOptions } from "./server_options.ts";
 import type { HeldRequests } from "./takeover/mod.ts";
 

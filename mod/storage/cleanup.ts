@@ -1,7 +1,7 @@
 /** Periodic cleanup: blobs without a document, left by crashes, and obsolete rows. */
 import type { SystemCalls } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
-import { RecurringWork } from "../kit/recurring_work.ts";
+import { RecurringWork } from "../kit/clock.ts";
 import { storageLimits } from "./limits.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
 import type { Removals } from "./blobs/removals.ts";

@@ -14,12 +14,11 @@ import {
 } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
-import { requestPath } from "../kit/request_path.ts";
-import { requestText } from "../kit/request_text.ts";
+import { requestPath } from "../kit/http_request.ts";
+import { requestText } from "../kit/request_body.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
-import type { Authenticator } from "./authenticator.ts";
-import { callerOf, guestCaller } from "./caller.ts";
+import { type Authenticator, callerOf, guestCaller } from "./authenticator.ts";
 import type { Hub } from "./hub.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { logLinesText } from "./sockets/transition_frame.ts";

@@ -10,19 +10,21 @@ import type { Outcome } from "../functions/outcome.ts";
 import { httpLimits, socketLimits } from "../limits.ts";
 import { sharedQueryLimits } from "./limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
-import type { Authenticator, SessionEnd } from "./authenticator.ts";
-import { guestCaller } from "./caller.ts";
-import type { Channel } from "./sockets/channel.ts";
+import { type Authenticator, guestCaller, type SessionEnd } from "./authenticator.ts";
+import {
+  acceptSocket,
+  type Channel,
+  closeCodes,
+  type SocketConnection,
+  type SocketHandle,
+} from "./sockets/socket.ts";
 import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
-import { closeCodes } from "./sockets/close_codes.ts";
 import { type ConnectionPort, SyncConnection } from "./sockets/sync_connection.ts";
-import { TimerWheel } from "./sockets/timer_wheel.ts";
-import { DiffCache } from "./sockets/diff_cache.ts";
-import { FrameMemo } from "./sockets/frame_memo.ts";
+import { TimerWheel } from "./sockets/heartbeat.ts";
+import { DiffCache, FrameMemo } from "./sockets/transition_frame.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
-import { InboundQuota } from "./sockets/inbound_quota.ts";
-import { acceptSocket, type SocketConnection, type SocketHandle } from "./sockets/socket.ts";
+import { InboundQuota } from "./sockets/inbound_frames.ts";
 import { type OutboundAccount, OutboundQuota } from "./sockets/outbound_quota.ts";
 
 export interface HubOptions {

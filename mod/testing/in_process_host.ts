@@ -11,7 +11,7 @@ import {
   type ReadTransaction,
   type WriterDatabase,
 } from "../engine/mod.ts";
-import { requestPath } from "../kit/request_path.ts";
+import { requestPath } from "../kit/http_request.ts";
 import { setTableResolver } from "../functions/api/service.ts";
 import type {
   FunctionCall,

@@ -2,8 +2,7 @@
 import { Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
-import { apiHeaders } from "../server/http/api_headers.ts";
-import { appRoutes, type RouteHost } from "../server/http/app_routes.ts";
+import { apiHeaders, appRoutes, type RouteHost } from "../server/http/app_routes.ts";
 import { type AcceptedRequest, isApi, RequestGate } from "../server/http/request_gate.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
 import type { TestStorage } from "./test_storage.ts";

@@ -8,7 +8,7 @@ import { restoreConnection } from "../../mod/cluster/postgres/cluster_source.ts"
 import { placeOf } from "../../mod/cluster/postgres/place.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { options as allOptions, type OptionValues } from "../../mod/config/options.ts";
-import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica/replica_restore.ts";
+import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica_restore.ts";
 import { bearerOf, startTestServer, type TestServer, type TestSocket } from "../auth/server/test_server.ts";
 import { pause, until } from "../support/waiting.ts";
 import { needs, postgres } from "../support/services.ts";

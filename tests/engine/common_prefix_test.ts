@@ -1,6 +1,6 @@
 /** Fields are reported as equal only if they are. */
 import assert from "node:assert/strict";
-import { hasFieldsInCommonPrefix } from "../../mod/engine/indexes/common_prefix.ts";
+import { hasFieldsInCommonPrefix } from "../../mod/engine/journal/row_applier.ts";
 
 const told = (a: object, b: object, ...fields: string[]) =>
   hasFieldsInCommonPrefix(JSON.stringify(a), JSON.stringify(b), new Set(fields));

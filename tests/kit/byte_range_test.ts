@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseByteRange } from "../../mod/kit/byte_range.ts";
+import { parseByteRange } from "../../mod/kit/http_request.ts";
 
 const cases: [header: string | null, size: number, expected: ReturnType<typeof parseByteRange>][] = [
   [null, 10, null],

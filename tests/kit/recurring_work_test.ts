@@ -1,6 +1,6 @@
 /** Recurring work: one run at a time, failures reported, no run after closing. */
 import assert from "node:assert/strict";
-import { RecurringWork } from "../../mod/kit/recurring_work.ts";
+import { RecurringWork } from "../../mod/kit/clock.ts";
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { normalPath, normalRequest, requestPath, requestSearch } from "../../mod/kit/request_path.ts";
+import { normalPath, normalRequest, requestPath, requestSearch } from "../../mod/kit/http_request.ts";
 
 const NORMAL: readonly (readonly [given: string, path: string | null])[] = [
   ["/api/query", "/api/query"],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { requestText } from "../../mod/kit/request_text.ts";
+import { requestText } from "../../mod/kit/request_body.ts";
 
 /** A body that arrives in pieces and records whether it was cancelled. */
 function streamed(chunks: readonly (string | Error)[], headers: HeadersInit = {}) {

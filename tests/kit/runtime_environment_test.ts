@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { launcherScripts, singleFileHead } from "../../mod/build/self_extractor.ts";
-import { limitedCommand } from "../../mod/kit/processes/limited_command.ts";
-import { runtimeEnvironment } from "../../mod/kit/processes/runtime_environment.ts";
+import { limitedCommand } from "../../mod/kit/processes/helper_process.ts";
+import { runtimeEnvironment } from "../../mod/kit/processes/program.ts";
 import config from "../../deno.json" with { type: "json" };
 
 const settings = Object.entries(runtimeEnvironment).map(([name, value]) => `${name}=${value}`);

@@ -7,7 +7,7 @@ import type { Log } from "../../mod/kit/log.ts";
 import { opsLimits } from "../../mod/ops/limits.ts";
 import { readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { BackupError } from "../../mod/ops/backups/backup_error.ts";
-import { MaintenanceProcess } from "../../mod/ops/maintenance/maintenance_process.ts";
+import { MaintenanceProcess } from "../../mod/ops/maintenance/maintenance.ts";
 import type { Job } from "../../mod/ops/maintenance/messages.ts";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
 import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/backups/restore/mod.ts";

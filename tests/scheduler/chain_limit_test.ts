@@ -1,7 +1,7 @@
 /** Limit of recursive scheduling, with a clock controlled by the test. */
 import assert from "node:assert/strict";
 import { schedulerLimits } from "../../mod/functions/limits.ts";
-import { ChainLimiter } from "../../mod/scheduler/isolate_functions/chain_limiter.ts";
+import { ChainLimiter } from "../../mod/scheduler/isolate_functions/schedule.ts";
 import { World } from "./support/test_scheduler.ts";
 
 const { chainWaitingMax, chainStepMs } = schedulerLimits;

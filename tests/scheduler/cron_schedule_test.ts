@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { cronExpressionFault, nextCronTime } from "../../mod/kit/cron_expression.ts";
-import { type CronSchedule, firstRun, nextRun } from "../../mod/scheduler/cron_schedule.ts";
+import { type CronSchedule, firstRun, nextRun } from "../../mod/scheduler/tables.ts";
 
 const at = (text: string) => Date.parse(text);
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
-import { applySettings, type SettableParts } from "../../mod/server/features/apply_settings.ts";
+import { applySettings, type SettableParts } from "../../mod/server/features/admin_functions.ts";
 
 const values = Object.fromEntries(
   optionsOf("serve").map(([name, { default: value }]) => [name, value]),

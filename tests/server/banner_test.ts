@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { banner, reachedAt } from "../../mod/cli/banner.ts";
+import { banner, reachedAt } from "../../mod/cli/serve_command.ts";
 import { localUrl } from "../../mod/server/http/listen.ts";
 import { testConfig } from "./support/fake_backend.ts";
 

@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
-import { doctorCommand, runDoctor } from "../../mod/cli/doctor/doctor_command.ts";
+import { doctorCommand, runDoctor } from "../../mod/cli/doctor_command.ts";
 import type { Finding } from "../../mod/ops/doctor/mod.ts";
-import { checkClock } from "../../mod/ops/doctor/clock_check.ts";
-import { judgeSpace } from "../../mod/ops/doctor/space_check.ts";
+import { checkClock, judgeSpace } from "../../mod/ops/doctor/doctor.ts";
 import { opsLimits } from "../../mod/ops/limits.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";

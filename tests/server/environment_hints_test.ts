@@ -1,6 +1,6 @@
 /** What the start says of the environment and of `--env-file`. */
 import assert from "node:assert/strict";
-import { environmentHints } from "../../mod/cli/environment_hints.ts";
+import { environmentHints } from "../../mod/cli/serve_command.ts";
 import { envFileWarnings, readEnvFile } from "../../mod/config/env_file.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 

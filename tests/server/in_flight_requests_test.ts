@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { InFlightRequests } from "../../mod/server/http/in_flight_requests.ts";
+import { InFlightRequests } from "../../mod/server/http/requests.ts";
 
 const never = new AbortController().signal;
 

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
-import { logsCommand } from "../../mod/cli/logs_command.ts";
-import { runText } from "../../mod/cli/run_text.ts";
+import { logsCommand, runText } from "../../mod/cli/logs_command.ts";
 import { LogFile } from "../../mod/ops/log/log_file.ts";
 import { loggedRun, type RunRecord } from "../../mod/ops/log/run_record.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { OriginGuard } from "../../mod/server/http/origin_guard.ts";
+import { OriginGuard } from "../../mod/server/http/request_gate.ts";
 import { until } from "../support/waiting.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { requiredFileAccess } from "../../mod/server/permissions/file_access.ts";
+import { requiredFileAccess } from "../../mod/server/permissions/narrow.ts";
 import { workerConfig } from "../../mod/server/workers/boot.ts";
 import { workerPermissions } from "../../mod/server/workers/worker_process.ts";
 import { testConfig } from "./support/fake_backend.ts";

@@ -1,6 +1,6 @@
 /** Earlier states of the database that restores have put aside. */
 import assert from "node:assert/strict";
-import { newestReplacedDatabase } from "../../mod/server/data/replaced_databases.ts";
+import { newestReplacedDatabase } from "../../mod/server/data/data_restore.ts";
 
 Deno.test("BS9 the newest state that was put aside counts, and none when they are gone", async () => {
   const dataDir = await Deno.makeTempDir();

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { HostGuard } from "../../mod/server/http/host_guard.ts";
-import { RequestGate } from "../../mod/server/http/request_gate.ts";
+import { HostGuard, RequestGate } from "../../mod/server/http/request_gate.ts";
 
 const OPEN = { host: "0.0.0.0", publicUrl: null, allowedHosts: [], allowedOrigins: null };
 

@@ -1,10 +1,7 @@
 /** The command `service`: what it writes is what a service manager takes, and starts the server. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { dockerfileText } from "../../mod/cli/service/docker_texts.ts";
-import { installedProgram } from "../../mod/cli/service/program.ts";
-import { writeService } from "../../mod/cli/service/service_command.ts";
-import { unitText } from "../../mod/cli/service/unit_text.ts";
+import { dockerfileText, installedProgram, unitText, writeService } from "../../mod/cli/service_command.ts";
 import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
-import { upgradeSocket } from "../../mod/server/http/upgrade.ts";
+import { upgradeSocket } from "../../mod/server/http/requests.ts";
 import { RawWebSocket } from "../support/processes/raw_websocket.ts";
 import { pause } from "../support/waiting.ts";
 

@@ -6,7 +6,7 @@
 import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { writeBundles } from "../../mod/build/bundled_files.ts";
+import { writeBundles } from "../../mod/build/payload.ts";
 import { makeBundles } from "../../mod/build/bundles.ts";
 import { copyTree } from "../../mod/npm/build/copy_tree.ts";
 

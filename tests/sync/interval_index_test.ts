@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { DocumentChange, Interval, KeySpace } from "../../mod/engine/types.ts";
 import { CommitMemory } from "../../mod/sync/queries/commit_memory.ts";
-import { IntervalIndex } from "../../mod/sync/queries/interval_index.ts";
-import { Invalidation } from "../../mod/sync/queries/invalidation.ts";
+import { IntervalIndex, Invalidation } from "../../mod/sync/queries/invalidation.ts";
 
 const key = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 3 });
 const interval: fc.Arbitrary<Interval> = fc.oneof(

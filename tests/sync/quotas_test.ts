@@ -1,8 +1,7 @@
 /** Quotas shared by all sockets, and which sockets are ended when they are exceeded. */
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
-import { FrameRateLimiter } from "../../mod/sync/sockets/frame_rate_limiter.ts";
-import { InboundQuota } from "../../mod/sync/sockets/inbound_quota.ts";
+import { FrameRateLimiter, InboundQuota } from "../../mod/sync/sockets/inbound_frames.ts";
 import { OutboundQuota } from "../../mod/sync/sockets/outbound_quota.ts";
 import { until } from "../support/waiting.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";

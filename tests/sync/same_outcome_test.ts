@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock } from "node:test";
 import type { Outcome } from "../../mod/functions/outcome.ts";
 import { sharedQueryLimits } from "../../mod/sync/limits.ts";
-import { sameOutcome } from "../../mod/sync/queries/same_outcome.ts";
+import { sameOutcome } from "../../mod/sync/queries/shared_query.ts";
 
 function success(value: unknown): Outcome {
   return { ok: true, value: JSON.stringify(value), logLines: [] };

@@ -10,7 +10,7 @@ import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys
 import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
-import type { CachedSizes } from "../../../mod/ops/admin/table_sizes.ts";
+import type { CachedSizes } from "../../../mod/ops/admin/actions.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
 import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
 import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";

@@ -1,7 +1,7 @@
 /** Watches the configuration file: reads it at the start, and again when it or a secret file changes. */
 import { dirname, resolve } from "node:path";
 import type { Log } from "../../kit/log.ts";
-import { RecurringWork } from "../../kit/recurring_work.ts";
+import { RecurringWork } from "../../kit/clock.ts";
 import { othersLimits } from "../limits.ts";
 import { AuthConfigError, type Others, readAuthConfig } from "./auth_config.ts";
 import type { PresetParts } from "./preset.ts";

@@ -1,8 +1,8 @@
 /** `/api/auth/oauth`: redirects to a provider and the callbacks (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
-import { requestSearch } from "../../kit/request_path.ts";
-import { requestText } from "../../kit/request_text.ts";
+import { requestSearch } from "../../kit/http_request.ts";
+import { requestText } from "../../kit/request_body.ts";
 import { othersLimits } from "../limits.ts";
 import { APP_STATE } from "../redirects.ts";
 import type { Requester } from "../requester.ts";

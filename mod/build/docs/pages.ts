@@ -1,8 +1,7 @@
 /** The pages of `docs/` with their generated parts renewed. */
 import { fileURLToPath } from "node:url";
 import { ApiReference } from "./api_reference.ts";
-import { commandSections } from "./command_reference.ts";
-import { errorTable, metricsTable, optionTables, rateLimitTable } from "./tables.ts";
+import { commandSections, errorTable, metricsTable, optionTables, rateLimitTable } from "./tables.ts";
 
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
 

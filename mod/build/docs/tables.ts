@@ -1,5 +1,6 @@
 /** Tables of the documentation that repeat what the code defines. */
 import { rateLimits } from "../../auth/limits.ts";
+import { commands } from "../../cli/commands.ts";
 import { type OptionName, optionsOf, type OptionSpec } from "../../config/options.ts";
 import { serviceErrors } from "../../errors.ts";
 
@@ -85,7 +86,7 @@ export function optionTables(): string {
 }
 
 /** Cells of an option's row: flag, variable, default, description. */
-export function optionRow(spec: OptionSpec): string[] {
+function optionRow(spec: OptionSpec): string[] {
   const value = spec.placeholder === null ? "" : ` <${spec.placeholder}>`;
   return [`\`${spec.flag}${value}\``, `\`${spec.env}\``, spec.defaultText ?? "", cell(spec.description)];
 }
@@ -133,11 +134,28 @@ export async function metricsTable(): Promise<string> {
 }
 
 /** Returns a Markdown table. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
 }
 
 function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ");
+}
+
+/** Returns a section for each command, with its options. The options of `serve` are on a page of their own. */
+export function commandSections(): string {
+  return commands.map(({ name, description, argument, second }) => {
+    const positional = [argument, second].filter((one) => one !== undefined);
+    const words = positional.map(({ name, optional }) => optional ? `[${name}]` : `<${name}>`);
+    const usage = ["npx syncline", name, ...words, "[options]"].join(" ");
+    const arguments_ = positional.map(({ name, description }) => `- \`${name}\`: ${description}\n`).join("");
+    const rows = optionsOf(name).map(([, spec]) => optionRow(spec));
+    const options = name === "serve"
+      ? "Its options are listed in [Options](options.md).\n"
+      : rows.length === 0
+      ? ""
+      : table(["Option", "Variable", "Default", "Meaning"], rows);
+    return `## ${name}\n\n${description}.\n\n\`\`\`text\n${usage}\n\`\`\`\n\n${arguments_}\n${options}`;
+  }).join("\n");
 }

@@ -4,17 +4,71 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
-import { Connection, prepareArrays } from "../connection.ts";
+import { Connection, prepareArrays, type Statement } from "../connection.ts";
+import { isCreationTime } from "../documents/system_fields.ts";
 import { UnusableDatabaseError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql } from "../indexes/index_set.ts";
-import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/history_source.ts";
+import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/history_ownership.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
-import { CREATE_SERVED_SQL, namesVersion } from "../journal/served_version.ts";
-import { checkTable, damagedError, searchEntriesTable } from "./check_indexes.ts";
-import { CREATE_DATABASE_SQL } from "./new_database.ts";
-import { schemaFault, type StatementSource } from "./sqlite_schema.ts";
-import { isCreationTime } from "../documents/system_fields.ts";
+import { CREATE_SERVED_SQL, namesVersion } from "../journal/catalog_state.ts";
 import { createDocumentsSql, documentsTable } from "../table.ts";
+import { checkTable, damagedError, searchEntriesTable } from "./check_indexes.ts";
+import { CREATE_DATABASE_SQL } from "./database_format.ts";
+
+interface StatementSource {
+  statement(sql: string): Statement;
+}
+
+/** Tables, indexes, views and triggers by type and name, with their SQL without redundant spaces. */
+type Objects = ReadonlyMap<string, { readonly type: string; readonly name: string; readonly text: string }>;
+
+/** Reads only the schema. */
+function objectsOf(database: StatementSource): Objects {
+  const rows = database.statement("SELECT type, name, tbl_name, sql FROM sqlite_schema").all();
+  return new Map(rows.map(([type, name, table, sql]) => [
+    `${type} ${name}`,
+    { type: String(type), name: String(name), text: `${table} ${plain(String(sql ?? ""))}` },
+  ]));
+}
+
+function plain(sql: string): string {
+  return sql.replace(/\s+/g, " ").replace(/ ?([(),;]) ?/g, "$1").trim();
+}
+
+function made(sql: string): Objects {
+  using memory = new DatabaseSync(":memory:");
+  memory.exec(sql);
+  return objectsOf({ statement: (text) => prepareArrays(memory, text) });
+}
+
+/**
+ * Describes how a database's schema differs from what `sql` creates; `null` if it does not. `others` allows further
+ * tables, `lacking` allows missing ones. Call it before anything else is read: views, generated columns, expressions in
+ * indexes and virtual tables can run code of the file's author.
+ */
+function schemaFault(
+  database: StatementSource,
+  { sql, others = false, lacking = false }: {
+    readonly sql: string;
+    readonly others?: boolean;
+    readonly lacking?: boolean;
+  },
+): string | null {
+  const expected = made(sql);
+  const found = objectsOf(database);
+  for (const [key, { type, name, text }] of found) {
+    const wanted = expected.get(key);
+    if (wanted !== undefined) {
+      if (wanted.text !== text) return `its ${type} ${name} differs from what the server creates`;
+    } else if (!others || (type !== "table" && !(type === "index" && name.startsWith("sqlite_autoindex_")))) {
+      return `it has the ${type} "${name}", which the server never creates`;
+    }
+  }
+  for (const [key, { type, name }] of expected) {
+    if (!lacking && !found.has(key)) return `its ${type} ${name} is missing`;
+  }
+  return null;
+}
 
 /** Contents of a valid database. */
 export interface CheckedDatabase {
@@ -64,7 +118,7 @@ export function checkDatabaseSchema(path: string): void {
 }
 
 /** Converts an error of a check to one that names the file. */
-export function asUnusableDatabase(path: string, error: unknown): UnusableDatabaseError {
+function asUnusableDatabase(path: string, error: unknown): UnusableDatabaseError {
   if (error instanceof UnusableDatabaseError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new UnusableDatabaseError(path, { reason, cause: error });
@@ -75,7 +129,7 @@ function check(connection: Connection): CheckedDatabase {
   return { ts, tables: catalog.length, documents: checkIndexes(connection, catalog) };
 }
 
-export function checkFile(
+function checkFile(
   connection: Connection,
 ): { readonly ts: number; readonly catalog: readonly CatalogTable[] } {
   const catalog = checkedCatalog(connection);
@@ -86,12 +140,12 @@ export function checkFile(
 }
 
 /** Called with the number of checked documents and their total. */
-export type OnProgress = (done: number, of: number) => void;
+type OnProgress = (done: number, of: number) => void;
 
 const PROGRESS_INTERVAL_MS = 200;
 
 /** Checks every document in every index. Returns the number of documents. */
-export function checkIndexes(
+function checkIndexes(
   connection: Connection,
   catalog: readonly CatalogTable[],
   onChecked?: OnProgress,
@@ -201,5 +255,70 @@ function sqliteTablesOf({ kind, number }: CatalogIndex): readonly string[] {
     default:
       kind satisfies never;
       throw damagedError(`it has an index of the unknown kind "${String(kind)}"`);
+  }
+}
+
+/** A snapshot to check. While it is open, the write-ahead log cannot be reused. */
+export interface SnapshotCheck extends Disposable {
+  /** Checks the file. Throws an `UnusableDatabaseError` with the reason. */
+  file(): { readonly ts: number; readonly lastCreationTime: number };
+  /** Checks every document in every index of a valid file. Throws as above. */
+  indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number };
+}
+
+/** Opens a snapshot. Throws an `UnusableDatabaseError` if the file is missing, foreign, newer or damaged. */
+export function openSnapshotCheck(path: string): SnapshotCheck {
+  let connection: Connection | undefined;
+  try {
+    connection = Connection.openReader(path);
+    // The snapshot starts with the first read.
+    connection.execute("BEGIN");
+    connection.statement("SELECT count(*) FROM sqlite_schema").get();
+    return new SqliteCheckup(connection, path);
+  } catch (error) {
+    connection?.[Symbol.dispose]();
+    throw asUnusableDatabase(path, error);
+  }
+}
+
+class SqliteCheckup implements SnapshotCheck {
+  readonly #connection: Connection;
+  readonly #path: string;
+  #catalog: readonly CatalogTable[] | null = null;
+
+  constructor(connection: Connection, path: string) {
+    this.#connection = connection;
+    this.#path = path;
+  }
+
+  file(): { readonly ts: number; readonly lastCreationTime: number } {
+    return this.#checked(() => {
+      const { ts, catalog } = checkFile(this.#connection);
+      this.#catalog = catalog;
+      const [last] = this.#connection.statement("SELECT lastCreationTime FROM syncline_state").get() ?? [];
+      return { ts, lastCreationTime: Number(last) };
+    });
+  }
+
+  indexes(onChecked?: OnProgress): { readonly tables: number; readonly documents: number } {
+    const catalog = this.#catalog;
+    if (catalog === null) throw new RangeError("Check the file before its indexes");
+    return this.#checked(() => ({
+      tables: catalog.length,
+      documents: checkIndexes(this.#connection, catalog, onChecked),
+    }));
+  }
+
+  #checked<T>(check: () => T): T {
+    try {
+      return check();
+    } catch (error) {
+      throw asUnusableDatabase(this.#path, error);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    // Closing ends the transaction.
+    this.#connection[Symbol.dispose]();
   }
 }

@@ -2,13 +2,59 @@
  * The documents that a mutation has read and written: their current and original states, and a log of writes for
  * undoing all or a part of them. SQLite savepoints would add 5 µs to each small mutation.
  */
-import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "../errors.ts";
 import { addKeyChanges } from "../indexes/index_set.ts";
 import type { Scan, StoredRow } from "../indexes/scan.ts";
 import type { Table } from "../table.ts";
 import type { DocumentChange, KeyChange } from "../types.ts";
-import type { WriteGroup } from "../write_group.ts";
+import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
+
+/** Step between creation times, in milliseconds; exact in binary until the year 2240. */
+const CREATION_STEP_MS = 2 ** -10;
+
+/** State shared by the mutations of a group: the next creation time, and whether a write failed. */
+export class WriteGroup {
+  #lastCreationTime: number;
+  #failure: { readonly cause: unknown } | null = null;
+
+  constructor(lastCreationTime: number) {
+    this.#lastCreationTime = lastCreationTime;
+  }
+
+  /** Creation time of the newest document, ms since the epoch. A rollback sets it back. */
+  get lastCreationTime(): number {
+    return this.#lastCreationTime;
+  }
+
+  /** Returns the next creation time: `at`, or just after the last one. */
+  nextCreationTime(at: number): number {
+    this.#lastCreationTime = Math.max(at, this.#lastCreationTime + CREATION_STEP_MS);
+    return this.#lastCreationTime;
+  }
+
+  /** Releases the creation times of an undone mutation. */
+  rewindCreationTime(to: number): void {
+    this.#lastCreationTime = to;
+  }
+
+  /** Whether a write failed halfway. */
+  get failed(): boolean {
+    return this.#failure !== null;
+  }
+
+  /** Records that a write failed and may be incomplete: only `rollbackGroup` is possible then. */
+  fail(cause: unknown): void {
+    this.#failure ??= { cause };
+  }
+
+  /** Throws if the group can only be rolled back, even if app code caught the first error. */
+  check(): void {
+    if (this.#failure === null) return;
+    const { cause } = this.#failure;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new EngineError("failed_group", `The database failed to write: ${reason}`, { cause });
+  }
+}
 
 /** A document before and after a write; `null` if there is none. */
 export interface DocumentWrite {

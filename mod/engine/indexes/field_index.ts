@@ -3,7 +3,7 @@ import { documentLimits } from "../../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "./keys.ts";
 import type { KeySpace } from "../types.ts";
-import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
+import { type Path, pathOf, type StoredFields, valueAt } from "../documents/system_fields.ts";
 
 /** An index to scan: on fields, or the ids of a table. */
 export interface ScanIndex {

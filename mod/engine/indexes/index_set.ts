@@ -15,7 +15,7 @@ import {
   type SearchIndex,
   searchIndex,
 } from "../search/search_index.ts";
-import { type StoredFields, valueAt } from "../documents/stored_fields.ts";
+import { type StoredFields, valueAt } from "../documents/system_fields.ts";
 import type { KeyChange } from "../types.ts";
 import {
   createVectorIndexSql,

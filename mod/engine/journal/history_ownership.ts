@@ -1,7 +1,5 @@
-/** Changes where the history of a database comes from. No process may have the database open. */
+/** The source of a database's history. The mark is in the database, so copies have it too. No process may have the database open when it changes. */
 import { Connection } from "../connection.ts";
-import { clearFollowed, clusterSource, historySource, markFollowed } from "./history_source.ts";
-import { servedVersion, setServedVersion } from "./served_version.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -11,6 +9,49 @@ import {
   readHead,
   writeHead,
 } from "./journal.ts";
+import { servedVersion, setServedVersion } from "./catalog_state.ts";
+
+export const CREATE_FOLLOWED_SQL =
+  `CREATE TABLE syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`;
+
+type Statements = Pick<Connection, "statement">;
+
+/** Returns where the commits come from, for messages; `null` if the database is not a follower. */
+export function historySource(connection: Statements): string | null {
+  if (!isMarked(connection)) return null;
+  const place = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
+  return typeof place === "string" ? place : null;
+}
+
+function markFollowed(connection: Connection, place: string): void {
+  if (!isMarked(connection)) connection.execute(CREATE_FOLLOWED_SQL);
+  connection.statement("INSERT OR REPLACE INTO syncline_followed (one, place) VALUES (1, ?)").run(place);
+}
+
+function clearFollowed(connection: Connection): void {
+  if (isMarked(connection)) connection.execute("DROP TABLE syncline_followed");
+}
+
+export function isMarked(connection: Statements): boolean {
+  return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_followed'").get() !==
+    undefined;
+}
+
+const CLUSTER_PREFIX = "cluster ";
+
+/** Returns the mark of a cluster's database. */
+export function clusterSource(id: string): string {
+  return `${CLUSTER_PREFIX}${id}`;
+}
+
+export function isClusterSource(place: string): boolean {
+  return place.startsWith(CLUSTER_PREFIX);
+}
+
+/** Returns the id of the cluster in a mark, or `null`. */
+export function clusterOfSource(place: string): string | null {
+  return isClusterSource(place) ? place.slice(CLUSTER_PREFIX.length) : null;
+}
 
 /** Ends the history of a database and merges its write-ahead log. New commits start a history of their own. */
 export function forgetHistory(path: string, reason: GenerationReason = "restored"): void {

@@ -6,17 +6,15 @@
 import { storedTables, type Tables } from "../catalog.ts";
 import { Connection } from "../connection.ts";
 import { DocumentWriter, type StoredDocument } from "../documents/document_writer.ts";
-import { parseDocument } from "../documents/system_fields.ts";
-import type { StoredFields } from "../documents/stored_fields.ts";
+import { parseDocument, type StoredFields } from "../documents/system_fields.ts";
 import { indexedFields, indexEntries, sameIndexed } from "../indexes/index_set.ts";
-import { hasFieldsInCommonPrefix } from "../indexes/common_prefix.ts";
+import { hasFieldsInCommonPrefix, MergedChanges, type MergedState } from "./row_applier.ts";
 import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
 import { ReplayRecords } from "../replay_records.ts";
 import type { Table } from "../table.ts";
-import { upgradeFormat } from "../database/upgrade_format.ts";
+import { upgradeFormat } from "../database/database_format.ts";
 import { applyCatalog } from "./catalog_state.ts";
-import { MergedChanges, type MergedState } from "./merged_changes.ts";
 import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
 import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal_row.ts";
 

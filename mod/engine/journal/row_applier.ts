@@ -8,13 +8,95 @@ import type { Connection } from "../connection.ts";
 import { keyChangesOf } from "../documents/document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "../documents/document_writer.ts";
 import { parseDocument } from "../documents/system_fields.ts";
+import { EngineError } from "../errors.ts";
 import { indexedFields, indexEntries } from "../indexes/index_set.ts";
-import { hasFieldsInCommonPrefix } from "../indexes/common_prefix.ts";
-import type { DocumentChange } from "../types.ts";
 import type { Table } from "../table.ts";
-import { MergedChanges, type MergedState } from "./merged_changes.ts";
-import type { RowCommit } from "./journal_row.ts";
+import type { DocumentChange } from "../types.ts";
+import type { RowChange, RowCommit } from "./journal_row.ts";
 import type { AppliedRows, AppliedTable } from "./row_entries.ts";
+
+const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
+const BACKSLASH = 92;
+const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [123, 125, 91, 93];
+
+/**
+ * Returns whether fields of two documents are equal, without parsing: they are in the common prefix of both JSON strings.
+ * Fields that change often are usually last. `false` if unknown. Both strings must come from `JSON.stringify`.
+ */
+export function hasFieldsInCommonPrefix(a: string, b: string, fields: ReadonlySet<string>): boolean {
+  let missing = fields.size;
+  let depth = 0;
+  /** Start and end of the current field's name; -1 if unknown. */
+  let [nameAt, nameEnd] = [-1, -1];
+  for (let at = 0; at < a.length; at++) {
+    const code = a.charCodeAt(at);
+    if (code !== b.charCodeAt(at)) return false;
+    if (code === QUOTE) {
+      const begin = at + 1;
+      for (at = begin; a.charCodeAt(at) !== QUOTE; at++) {
+        if (at >= a.length || a.charCodeAt(at) !== b.charCodeAt(at)) return false;
+        if (a.charCodeAt(at) === BACKSLASH && a.charCodeAt(++at) !== b.charCodeAt(at)) return false;
+      }
+      if (b.charCodeAt(at) !== QUOTE) return false;
+      if (depth === 1 && nameAt < 0) [nameAt, nameEnd] = [begin, at];
+    } else if (code === BRACE || code === BRACKET) depth++;
+    else if (depth === 1 && (code === COMMA || code === BRACE_END)) {
+      if (fields.has(a.slice(nameAt, nameEnd)) && --missing === 0) return true;
+      nameAt = -1;
+      if (code === BRACE_END) return false;
+    } else if (code === BRACE_END || code === BRACKET_END) depth--;
+    else if (code === COLON && nameAt < 0) return false;
+  }
+  return false;
+}
+
+/** The last state of a document. */
+export interface MergedState {
+  /** `null` if it is deleted. */
+  readonly text: string | null;
+  /** Whether the document exists and its index entries stay unchanged. */
+  readonly same: boolean;
+}
+
+/** Merges the changes of rows: only the last state of each document is written. */
+export class MergedChanges {
+  readonly #tables: Tables;
+  readonly #byTable = new Map<Table, Map<string, MergedState>>();
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  /** By table, in the order of first changes. */
+  get byTable(): ReadonlyMap<Table, ReadonlyMap<string, MergedState>> {
+    return this.#byTable;
+  }
+
+  /** Returns the merged state, or `undefined`. Throws an `EngineError` for a document without a table. */
+  of(id: string): MergedState | undefined {
+    return this.#byTable.get(this.tableOf(id))?.get(id);
+  }
+
+  add({ id, text, same }: RowChange): void {
+    const table = this.tableOf(id);
+    let states = this.#byTable.get(table);
+    if (states === undefined) this.#byTable.set(table, states = new Map());
+    // An earlier change has changed the entries even if this one does not.
+    states.set(id, { text, same: same && states.get(id)?.same !== false });
+  }
+
+  clear(): void {
+    this.#byTable.clear();
+  }
+
+  tableOf(id: string): Table {
+    const table = this.#tables.ofId(id);
+    if (table === undefined) throw new EngineError("bad_entry", `No table has document "${id}"`);
+    return table;
+  }
+}
 
 export class RowApplier {
   readonly #connection: Connection;

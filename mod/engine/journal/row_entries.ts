@@ -3,7 +3,7 @@
  */
 import { EngineError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
-import type { Path, StoredFields } from "../documents/stored_fields.ts";
+import type { Path, StoredFields } from "../documents/system_fields.ts";
 import { type FieldIndex, fieldKeys } from "../indexes/field_index.ts";
 import type { CommitEntry, DocumentChange, KeyChange, KeySpace, UnchangedKeys } from "../types.ts";
 import { type JournalRow, readRow, type RowChange } from "./journal_row.ts";

@@ -1,13 +1,74 @@
 /** Iterates over the documents that match a search, by relevance. */
-import { engineLimits } from "../limits.ts";
 import { functionLimits } from "../../limits.ts";
+import type { Connection } from "../connection.ts";
+import type { StoredFields } from "../documents/system_fields.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
-import { matchingRows } from "./matching_rows.ts";
-import { passes, prepareSearch, type SearchIndex } from "./search_index.ts";
-import type { StoredFields } from "../documents/stored_fields.ts";
+import { engineLimits } from "../limits.ts";
+import type { SearchOptions } from "../read_options.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
-import type { SearchOptions } from "../read_options.ts";
+import { passes, prepareSearch, type SearchIndex } from "./search_index.ts";
+
+export interface ScoredRow {
+  readonly rid: number;
+  readonly score: number;
+}
+
+/**
+ * Returns the row ids of rows sorted by score. Equal scores are sorted by creation time and id, because row ids differ
+ * between copies of a database.
+ */
+export function inCreationOrder(
+  connection: Connection,
+  table: Table,
+  scored: readonly ScoredRow[],
+): number[] {
+  const rids: number[] = [];
+  for (let start = 0; start < scored.length;) {
+    let end = start + 1;
+    while (end < scored.length && scored[end]?.score === scored[start]?.score) end++;
+    const tied = scored.slice(start, end).map(({ rid }) => rid);
+    if (tied.length === 1) rids.push(...tied);
+    else for (const rid of sorted(connection, table, tied)) rids.push(rid);
+    start = end;
+  }
+  return rids;
+}
+
+function sorted(connection: Connection, table: Table, rids: readonly number[]): number[] {
+  return connection.statement(table.sql.inCreationOrder).all(JSON.stringify(rids))
+    .map(([rid]) => rid as number);
+}
+
+/** Returns at most `limit` row ids in order. */
+function matchingRows(
+  connection: Connection,
+  search: {
+    readonly table: Table;
+    readonly index: SearchIndex;
+    readonly match: string;
+    readonly limit: number;
+  },
+): number[] {
+  const { table, index, match, limit } = search;
+  const best = connection.statement(index.sql.best).all(match, limit)
+    .map(([rid, score]) => ({ rid: rid as number, score: score as number }));
+  return inCreationOrder(connection, table, best).slice(0, limit);
+}
+
+/** Returns all row ids in order with a single ranking; `null`, without ranking, if there are more than `max`. */
+export function allMatchingRows(
+  connection: Connection,
+  { table, index, match, max }: {
+    readonly table: Table;
+    readonly index: SearchIndex;
+    readonly match: string;
+    readonly max: number;
+  },
+): number[] | null {
+  const count = connection.statement(index.sql.count).get(match, max + 1)?.[0] as number;
+  return count > max ? null : matchingRows(connection, { table, index, match, limit: count });
+}
 
 const { parse } = JSON;
 const GROWTH = 8;

@@ -9,7 +9,7 @@ import { engineLimits } from "../limits.ts";
 import { FORMAT_VERSION } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
-import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
+import { type Path, pathOf, type StoredFields, valueAt } from "../documents/system_fields.ts";
 import type { KeySpace, SearchIndexDefinition, Value } from "../types.ts";
 import type { SearchOptions } from "../read_options.ts";
 

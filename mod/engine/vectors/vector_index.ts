@@ -5,7 +5,7 @@
 import { engineLimits } from "../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
-import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
+import { type Path, pathOf, type StoredFields, valueAt } from "../documents/system_fields.ts";
 import type { KeySpace, VectorIndexDefinition } from "../types.ts";
 
 export interface VectorIndex {

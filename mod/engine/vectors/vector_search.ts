@@ -6,7 +6,7 @@ import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
-import { inCreationOrder, type ScoredRow } from "../search/tied_rows.ts";
+import { inCreationOrder, type ScoredRow } from "../search/search.ts";
 import type { Table } from "../table.ts";
 import { unitVector, type VectorIndex } from "./vector_index.ts";
 import { encodeQuery, VectorStore } from "./vector_store.ts";

@@ -1,6 +1,6 @@
 /** `httpRouter()` and `httpAction` declare the app's own HTTP routes in `http.ts`. */
 import { withHelp } from "../../explained.ts";
-import { normalPath } from "../../kit/request_path.ts";
+import { normalPath } from "../../kit/http_request.ts";
 import { routeLimits } from "../limits.ts";
 import type { ActionCtx } from "./context.ts";
 

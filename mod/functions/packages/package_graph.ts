@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { nameBelow, slashed } from "./slashed_paths.ts";
-import type { TimeSlicer } from "../../kit/time_slicer.ts";
+import type { TimeSlicer } from "../../kit/clock.ts";
 import { findModules } from "../module_files.ts";
 import type { PackageTarget } from "../wire/package_table.ts";
 import type { AppCode } from "./app_code.ts";

@@ -1,6 +1,6 @@
 /** Collects the files of a version: the functions folder and the package files it depends on. */
 import { dirname } from "node:path";
-import type { TimeSlicer } from "../../kit/time_slicer.ts";
+import type { TimeSlicer } from "../../kit/clock.ts";
 import { type AppCode, plainCode } from "../packages/app_code.ts";
 import type { PackageFiles } from "../packages/package_files.ts";
 import type { PackageGraph, PackagePlace } from "../packages/package_graph.ts";

@@ -1,6 +1,6 @@
 /** Computes the manifest of a version, with hashes of all files. Writes nothing. */
 import { nameBelow } from "../packages/slashed_paths.ts";
-import type { TimeSlicer } from "../../kit/time_slicer.ts";
+import type { TimeSlicer } from "../../kit/clock.ts";
 import type { AppPlace } from "../packages/package_roots.ts";
 import { ChangedError, type Collected, Collector } from "./collect.ts";
 import { FileSums } from "./file_sums.ts";

@@ -1,9 +1,8 @@
 /** Version folders: written under a temporary name and renamed, locked while in use, verified before use. */
 import { createHash, randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
-import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
-import { makeLinks } from "../../kit/processes/symbolic_links.ts";
-import type { TimeSlicer } from "../../kit/time_slicer.ts";
+import { makeLinks, removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import type { TimeSlicer } from "../../kit/clock.ts";
 import { ChangedError } from "./collect.ts";
 import { sumOf } from "./file_sums.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";

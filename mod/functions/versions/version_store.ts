@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDiskFull } from "../../kit/durable_files.ts";
-import { TimeSlicer } from "../../kit/time_slicer.ts";
+import { TimeSlicer } from "../../kit/clock.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
 import { ChangedError, type Collected } from "./collect.ts";

@@ -18,7 +18,7 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { createHash } from "node:crypto";
-import type { ByteRange } from "../byte_range.ts";
+import type { ByteRange } from "../http_request.ts";
 import type { BucketLocation } from "./object_store.ts";
 import { bucketLimits } from "../limits.ts";
 import { BucketRetryStrategy, type RetryPolicy } from "./bucket_retries.ts";

@@ -5,9 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { ByteRange } from "../byte_range.ts";
+import type { ByteRange } from "../http_request.ts";
 import { isDiskFull, removeIfThere, statIfThere, syncFolder, writeAll } from "../durable_files.ts";
-import { fileErrorReason } from "../file_error_reason.ts";
+import { fileErrorReason } from "../durable_files.ts";
 import { objectLimits } from "../limits.ts";
 import {
   LocationError,

@@ -2,7 +2,7 @@
  * Objects at a location: a folder or a prefix of an S3 bucket. Files of an app, backups, replicas and snapshots of a
  * cluster are stored through this port. Both implementations pass one contract test suite.
  */
-import type { ByteRange } from "../byte_range.ts";
+import type { ByteRange } from "../http_request.ts";
 
 export interface BucketLocation {
   readonly bucket: string;

@@ -17,7 +17,7 @@ import {
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
 import { setTimeout as wait } from "node:timers/promises";
-import type { ByteRange } from "../byte_range.ts";
+import type { ByteRange } from "../http_request.ts";
 import { removeIfThere, statIfThere } from "../durable_files.ts";
 import { objectLimits } from "../limits.ts";
 import {

@@ -1,5 +1,5 @@
 /** Platform-specific packages: npm downloads only those for the current platform. */
-import { nativeIds } from "../../build/native_ids.ts";
+import { nativeIds } from "../../build/payload.ts";
 
 const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64", "win32-arm64"];
 /** Names and versions of the Deno runtime and of the image library with its native libraries. */

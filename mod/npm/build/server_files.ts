@@ -1,11 +1,8 @@
 /** The server in the package: bundled sources, and npm packages laid out as Deno's cache. */
 import { join } from "node:path";
-import { writeBundles } from "../../build/bundled_files.ts";
+import { ENTRIES, nativeIds, writeBundles } from "../../build/payload.ts";
 import { makeBundles } from "../../build/bundles.ts";
-import { nativeIds } from "../../build/native_ids.ts";
-import { neededPackages } from "../../build/needed_packages.ts";
-import { ENTRIES } from "../../build/payload.ts";
-import { productionConfig } from "../../build/production_config.ts";
+import { neededPackages, productionConfig } from "../../build/production_config.ts";
 import { registryFolder } from "../../build/self_extractor.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { writePack } from "./server_pack.ts";

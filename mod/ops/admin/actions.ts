@@ -1,11 +1,45 @@
 /** Admin actions that run in the main process, by function path. */
 import { z } from "zod";
+import type { TableSize } from "../../engine/mod.ts";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
-import { whereArgs } from "./where_args.ts";
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import { opsLimits } from "../limits.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
 import { setArgs, SETTING_CHARS_MAX, type Settings } from "./settings.ts";
-import type { TableSizes } from "./table_sizes.ts";
+import { system } from "./system.ts";
+import { whereArgs } from "./where_args.ts";
 import type { AdminWork } from "./work.ts";
+
+/** Sizes at a time, in milliseconds since the epoch. */
+export interface CachedSizes {
+  readonly at: number;
+  readonly tables: readonly TableSize[];
+}
+
+/** Sizes and exact counts of all tables, cached for a while because they read every page of the database. */
+export class TableSizes {
+  readonly #calls: SystemCalls;
+  readonly #now: () => number;
+  #cached: CachedSizes | null = null;
+  #loading: Promise<CachedSizes> | null = null;
+
+  constructor({ calls, now }: { readonly calls: SystemCalls; readonly now: () => number }) {
+    this.#calls = calls;
+    this.#now = now;
+  }
+
+  async read(): Promise<CachedSizes> {
+    if (this.#cached !== null && this.#now() - this.#cached.at < opsLimits.tableSizesKnownMs) {
+      return this.#cached;
+    }
+    return await (this.#loading ??= this.#ask().finally(() => this.#loading = null));
+  }
+
+  async #ask(): Promise<CachedSizes> {
+    const tables = await this.#calls.query(system.sizes, {});
+    return this.#cached = { at: this.#now(), tables };
+  }
+}
 
 export interface AdminActionsOptions extends RunFunctionOptions {
   /** `null` for a server without settings. */

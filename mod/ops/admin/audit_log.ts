@@ -1,4 +1,5 @@
-/** Writes the audit log (rows: `isolate_functions/audit.ts`) and deletes old entries. */
+/** Writes the audit log (rows: `isolate_functions/audit.ts`), records requests in it, and deletes old entries. */
+import type { Context, MiddlewareHandler } from "hono";
 import { z } from "zod";
 import type { FunctionCall } from "../../functions/host_port.ts";
 import { internalMainAction, type MainAction } from "../../functions/main_actions.ts";
@@ -6,6 +7,7 @@ import type { Outcome } from "../../functions/outcome.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
+import type { AdminEnv } from "./admin_guard.ts";
 import { system } from "./system.ts";
 
 /** A changed setting. Secrets are recorded as set or not set only. */
@@ -81,4 +83,53 @@ export class AuditLog {
       }),
     ]]);
   }
+}
+
+export interface AuditRequests {
+  readonly log: Pick<AuditLog, "record">;
+  /** Returns the client address of a request. */
+  readonly clientOf: (c: Context) => string;
+}
+
+/** GET requests that copy data out of the database. */
+const TAKES_DATA = /\/(?:backups|scheduled-backups|export)\/[^/]+$/;
+
+/** Middleware behind the guard. Requests are recorded when answered, failed ones with their error code. */
+export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandler<AdminEnv> {
+  return async (c, next) => {
+    const { method } = c.req;
+    const noted = method !== "GET" && method !== "HEAD" || TAKES_DATA.test(c.req.path);
+    if (!noted) return await next();
+    let outcome = "failed";
+    try {
+      await next();
+      outcome = c.error === undefined ? outcomeOf(c.res.status) : codeOf(c.error);
+    } finally {
+      // Requests without a route have no effect.
+      if (outcome !== "not_found") {
+        await log.record({
+          admin: c.get("adminId"),
+          session: c.get("sessionId") || null,
+          action: `${method} ${c.req.path}`,
+          args: { ...c.req.query(), ...c.get("noted"), ...by(c.get("deployKey")) },
+          outcome,
+          address: clientOf(c),
+        });
+      }
+    }
+  };
+}
+
+function by(deployKey: string | undefined): { readonly by?: string } {
+  return deployKey === undefined ? {} : { by: `deploy key ${deployKey}` };
+}
+
+function outcomeOf(status: number): string {
+  if (status < 400) return "ok";
+  return status === 404 ? "not_found" : String(status);
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { readonly code?: unknown }).code;
+  return typeof code === "string" ? code : "failed";
 }

@@ -9,7 +9,7 @@ import type { Identity } from "../../functions/identity.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import type { SettingRowChange } from "./isolate_functions/settings.ts";
-import { decryptSecret, encryptNested, encryptSecret, keyName } from "./sealed_text.ts";
+import { decryptSecret, encryptNested, encryptSecret, keyName } from "./secret_encryption.ts";
 import { system } from "./system.ts";
 
 /** Maximum length of a setting. */

@@ -9,7 +9,7 @@ import {
   type SystemMutationCtx,
   type SystemQueryCtx,
 } from "../../functions/api/service.ts";
-import { importModes } from "../tables/import/modes.ts";
+import { importModes } from "../tables/formats.ts";
 
 const instant = z.number();
 

@@ -1,8 +1,8 @@
 /** Runs administrators' background tasks in steps, each a transaction that records its progress. */
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { yieldToEventLoop } from "../../kit/time_slicer.ts";
-import type { ImportMode } from "../tables/import/modes.ts";
+import { yieldToEventLoop } from "../../kit/clock.ts";
+import type { ImportMode } from "../tables/formats.ts";
 import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";
 

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { Bucket, ListedObject } from "../../kit/locations/bucket.ts";
 import { ObjectLostError, openObject } from "../../kit/locations/bucket_object.ts";
 import { opsLimits } from "../limits.ts";
-import { hasDiskSpace } from "../disk_room.ts";
+import { hasDiskSpace } from "../disk_space.ts";
 import { NewFile } from "../new_file.ts";
 import { RestoreError } from "./restore/mod.ts";
 

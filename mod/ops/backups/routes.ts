@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { readJsonBody } from "../../kit/json_body.ts";
+import { readJsonBody } from "../../kit/request_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../limits.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { SystemCallError, type SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { yieldToEventLoop } from "../../kit/time_slicer.ts";
+import { yieldToEventLoop } from "../../kit/clock.ts";
 import { deployLimits } from "../limits.ts";
 import type { MigrationSteps, TakenStep } from "./migration_steps.ts";
 import { system } from "./system.ts";

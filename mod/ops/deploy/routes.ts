@@ -2,7 +2,7 @@
 import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { readJsonBody } from "../../kit/json_body.ts";
+import { readJsonBody } from "../../kit/request_body.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
 import { deployLimits } from "../limits.ts";
 import type { Deployments, DeployOptions } from "./deployments.ts";

@@ -1,3 +1,2 @@
 /** Readiness of the server. */
-export { Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
-export { healthRoutes } from "./routes.ts";
+export { healthRoutes, Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";

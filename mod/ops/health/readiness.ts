@@ -2,6 +2,7 @@
  * Readiness: whether commits and their effects work. A check makes the server commit and read a heartbeat; results of the last
  * seconds are reused.
  */
+import { Hono } from "hono";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { createApi } from "../../protocol/api_reference.ts";
 import { opsLimits, statsLimits } from "../limits.ts";
@@ -137,4 +138,12 @@ export class Readiness {
   #part(at: number): Part {
     return this.#fresh(at) ? "ok" : "failing";
   }
+}
+
+/** `GET /api/health/ready`, for load balancers and supervisors; requires no token. */
+export function healthRoutes(readiness: Pick<Readiness, "report">): Hono {
+  return new Hono().get("/ready", async (c) => {
+    const report = await readiness.report();
+    return c.json(report, report.status === "ready" ? 200 : 503, { "Cache-Control": "no-store" });
+  });
 }

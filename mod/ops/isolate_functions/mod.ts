@@ -2,8 +2,14 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { clean, list as listAudit, note, recordMutation } from "../admin/isolate_functions/audit.ts";
 import * as data from "../admin/isolate_functions/data.ts";
-import { list as listFunctions, schema, sizes, spaces, watch } from "../admin/isolate_functions/functions.ts";
-import { accountExists } from "../admin/isolate_functions/run_as.ts";
+import {
+  accountExists,
+  list as listFunctions,
+  schema,
+  sizes,
+  spaces,
+  watch,
+} from "../admin/isolate_functions/functions.ts";
 import {
   change,
   configureSettings,

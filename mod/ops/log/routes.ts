@@ -1,7 +1,7 @@
 /** `GET /api/admin/logs` and its stream (contract: Admin and operations endpoints; Events). */
 import { Hono } from "hono";
 import { ServiceError } from "../../errors.ts";
-import { requestSearch } from "../../kit/request_path.ts";
+import { requestSearch } from "../../kit/http_request.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
 import type { ExecutionLog } from "./execution_log.ts";
 import { parseLogQuery, parseStreamQuery } from "./log_query.ts";

@@ -4,7 +4,9 @@
  */
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
-import { opsLimits } from "../limits.ts";
+import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
+import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { programRoot } from "../../kit/processes/program_root.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import {
@@ -14,8 +16,66 @@ import {
   type StagedRestore,
 } from "../backups/restore/mod.ts";
 import { WorkFolder } from "../backups/snapshot/work_folder.ts";
-import { MaintenanceProcess, ProcessEndedError } from "./maintenance_process.ts";
-import type { Answer, Job, Kind, Work } from "./messages.ts";
+import { opsLimits } from "../limits.ts";
+import { type Answer, type Job, type Kind, readMessages, type Work } from "./messages.ts";
+
+/** Queries and mutations take precedence. */
+const NICENESS = 19;
+
+/** The process exited during a job. */
+class ProcessEndedError extends Error {
+  override readonly name = "ProcessEndedError";
+}
+
+/** Handle of the maintenance process in the main process. */
+export class MaintenanceProcess {
+  readonly #child: HelperProcess;
+  readonly #answers: AsyncGenerator<Answer>;
+
+  private constructor(folders: readonly string[]) {
+    const allowed = allowedPaths(folders);
+    this.#child = new HelperProcess({
+      entry: new URL("mod/ops/maintenance/process.ts", programRoot),
+      permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`, "--allow-sys=statfs"],
+      dataMiB: opsLimits.maintenanceDataMiB,
+      niceness: NICENESS,
+      stderr: "inherit",
+    });
+    this.#answers = readMessages<Answer>(this.#child.output);
+  }
+
+  /** Starts a process with access to a data folder, by its given and its real path. */
+  static async start(dataDir: string): Promise<MaintenanceProcess> {
+    return new MaintenanceProcess([...new Set([dataDir, await Deno.realPath(dataDir)])]);
+  }
+
+  /** Runs a job. Throws a `ProcessEndedError` if the process exits, after which it is unusable. */
+  async run(job: Job): Promise<Answer> {
+    try {
+      await this.#child.input.write(encodeJsonLine(job));
+      const { value, done } = await this.#answers.next();
+      if (done !== true) return value;
+    } catch {
+      // A broken pipe or invalid output: the process is unusable.
+    }
+    this.kill();
+    const { signal, code } = await this.#child.status;
+    throw new ProcessEndedError(signal === null ? `Exit code: ${code}` : `Killed by ${signal}`);
+  }
+
+  /** Lets an idle process exit. */
+  async close(): Promise<void> {
+    await this.#child.input.close().catch(() => {});
+    await this.#answers.return(undefined).catch(() => {});
+    // The output of a process that never had a job was never read.
+    await this.#child.output.cancel().catch(() => {});
+    await this.#child.status;
+  }
+
+  kill(): void {
+    this.#child.kill();
+  }
+}
 
 export interface MaintenanceOptions {
   /** Absolute path. Jobs have no access outside of it. */

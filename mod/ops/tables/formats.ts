@@ -1,4 +1,9 @@
-/** Formats of exported and imported tables. */
+/** Formats of exported tables, and modes of imports. */
+
+export const importModes = ["insert", "upsert", "replace"] as const;
+
+/** `insert` rejects rows with existing IDs, `upsert` replaces these documents, `replace` deletes all documents first. */
+export type ImportMode = (typeof importModes)[number];
 
 /** `jsonl`: one JSON document per line. `csv`: RFC 4180 with a header row. */
 export const tableFormats = ["jsonl", "csv"] as const;

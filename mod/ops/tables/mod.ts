@@ -1,3 +1,2 @@
 /** Formats and modes shared by exports and imports. */
-export { type TableFormat, tableFormats } from "./formats.ts";
-export { importModes } from "./import/modes.ts";
+export { importModes, type TableFormat, tableFormats } from "./formats.ts";

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import { type Id, paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
-import type { CronSchedule } from "../cron_schedule.ts";
 import {
   adminMutation,
   adminQuery,
+  type CronSchedule,
   type JobKind,
   type JobState,
   type SchedulerDoc,

@@ -1,10 +1,11 @@
 /** Transactions on cron job rows: declaring them, and starting due runs. */
 import { z } from "zod";
 import { isSystemPath } from "../../functions/system_paths.ts";
-import { cronScheduleSchema, sameSchedule } from "../cron_schedule.ts";
 import {
+  cronScheduleSchema,
   functionKindSchema,
   internalMutation,
+  sameSchedule,
   type SchedulerDoc,
   type SchedulerMutationCtx,
 } from "../tables.ts";

@@ -4,11 +4,39 @@
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { dataLockLimits } from "../limits.ts";
-import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
-import { handleRestore, type RestoreStep } from "./data_restore.ts";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
-import { checkNoUnfinishedImport } from "./unfinished_import.ts";
+import { removeIfThere, statIfThere, writeDurably } from "../../kit/durable_files.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
+import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
+import { dataLockLimits } from "../limits.ts";
+import { checkNoUnfinishedImport, handleRestore, type RestoreStep } from "./data_restore.ts";
+
+/** Marks a data folder of the bundled example, which is served when no app is found and must not add tables to an app. */
+const EXAMPLE_MARK = "example";
+
+export interface DataOwner {
+  /** Whether the bundled example is about to use the data. */
+  readonly example: boolean;
+  /** Whether a restore has just replaced the data. */
+  readonly restored?: boolean;
+}
+
+/** Call with the lock held, before the database is opened. Throws a `StartError` if the example would use an app's data. */
+export async function claimData(dataDir: string, { example, restored = false }: DataOwner): Promise<void> {
+  const mark = join(dataDir, EXAMPLE_MARK);
+  if (restored || !example) await removeIfThere(mark);
+  if (!example) return;
+  const known = !restored && await statIfThere(mark) !== null;
+  if (known) return;
+  if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
+    throw new StartError(
+      `The data in "${dataDir}" belongs to an app, but there is no folder "functions" here. Pass the app's folder with ` +
+        "--functions, or another folder with --data for the bundled example",
+      { code: "app_not_loaded" },
+    );
+  }
+  await writeDurably(mark, "The data in this folder belongs to the bundled example.\n");
+}
 
 /** Commands that use data folders. */
 export type LockUser = "serve" | "restore" | "import" | "export" | "backup" | "admin";

@@ -1,6 +1,6 @@
 /** `--dev-frontend`: a reverse proxy to the dev server of the app's frontend, so that pages have one origin. */
-import { requestSearch } from "../../kit/request_path.ts";
-import type { Frontend } from "../http/frontend.ts";
+import { requestSearch } from "../../kit/http_request.ts";
+import type { Frontend } from "../http/static_files.ts";
 
 /** Headers of a single connection (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [

@@ -1,6 +1,6 @@
 /** Checks the types of an app's functions in the background (`--dev`). */
 import { dirname } from "node:path";
-import { programConfig } from "../../kit/processes/program_config.ts";
+import { programConfig } from "../../kit/processes/program.ts";
 import { cleanReport } from "./error_report.ts";
 
 /** Import map and compiler options of the functions. */

@@ -4,10 +4,14 @@
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { DocsPage, DocsSite, PageGroup } from "./docs_site.ts";
-import { docsStyle } from "./docs_style.ts";
-import { pageHtml } from "./page_html.ts";
-import { findSections } from "./search.ts";
+import {
+  type DocsPage,
+  type DocsSite,
+  docsStyle,
+  findSections,
+  type PageGroup,
+  pageHtml,
+} from "./page_html.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../docs", import.meta.url));
 const NAME = /^[a-z0-9_-]+$/;

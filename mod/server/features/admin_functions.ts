@@ -1,9 +1,15 @@
-/** System functions for administrators: settings, audit log, long-running work, table sizes. */
+/** System functions for administrators, and the effect of settings on the running server. */
+import type { SecretKeys } from "../../auth/mod.ts";
+import {
+  type BackupsConfig,
+  type ExplicitOptions,
+  isFollower,
+  type ServeConfig,
+} from "../../config/config.ts";
+import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
 import type { ActionDoor } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
-import type { SecretKeys } from "../../auth/mod.ts";
-import { type BackupsConfig, isFollower, type ServeConfig } from "../../config/config.ts";
-import { checkSetting, liveConfig, settingSpecs } from "../../config/settings.ts";
+import type { Log } from "../../kit/log.ts";
 import {
   adminActions,
   AdminWork,
@@ -15,9 +21,41 @@ import {
   TableSizes,
 } from "../../ops/admin/mod.ts";
 import { serviceCron } from "../../scheduler/mod.ts";
-import { applySettings, type SettableParts } from "./apply_settings.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
+
+/** Parts that settings change. */
+export interface SettableParts {
+  readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
+  readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
+  /** `null` without an execution log. */
+  readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
+  readonly log: Log;
+}
+
+/** A part whose settings cannot be applied stays unchanged, and the error is logged. */
+export async function applySettings(
+  settings: ReadonlyMap<string, string>,
+  given: ExplicitOptions,
+  { accounts, backups, executionLog, log }: SettableParts,
+): Promise<void> {
+  const live = liveConfig(given, settings);
+  const parts = [
+    ["accounts", () => accounts.configure(live.accounts)],
+    ["sign-in with others", () => accounts.configureOthers(live.accounts)],
+    ["backups", () => backups.configure(live.backups)],
+    ["execution log", () => {
+      if (live.executionLog !== null) executionLog?.retain(live.executionLog);
+    }],
+  ] as const;
+  for (const [part, configure] of parts) {
+    try {
+      await configure();
+    } catch (error) {
+      log("error", "Cannot apply settings", { part, error });
+    }
+  }
+}
 
 export interface AdminFunctionsFeature extends Feature {
   readonly audit: AuditLog;

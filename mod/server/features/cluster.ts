@@ -8,7 +8,7 @@ import type { IsolateHost } from "../../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import type { HubLoad } from "./total_hub_load.ts";
+import type { HubLoad } from "./sync.ts";
 import { secretText, useSecretText } from "../data/secret.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";

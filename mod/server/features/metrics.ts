@@ -6,7 +6,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
-import type { HubLoad } from "./total_hub_load.ts";
+import type { HubLoad } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { ClusterFeature } from "./cluster.ts";

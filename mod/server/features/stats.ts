@@ -11,7 +11,7 @@ import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
 import { GaugeHistory, type Gauges, RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
-import type { HubLoad } from "./total_hub_load.ts";
+import type { HubLoad } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";

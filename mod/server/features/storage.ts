@@ -13,8 +13,8 @@ import {
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
-import { newestReplacedDatabase } from "../data/replaced_databases.ts";
-import { apiHeaders } from "../http/api_headers.ts";
+import { newestReplacedDatabase } from "../data/data_restore.ts";
+import { apiHeaders } from "../http/app_routes.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import { LocationError, type ObjectLocation } from "../../kit/locations/object_store.ts";
 import { StartError } from "../../config/start_error.ts";

@@ -1,12 +1,58 @@
-/** Sockets, shared queries and function calls over HTTP. */
-import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
+/** Sockets, shared queries and function calls over HTTP, and the load of all hubs of this server. */
 import type { FollowerFigures } from "../../cluster/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
-import { addressOfRequests } from "../http/client_address.ts";
+import { type HttpCalls, httpCalls, Hub, type QueryWork } from "../../sync/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
-import { apiHeaders } from "../http/api_headers.ts";
-import { type HubLoad, TotalHubLoad } from "./total_hub_load.ts";
+import { apiHeaders } from "../http/app_routes.ts";
+import { addressOfRequests } from "../http/requests.ts";
 import type { AccountsFeature } from "./accounts.ts";
+
+export type HubLoad = Pick<
+  Hub,
+  "socketCount" | "subscriptionCount" | "queryCount" | "transitionCount" | "work"
+>;
+
+/** Sums sockets and queries of all processes of the server. */
+class TotalHubLoad implements HubLoad {
+  readonly #own: HubLoad;
+  readonly #others: () => readonly FollowerFigures[];
+
+  constructor(own: HubLoad, others: () => readonly FollowerFigures[]) {
+    this.#own = own;
+    this.#others = others;
+  }
+
+  get socketCount(): number {
+    return this.#sum(this.#own.socketCount, ({ sockets }) => sockets);
+  }
+
+  get subscriptionCount(): number {
+    return this.#sum(this.#own.subscriptionCount, ({ subscriptions }) => subscriptions);
+  }
+
+  /** A query counts once for each process that runs it. */
+  get queryCount(): number {
+    return this.#sum(this.#own.queryCount, ({ sharedQueries }) => sharedQueries);
+  }
+
+  get transitionCount(): number {
+    return this.#sum(this.#own.transitionCount, ({ transitions }) => transitions);
+  }
+
+  get work(): QueryWork {
+    const own = this.#own.work;
+    return {
+      waves: this.#sum(own.waves, ({ waves }) => waves),
+      wavesUnderWay: this.#sum(own.wavesUnderWay, ({ wavesUnderWay }) => wavesUnderWay),
+      queriesWaiting: this.#sum(own.queriesWaiting, ({ queriesWaiting }) => queriesWaiting),
+      callsWaiting: this.#sum(own.callsWaiting, ({ callsWaiting }) => callsWaiting),
+    };
+  }
+
+  #sum(own: number, of: (figures: FollowerFigures) => number): number {
+    return this.#others().reduce((sum, figures) => sum + of(figures), own);
+  }
+}
 
 export interface SyncFeature extends Feature {
   readonly hub: Hub;

@@ -10,7 +10,7 @@ import type { ClusterConfig } from "../../config/config.ts";
 import type { IsolateHost, LeaderPort } from "../../functions/host/mod.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
-import { requestPath } from "../../kit/request_path.ts";
+import { requestPath } from "../../kit/http_request.ts";
 import { ForwardedRequests } from "../takeover/mod.ts";
 import type { LeaderParts } from "../workers/leader_parts.ts";
 import { LeaderProxy } from "../workers/leader_proxy.ts";

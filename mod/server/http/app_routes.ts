@@ -1,11 +1,46 @@
-/** HTTP routes of the app. */
+/** HTTP routes of the app, headers of the service's responses, and the rejection of writes on a follower. */
+import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../functions/outcome.ts";
-import { requestPath } from "../../kit/request_path.ts";
+import { errorResponse } from "../../kit/error_response.ts";
+import { requestPath } from "../../kit/http_request.ts";
 import { type Authenticator, callerOf, errorIdHeader, guestCaller } from "../../sync/mod.ts";
+
+/** Response headers that scripts of other origins may read. */
+export const exposeHeaders: readonly string[] = [
+  "Accept-Ranges",
+  "Content-Disposition",
+  "Content-Length",
+  "Content-Range",
+  "ETag",
+  "Retry-After",
+  "Syncline-Request",
+  "Syncline-Request-Id",
+];
+
+/** Headers that the router's middleware adds below `/api`, for responses that bypass it. */
+export const apiHeaders = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers": exposeHeaders.join(","),
+  "Referrer-Policy": "no-referrer",
+  "X-Content-Type-Options": "nosniff",
+} as const;
+
+const READS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** Reads with a filter in the body. */
+const READS_BY_BODY = /^\/api\/admin\/export\//;
+
+/** Function calls pass: mutations are refused with the same code where they would run. */
+export const refuseWrites: MiddlewareHandler = async (c, next) => {
+  const { method, path } = c.req;
+  const isRead = READS.has(method) || READS_BY_BODY.test(path);
+  if (isRead || !/^\/api\/(?:auth|storage|admin)\//.test(path)) return await next();
+  return errorResponse(new ServiceError("read_only"), apiHeaders);
+};
 
 /** Runs routes. */
 export interface RouteHost {

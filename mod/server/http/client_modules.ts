@@ -4,8 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { stripTypeScriptTypes } from "node:module";
-import { CompressedCopies } from "./compressed_copies.ts";
-import { acceptedCodings } from "./content_coding.ts";
+import { acceptedCodings, CompressedCopies } from "./compressed_copies.ts";
 
 /** Folders of `mod/` whose modules may be served. They contain no secrets. */
 const SERVED_FOLDERS = ["client", "protocol"];

@@ -2,13 +2,99 @@
  * First step of every request: normalizes its path and checks its host and origin. The headers are read here once, because
  * they are not available after an upgrade.
  */
+import { isIP } from "node:net";
 import type { ServeConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
+import { normalRequest, requestPath } from "../../kit/http_request.ts";
 import type { Log } from "../../kit/log.ts";
-import { normalRequest, requestPath } from "../../kit/request_path.ts";
-import { HostGuard, hostName } from "./host_guard.ts";
-import { OriginGuard } from "./origin_guard.ts";
+
+/** A host with an optional port (RFC 9112). */
+const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._~-]+))(?::\d{0,5})?$/;
+
+/** Longest DNS name, with a port. */
+const HOST_CHARS_MAX = 262;
+
+/** Cached decisions: most requests use the same few hosts. */
+const JUDGED_MAX = 256;
+
+export type HostJudgement = "accepted" | "refused" | "malformed";
+
+/**
+ * Checks `Host` headers, which protects against DNS rebinding: a page whose name resolves to this server's address has the
+ * same origin as the server in its browser. Only the name in `Host` distinguishes the two.
+ */
+export class HostGuard {
+  readonly #names: readonly string[];
+  readonly #judged = new Map<string, HostJudgement>();
+
+  /** `names` are without ports; `*.example.com` matches all subdomains. */
+  constructor(names: readonly string[]) {
+    this.#names = [...names, "localhost", "*.localhost"];
+  }
+
+  judge(host: string): HostJudgement {
+    const known = this.#judged.get(host);
+    if (known !== undefined) return known;
+    const judgement = host.length > HOST_CHARS_MAX ? "malformed" : this.#judgeNew(host);
+    if (this.#judged.size >= JUDGED_MAX) this.#judged.clear();
+    if (host.length <= HOST_CHARS_MAX) this.#judged.set(host, judgement);
+    return judgement;
+  }
+
+  #judgeNew(host: string): HostJudgement {
+    const name = hostName(host);
+    if (name === null) return "malformed";
+    // Addresses are not resolved, so rebinding cannot affect them.
+    if (isIP(name) !== 0) return "accepted";
+    const is = (accepted: string) =>
+      accepted.startsWith("*.") ? name.endsWith(accepted.slice(1)) : name === accepted;
+    return this.#names.some(is) ? "accepted" : "refused";
+  }
+}
+
+/** Name or address in a `Host` header: lower case, without port, brackets and trailing dot. `null` if not valid. */
+function hostName(host: string): string | null {
+  if (!HOST.test(host)) return null;
+  const hostname = URL.parse(`http://${host}/`)?.hostname;
+  if (hostname === undefined || hostname === "") return null;
+  return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
+}
+
+/**
+ * Restricts the pages that may use `/api` to the origins of `--allow-origin`. By default any page may use it: credentials
+ * are tokens, which browsers do not send by themselves, and there are no cookies. On a private network, where reachability
+ * is the credential, foreign pages must be kept out, WebSockets included.
+ */
+export interface OriginGuardOptions {
+  /** Allowed origins besides the server's own. */
+  readonly allowed: readonly string[];
+  /** URL of this server for browsers; `null`: the one that a request names. */
+  readonly publicUrl: string | null;
+}
+
+export class OriginGuard {
+  readonly #allowed: ReadonlySet<string>;
+  readonly #publicOrigin: string | null;
+
+  constructor({ allowed, publicUrl }: OriginGuardOptions) {
+    this.#allowed = new Set(allowed);
+    this.#publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
+  }
+
+  /** Whether a request to `host` comes from a page that may not use the API. `null`: not from a page. */
+  refuses(origin: string | null, host: string): boolean {
+    return origin !== null && !this.#allowed.has(origin) && !this.#isOwn(origin, host);
+  }
+
+  #isOwn(origin: string, host: string): boolean {
+    if (this.#publicOrigin !== null) return origin === this.#publicOrigin;
+    // A proxy that terminates TLS forwards plain HTTP with the browser's host.
+    const page = URL.parse(origin);
+    // Normalizes the host: lower case, without the default port of the page's scheme.
+    return page !== null && page.host !== "" && page.host === URL.parse(`${page.protocol}//${host}`)?.host;
+  }
+}
 
 type Answer = Response | Promise<Response>;
 

@@ -7,15 +7,12 @@ import { cors } from "hono/cors";
 import { NONCE, secureHeaders, type SecureHeadersVariables } from "hono/secure-headers";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
-import { requestPath } from "../../kit/request_path.ts";
-import { exposeHeaders } from "./api_headers.ts";
-import type { AppRoutes } from "./app_routes.ts";
+import { requestPath } from "../../kit/http_request.ts";
+import { type AppRoutes, exposeHeaders } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
 import { DocsPages } from "../docs/docs_pages.ts";
-import { dashboardFile } from "./dashboard_page.ts";
+import { dashboardFile, type Frontend, type StaticFiles } from "./static_files.ts";
 import { errorResponse, failureResponse } from "../../kit/error_response.ts";
-import type { Frontend } from "./frontend.ts";
-import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "../../config/version.ts";
 
 export interface RouterParts {

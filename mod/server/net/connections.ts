@@ -2,7 +2,7 @@
  * Tracks the connections of the server's port and closes idle, stalled and excess ones, which the runtime would keep open
  * forever. Does nothing where native socket calls are unavailable.
  */
-import { bodiesBeingRead } from "../../kit/request_text.ts";
+import { bodiesBeingRead } from "../../kit/request_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { connectionLimits } from "../limits.ts";
 import type { SocketConnection } from "../../sync/mod.ts";

@@ -8,7 +8,7 @@ import { failureResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { closeCodes } from "../../sync/mod.ts";
 import type { AcceptedRequest } from "../http/request_gate.ts";
-import { upgradeSocket } from "../http/upgrade.ts";
+import { upgradeSocket } from "../http/requests.ts";
 import { takeoverLimits } from "../limits.ts";
 import type { NativeSockets } from "../net/native_sockets.ts";
 import type { HandoverSteps } from "./takeover_listener.ts";

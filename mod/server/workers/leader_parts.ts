@@ -1,5 +1,5 @@
 /** Parts of a leader's backend that followers and workers use. */
-import { requestPath } from "../../kit/request_path.ts";
+import { requestPath } from "../../kit/http_request.ts";
 import type { LeaderOptions } from "../../cluster/mod.ts";
 import type { PassedCalls, RunObserver } from "../../functions/host/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";

@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
-import { requestPath, requestSearch } from "../../kit/request_path.ts";
+import { requestPath, requestSearch } from "../../kit/http_request.ts";
 import { REFUSED_HEADER, SHOWN_HEADER, takeInternalHeaders } from "./internal_headers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
 import {

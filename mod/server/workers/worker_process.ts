@@ -4,7 +4,7 @@ import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { programRoot } from "../../kit/processes/program_root.ts";
 import { workerLimits } from "../limits.ts";
-import { PROGRAM_FILES, socketFolders } from "../permissions/file_access.ts";
+import { PROGRAM_FILES, socketFolders } from "../permissions/narrow.ts";
 import type { WorkerBoot } from "./boot.ts";
 
 const OWN_FILES = PROGRAM_FILES.map((path) => fileURLToPath(new URL(path, programRoot)));

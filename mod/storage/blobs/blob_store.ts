@@ -7,7 +7,7 @@
  */
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
-import type { ByteRange } from "../../kit/byte_range.ts";
+import type { ByteRange } from "../../kit/http_request.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { LocationProbe } from "../../kit/locations/location_probe.ts";
 import {

@@ -1,5 +1,5 @@
 /** Responses with several ranges of a file: `multipart/byteranges` (RFC 9110, section 14.6). */
-import type { ByteRange } from "../../kit/byte_range.ts";
+import type { ByteRange } from "../../kit/http_request.ts";
 
 type Chunk = Uint8Array<ArrayBuffer>;
 

@@ -2,7 +2,7 @@
  * Fast path for the most frequent reads: a cached small file or thumbnail, requested by its plain URL, in full and without
  * conditions. The router and all checks would cost more than the response itself.
  */
-import { requestPath, requestSearch } from "../../kit/request_path.ts";
+import { requestPath, requestSearch } from "../../kit/http_request.ts";
 import { storageLimits } from "../limits.ts";
 import type { FileMetadataCache } from "../file_metadata_cache.ts";
 import { describe, describeThumbnail, thumbnailEtag } from "./file_headers.ts";

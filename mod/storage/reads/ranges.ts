@@ -1,5 +1,5 @@
 /** Parses the `Range` header (RFC 9110, section 14; FR11 to FR18). */
-import type { ByteRange } from "../../kit/byte_range.ts";
+import type { ByteRange } from "../../kit/http_request.ts";
 import { storageLimits } from "../limits.ts";
 
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";
-import type { ByteRange } from "../../kit/byte_range.ts";
+import type { ByteRange } from "../../kit/http_request.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";

@@ -6,8 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
-import { scopeKey, scopes } from "./scope.ts";
-import { type QuerySpec, SharedQuery } from "./shared_query.ts";
+import { type QuerySpec, scopeKey, scopes, SharedQuery } from "./shared_query.ts";
 
 /** Cache cost of one interval of a read set, in characters. */
 const INTERVAL_CHARS = 64;

@@ -17,17 +17,17 @@ import { sharedQueryLimits } from "../limits.ts";
 import { CommitMemory } from "./commit_memory.ts";
 import { Invalidation, readsUnknown, sameReadSet } from "./invalidation.ts";
 import { QueryTable } from "./query_table.ts";
-import { sameOutcome } from "./same_outcome.ts";
-import { scopes } from "./scope.ts";
-import type {
-  QuerySpec,
-  RefreshBatch,
-  Run,
-  SharedQuery,
-  Subscriber,
-  Version,
-  View,
-  Waiter,
+import {
+  type QuerySpec,
+  type RefreshBatch,
+  type Run,
+  sameOutcome,
+  scopes,
+  type SharedQuery,
+  type Subscriber,
+  type Version,
+  type View,
+  type Waiter,
 } from "./shared_query.ts";
 import { planRefresh } from "./refresh_plan.ts";
 

@@ -5,8 +5,81 @@
 import type { ReadSet } from "../../engine/types.ts";
 import type { Caller, CallOrigin } from "../../functions/host_port.ts";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
-import type { Outcome } from "../../functions/outcome.ts";
-import { scopeKey } from "./scope.ts";
+import { type Outcome, publicError } from "../../functions/outcome.ts";
+import { canonicalJson } from "../../protocol/canonical_json.ts";
+import { deepEqual } from "../../protocol/deep_equal.ts";
+import { sharedQueryLimits } from "../limits.ts";
+
+/** Memoizes a value for each pair of outcomes, for as long as both are alive. Shared by all sockets. */
+export class PairMemo<Found extends string | boolean | null> {
+  readonly #found = new WeakMap<Outcome, WeakMap<Outcome, Found>>();
+
+  /** Returns the value for the pair, computing it on first use. */
+  get(a: Outcome, b: Outcome, find: () => Found): Found {
+    let others = this.#found.get(a);
+    if (others === undefined) this.#found.set(a, others = new WeakMap());
+    let found = others.get(b);
+    if (found === undefined) others.set(b, found = find());
+    return found;
+  }
+}
+
+type Success = Extract<Outcome, { readonly ok: true }>;
+
+/** Whether a client would see the same value or error. Ignores log lines. */
+export function sameOutcome(a: Outcome, b: Outcome, options: { readonly dev: boolean }): boolean {
+  if (a === b) return true;
+  if (a.ok || b.ok) return a.ok && b.ok && sameValue(a, b);
+  const left = publicError(a.error, options);
+  const right = publicError(b.error, options);
+  return left.errorMessage === right.errorMessage &&
+    canonicalJson(left.errorData) === canonicalJson(right.errorData);
+}
+
+/** Cached comparisons of texts that may differ only in key order. */
+const verdicts = new PairMemo<boolean>();
+
+function sameValue(a: Success, b: Success): boolean {
+  if (a.value === b.value) return true;
+  if (a.value.length !== b.value.length || a.value.length > sharedQueryLimits.diffedCharsMax) return false;
+  return verdicts.get(a, b, () => sameButForOrder(a.value, b.value));
+}
+
+/** Whether two texts of equal length encode equal values. */
+function sameButForOrder(a: string, b: string): boolean {
+  return charSum(a) === charSum(b) && deepEqual(JSON.parse(a), JSON.parse(b));
+}
+
+/** Checksum that ignores character order. Distinguishes most texts without parsing. */
+function charSum(text: string): number {
+  let sum = 0;
+  for (let i = 0; i < text.length; i++) sum += text.charCodeAt(i);
+  return sum;
+}
+
+/** Scopes, widest first. */
+export const scopes = ["nothing", "principal", "session"] as const satisfies readonly AuthScope[];
+
+/** The part of the identity that a scope depends on. Callers with equal keys share results. */
+export function scopeKey(scope: AuthScope, identity: Identity): string {
+  switch (scope) {
+    case "nothing":
+      return "";
+    case "principal":
+      return identity.principal ?? "";
+    case "session":
+      return sessionKey(identity);
+    default:
+      return scope satisfies never;
+  }
+}
+
+/** External tokens have no session, so their claims identify the caller. */
+function sessionKey(identity: Identity): string {
+  const principal = identity.principal ?? "";
+  if (identity.sessionId !== null) return `${principal}\n${identity.sessionId}`;
+  return identity.claims === undefined ? principal : `${principal}\n\n${canonicalJson(identity.claims)}`;
+}
 
 /** An outcome and the commits at which it is valid, both ends included. */
 export interface Version {

@@ -3,7 +3,7 @@
  * hold much and make no progress are aborted, largest first.
  */
 import { socketLimits } from "../../limits.ts";
-import type { Channel } from "./channel.ts";
+import type { Channel } from "./socket.ts";
 
 /** Usage of one socket, from open to close. */
 export class OutboundAccount {

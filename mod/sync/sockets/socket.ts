@@ -1,6 +1,40 @@
-/** Adapts a WebSocket to a `Channel`. */
-import type { Channel, ReceiveWindow } from "./channel.ts";
-import { closeCodes } from "./close_codes.ts";
+/** The sockets of the hub: their interface, close codes, and the implementation on a WebSocket. */
+
+/** How much data a client may send before the server has read it. */
+export type ReceiveWindow = "small" | "normal";
+
+export interface Channel {
+  /** Sends a text frame. No-op if the socket is no longer open. */
+  send(text: string): void;
+  /** Closes with a code and a short reason, after all frames sent before. */
+  close(code: number, reason: string): void;
+  /** No-op where the platform does not support it. */
+  setReceiveWindow(how: ReceiveWindow): void;
+  /** Aborts the connection. Drops unsent data. */
+  cut(): void;
+  /** Bytes sent but not yet transmitted. */
+  readonly bufferedAmount: number;
+  /** Bytes acknowledged by the peer, `null` if unknown. */
+  readonly acknowledgedBytes: number | null;
+}
+
+/** Close codes used by the server (RFC 6455, section 7.4.1). Except for 1012, clients go by the message before the close. */
+export const closeCodes = {
+  /** A binary frame. */
+  unsupported: 1003,
+  /** Malformed JSON. */
+  malformed: 1007,
+  /** A protocol violation, an exceeded limit or an invalid token. */
+  protocol: 1008,
+  /** A frame over the size limit. */
+  tooLong: 1009,
+  /** A server error. */
+  internal: 1011,
+  /** Shutdown or takeover. Clients reconnect immediately. */
+  restart: 1012,
+  /** Too many sockets. */
+  overloaded: 1013,
+} as const;
 
 /** The transport connection of a socket, as far as the platform exposes it. */
 export interface SocketConnection {

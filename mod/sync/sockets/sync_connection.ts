@@ -10,21 +10,22 @@ import type {
   ModifyQuerySet,
   Mutation,
 } from "../../protocol/client_messages.ts";
-import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
-import { callerOf, guestInSession } from "../caller.ts";
-import type { Channel, ReceiveWindow } from "./channel.ts";
+import {
+  type Authenticator,
+  type AuthErrorText,
+  callerOf,
+  guestInSession,
+  type SessionEnd,
+} from "../authenticator.ts";
+import { type Channel, closeCodes, type ReceiveWindow } from "./socket.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
-import { closeCodes } from "./close_codes.ts";
-import type { FrameMemo } from "./frame_memo.ts";
-import { FrameRateLimiter } from "./frame_rate_limiter.ts";
-import type { InboundAccount, InboundQuota } from "./inbound_quota.ts";
-import { FrameQueue } from "./frame_queue.ts";
+import { actionResponseFrame, type FrameMemo, mutationResponseFrame } from "./transition_frame.ts";
+import { FrameQueue, FrameRateLimiter, type InboundAccount, type InboundQuota } from "./inbound_frames.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { refuseCall } from "../refuse_call.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
 import type { Subscriber, View } from "../queries/shared_query.ts";
 import { SocketState } from "./socket_state.ts";
-import { actionResponseFrame, mutationResponseFrame } from "./transition_frame.ts";
 import { Transitions } from "./transitions.ts";
 import type { OutboundAccount, OutboundQuota } from "./outbound_quota.ts";
 

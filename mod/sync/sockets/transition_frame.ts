@@ -1,7 +1,36 @@
 /** Builds frames by concatenating existing JSON. Results are never parsed or serialized again. */
 import type { MutationAnswer } from "../../functions/host_port.ts";
 import { type CallError, errorIdOf, type Outcome, publicError } from "../../functions/outcome.ts";
-import type { StateVersion } from "../../protocol/state_version.ts";
+import { listDiff } from "../../protocol/list_diff.ts";
+import { resultDiff } from "../../protocol/result_diff.ts";
+import { sameVersion, type StateVersion } from "../../protocol/state_version.ts";
+import { sharedQueryLimits } from "../limits.ts";
+import { PairMemo } from "../queries/shared_query.ts";
+
+/** Caches diffs between outcomes. Each is computed once for all sockets with the same previous result. */
+export class DiffCache {
+  /** `null` if the diff is not worth sending. */
+  readonly #diffs = new PairMemo<string | null>();
+
+  /** Returns the diff as JSON, or `null` if the whole value has to be sent. */
+  diff(before: Outcome | null, after: Outcome): string | null {
+    if (before === null || !before.ok || !after.ok) return null;
+    return this.#diffs.get(after, before, () => worthwhileDiff(before.value, after.value));
+  }
+}
+
+/** Only arrays and objects can be diffed. */
+const HAS_PARTS = /^[[{]/;
+
+function worthwhileDiff(before: string, after: string): string | null {
+  const { diffedCharsMax, diffShareMax } = sharedQueryLimits;
+  if (!HAS_PARTS.test(after) || before.charCodeAt(0) !== after.charCodeAt(0)) return null;
+  const ofList = listDiff(before, { after, charsMax: diffedCharsMax });
+  if (ofList === undefined && (before.length > diffedCharsMax || after.length > diffedCharsMax)) return null;
+  const diff = ofList === undefined ? resultDiff(JSON.parse(before), JSON.parse(after)) : ofList;
+  // Results that differ only in key order have no diff.
+  return diff !== null && diff.length <= diffShareMax * after.length ? diff : null;
+}
 
 interface FrameOptions {
   readonly dev: boolean;
@@ -10,7 +39,7 @@ interface FrameOptions {
 }
 
 /** Builds `QueryUpdated` or `QueryFailed`. `diff` is JSON that replaces the value. */
-export function resultItem(
+function resultItem(
   queryId: number,
   { outcome, diff, dev, errorIds }: FrameOptions & {
     readonly outcome: Outcome;
@@ -85,4 +114,54 @@ export function logLinesText(logLines: readonly string[], dev: boolean): string 
 
 function versionText({ querySet, identity, ts }: StateVersion): string {
   return `{"querySet":${querySet},"identity":${identity},"ts":${ts}}`;
+}
+
+export interface SingleUpdate {
+  readonly start: StateVersion;
+  readonly end: StateVersion;
+  readonly queryId: number;
+  /** The client's previous result, if it accepts diffs. */
+  readonly base: Outcome | null;
+  readonly outcome: Outcome;
+  /** Whether the client accepts error ids. */
+  readonly errorIds: boolean;
+}
+
+/** Caches the last Transition with a single changed result: most sockets that share a query get an identical frame. */
+export class FrameMemo {
+  readonly #diffs: DiffCache;
+  readonly #dev: boolean;
+  #last: (SingleUpdate & { readonly frame: string }) | null = null;
+
+  constructor(diffs: DiffCache, options: { readonly dev: boolean }) {
+    this.#diffs = diffs;
+    this.#dev = options.dev;
+  }
+
+  item(
+    queryId: number,
+    { base, outcome, errorIds }: Pick<SingleUpdate, "base" | "outcome" | "errorIds">,
+  ): string {
+    const diff = this.#diffs.diff(base, outcome);
+    return resultItem(queryId, { outcome, diff, dev: this.#dev, errorIds });
+  }
+
+  /** Returns the frame of a Transition with one result. */
+  frame(update: SingleUpdate): string {
+    const last = this.#last;
+    if (
+      last !== null && last.outcome === update.outcome && last.base === update.base &&
+      last.queryId === update.queryId && last.errorIds === update.errorIds &&
+      sameVersion(last.start, update.start) &&
+      sameVersion(last.end, update.end)
+    ) return last.frame;
+    const { start, end } = update;
+    const frame = transitionFrame(start, { end, items: [this.item(update.queryId, update)] });
+    this.#last = { ...update, frame };
+    return frame;
+  }
+
+  clear(): void {
+    this.#last = null;
+  }
 }

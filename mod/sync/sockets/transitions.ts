@@ -2,13 +2,45 @@
 import type { Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
 import type { StateVersion } from "../../protocol/state_version.ts";
-import { newestCommonTs } from "./common_ts.ts";
-import type { FrameMemo } from "./frame_memo.ts";
-import { sameOutcome } from "../queries/same_outcome.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
-import { SharedQuery } from "../queries/shared_query.ts";
+import { sameOutcome, SharedQuery, type Version } from "../queries/shared_query.ts";
 import type { LiveQuery, SocketState, Step } from "./socket_state.ts";
-import { removedItem, transitionFrame } from "./transition_frame.ts";
+import { type FrameMemo, removedItem, transitionFrame } from "./transition_frame.ts";
+
+/** Known commits and validity of versions. */
+export interface VersionBounds {
+  /** Newest commit known. */
+  readonly ts: number;
+  /** Last ts at which a version is known to be valid. */
+  upper(version: Version): number;
+}
+
+/** Returns the newest ts at which every query has a version, or `null`. Without queries, the newest commit. */
+function newestCommonTs(
+  queries: readonly { readonly shared: SharedQuery | null }[],
+  knowledge: VersionBounds,
+): number | null {
+  let common = knowledge.ts;
+  for (const { shared } of queries) {
+    const newest = shared?.newest;
+    if (newest === undefined) return null;
+    // A snapshot may be newer than the newest commit main has received.
+    if (newest.from > common) common = newest.from;
+  }
+  for (let lowered = true; lowered;) {
+    lowered = false;
+    for (const { shared } of queries) {
+      const version = shared?.versionUpTo(common);
+      if (version === undefined) return null;
+      const last = knowledge.upper(version);
+      if (last < common) {
+        common = last;
+        lowered = true;
+      }
+    }
+  }
+  return common;
+}
 
 export interface TransitionsOptions {
   readonly state: SocketState;

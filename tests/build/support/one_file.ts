@@ -4,7 +4,7 @@ import type { PayloadName } from "../../../mod/build/self_extractor.ts";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { singleFileHead } from "../../../mod/build/self_extractor.ts";
-import { shell } from "../../../mod/build/shell.ts";
+import { shell } from "../../../mod/build/payload.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { Machine, projectDir } from "./machine.ts";
 

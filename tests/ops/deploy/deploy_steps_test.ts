@@ -1,7 +1,7 @@
 /** A server that is killed or whose disk fails at each step of a deploy then serves either the old or the new version. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { runtimeEnvironment } from "../../../mod/kit/processes/runtime_environment.ts";
+import { runtimeEnvironment } from "../../../mod/kit/processes/program.ts";
 import { Child } from "../../support/processes/child.ts";
 import { killNow, processTree } from "../../support/processes/process_tree.ts";
 import { TempFolder } from "../../support/temp_folder.ts";

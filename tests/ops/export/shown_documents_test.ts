@@ -6,8 +6,7 @@ import { type ExportSnapshot, openExport } from "../../../mod/engine/mod.ts";
 import { functionLimits } from "../../../mod/limits.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { exportRoutes } from "../../../mod/ops/tables/export/mod.ts";
-import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
-import { parseFilter } from "../../../mod/ops/tables/export/shown_documents.ts";
+import { exportPieces, parseFilter } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 const STATES = ["open", "paid", "sent"];

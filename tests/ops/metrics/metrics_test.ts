@@ -4,7 +4,7 @@ import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts";
 import { Exposition } from "../../../mod/ops/metrics/exposition.ts";
 import { Metrics, type ServerFigures } from "../../../mod/ops/metrics/mod.ts";
-import { requestPath } from "../../../mod/kit/request_path.ts";
+import { requestPath } from "../../../mod/kit/http_request.ts";
 import { routeClass } from "../../../mod/ops/metrics/request_figures.ts";
 import { Distribution } from "../../../mod/ops/metrics/distribution.ts";
 import { parseMetrics, valueOf } from "../support/prometheus_text.ts";

@@ -1,6 +1,6 @@
 /** What is kept at a target, and what is told of it. */
 import assert from "node:assert/strict";
-import { listText } from "../../../mod/cli/replica/replica_restore.ts";
+import { listText } from "../../../mod/cli/replica_restore.ts";
 import { chainFrom, type Segment } from "../../../mod/ops/replication/history.ts";
 import { listGenerations, ReplicaError } from "../../../mod/ops/replication/mod.ts";
 import { triedFile } from "../../../mod/ops/replication/names.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { runCommandLine } from "../../../mod/cli/command_line.ts";
 import { resolveConfig } from "../../../mod/config/resolve_config.ts";
 import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
-import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
+import { makeLinks } from "../../../mod/kit/durable_files.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
 import { narrowPermissions, networkInterfaces } from "../../../mod/server/permissions/narrow.ts";

@@ -2,7 +2,7 @@
  * Bugs put into the hub on purpose, one at a time: what shows that the simulation would find them. Each is a change of one
  * method for as long as the disposable lives.
  */
-import { FrameMemo, type SingleUpdate } from "../../../mod/sync/sockets/frame_memo.ts";
+import { FrameMemo, type SingleUpdate } from "../../../mod/sync/sockets/transition_frame.ts";
 import { Invalidation } from "../../../mod/sync/queries/invalidation.ts";
 import { QueryTable } from "../../../mod/sync/queries/query_table.ts";
 import { SharedQueries } from "../../../mod/sync/queries/shared_queries.ts";

@@ -1,7 +1,6 @@
 /** One connection of a model client: two queues of frames moved on by the simulation, bytes that leave when it says so. */
-import type { Channel } from "../../../mod/sync/sockets/channel.ts";
+import type { Channel, SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 import type { Hub } from "../../../mod/sync/hub.ts";
-import type { SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 
 /** Each character counts as this many bytes, so that short frames fill a buffer. */
 const BYTES_PER_CHAR = 400;

@@ -1,6 +1,6 @@
 /** The server under test: a real process started as an operator starts it. */
 import { join } from "node:path";
-import { runtimeEnvironment } from "../../../mod/kit/processes/runtime_environment.ts";
+import { runtimeEnvironment } from "../../../mod/kit/processes/program.ts";
 import { Child, projectDir } from "./child.ts";
 import { RawHttp } from "./raw_http.ts";
 

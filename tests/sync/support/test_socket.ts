@@ -15,9 +15,8 @@ import {
   transitionSchema,
 } from "../../../mod/protocol/server_messages.ts";
 import { initialVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
-import type { Channel, ReceiveWindow } from "../../../mod/sync/sockets/channel.ts";
+import type { Channel, ReceiveWindow, SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 import type { Hub } from "../../../mod/sync/hub.ts";
-import type { SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 
 type Of<Type extends ServerMessage["type"]> = Extract<ServerMessage, { type: Type }>;
 

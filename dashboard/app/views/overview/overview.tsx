@@ -1,6 +1,6 @@
 /** Overview: issues, charts of the last hour, and totals. */
 import { useConnectionState, useQuery } from "syncline/react";
-import type { CachedSizes } from "../../../../mod/ops/admin/table_sizes.ts";
+import type { CachedSizes } from "../../../../mod/ops/admin/actions.ts";
 import { api } from "../../server/api.ts";
 import type { BackupList, ClusterStatus, ScheduledBackups, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";

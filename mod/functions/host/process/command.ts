@@ -1,5 +1,5 @@
 /** The command line of an isolate: flags, environment and limits. */
-import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
+import { type LimitedCommand, limitedCommand } from "../../../kit/processes/helper_process.ts";
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { usualMemory } from "./isolate_memory.ts";
 import { isolateLimits } from "../../limits.ts";

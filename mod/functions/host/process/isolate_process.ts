@@ -12,7 +12,7 @@ import { authorTexts } from "../../wire/code_place.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
 import type { Clock } from "../../../kit/clock.ts";
-import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
+import type { LimitedCommand } from "../../../kit/processes/helper_process.ts";
 import { plainEntry } from "./command.ts";
 import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 import { linkCode, unlinkCode } from "./linked_code.ts";

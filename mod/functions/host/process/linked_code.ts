@@ -1,6 +1,6 @@
 /** Hard-links the code of a version under another name. Versions are immutable. */
 import { join } from "node:path";
-import { makeLinks, type SymbolicLink } from "../../../kit/processes/symbolic_links.ts";
+import { makeLinks, type SymbolicLink } from "../../../kit/durable_files.ts";
 import { isolateLimits } from "../../limits.ts";
 
 /** Creates the links. Rejects and leaves nothing behind if there are too many files. */

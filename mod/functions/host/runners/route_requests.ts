@@ -1,5 +1,5 @@
 /** Limits the app's route requests in the runners. Waiting requests are queued fairly by caller. */
-import { requestPath } from "../../../kit/request_path.ts";
+import { requestPath } from "../../../kit/http_request.ts";
 import { fairnessLimits, routeLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";

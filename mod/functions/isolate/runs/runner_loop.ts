@@ -1,5 +1,5 @@
 /** Runs actions concurrently in a runner, and forwards their calls to main. */
-import { requestPath } from "../../../kit/request_path.ts";
+import { requestPath } from "../../../kit/http_request.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 import type { ActionCtx } from "../../api/context.ts";
 import type { Outcome } from "../../outcome.ts";

@@ -12,9 +12,8 @@ import {
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { opsLimits } from "../../limits.ts";
 import { adminMutation, adminQuery } from "../tables.ts";
-import { exposeErrors } from "./told_errors.ts";
+import { type AppCtx, checkReadable, checkWritable, exposeErrors, queryOf, scans } from "./where.ts";
 import { type Where, whereArgs } from "../where_args.ts";
-import { type AppCtx, checkReadable, checkWritable, queryOf, scans } from "./where.ts";
 
 type Fields = Record<string, unknown>;
 const fields: z.ZodRecord<z.ZodString, z.ZodUnknown> = z.record(z.string(), z.unknown());

@@ -12,6 +12,21 @@ import { readableSystemTables } from "../../../functions/readable_system_tables.
 import { isCtxPath } from "../../../functions/system_paths.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
 
+/** Checks that the account to run a function as exists. */
+export const accountExists = systemQuery({
+  args: { kind: z.enum(["user", "admin"]), id: z.string() },
+  handler: async (ctx, { kind, id }): Promise<boolean> => {
+    const { db } = ctx as unknown as {
+      readonly db: {
+        normalizeId(table: string, id: string): string | null;
+        get(id: string): Promise<unknown>;
+      };
+    };
+    const own = db.normalizeId(kind === "user" ? "_users" : "_admins", id);
+    return own !== null && await db.get(own) !== null;
+  },
+});
+
 /**
  * Lists the app's functions and the system functions callable by clients and administrators, with the JSON Schemas of their
  * arguments. Actions of the main process are not included.

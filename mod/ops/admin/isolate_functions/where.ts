@@ -1,4 +1,6 @@
 /** Turns document selections into queries: an index range or a search, and conditions. */
+import { EngineError } from "../../../engine/mod.ts";
+import { UserError } from "../../../errors.ts";
 import type {
   AnyDataModel,
   OrderedQuery,
@@ -6,10 +8,24 @@ import type {
   SystemQueryCtx,
   Unchecked,
 } from "../../../functions/api/service.ts";
-import { UserError } from "../../../errors.ts";
+import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { passes } from "../conditions.ts";
 import { type Range, type Search, valueOf, type Where } from "../where_args.ts";
-import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
+
+/** Runs `run` and converts errors caused by the request into user errors. */
+export async function exposeErrors<Result>(run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    if (error instanceof EngineError) throw new UserError(error.code, error.message);
+    // Invalid use of ctx.db, such as an unknown index or an invalid range.
+    if (error instanceof TypeError || error instanceof RangeError) {
+      throw new UserError("bad_request", error.message);
+    }
+    throw error;
+  }
+}
 
 /** A context for the app's tables, whose types are unknown here. */
 export type AppCtx = SystemQueryCtx<AnyDataModel> | SystemMutationCtx<AnyDataModel>;

@@ -13,10 +13,9 @@ import {
   adminQuery,
   systemMutation,
 } from "../tables.ts";
-import { exposeErrors } from "./told_errors.ts";
-import { importModes } from "../../tables/import/modes.ts";
+import { checkWritable, exposeErrors, queryOf } from "./where.ts";
+import { importModes } from "../../tables/formats.ts";
 import { whereArgs } from "../where_args.ts";
-import { checkWritable, queryOf } from "./where.ts";
 
 /** Lists running tasks, then finished ones, newest first. */
 export const list = adminQuery({

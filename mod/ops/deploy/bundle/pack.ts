@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
-import { TimeSlicer } from "../../../kit/time_slicer.ts";
+import { TimeSlicer } from "../../../kit/clock.ts";
 import {
   ContentReader,
   FileSums,

@@ -5,7 +5,7 @@ import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
 import { sameOnSomeDisks } from "../../../functions/versions/mod.ts";
 import { ServiceError } from "../../../errors.ts";
-import { hasDiskSpace } from "../../disk_room.ts";
+import { hasDiskSpace } from "../../disk_space.ts";
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";

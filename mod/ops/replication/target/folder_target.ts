@@ -1,8 +1,14 @@
 /** A folder as the place of a replica, best on another disk. Files appear under their names when they are whole and on disk. */
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { isDiskFull, removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { fileErrorReason } from "../../../kit/file_error_reason.ts";
+import {
+  fileErrorReason,
+  isDiskFull,
+  removeIfThere,
+  statIfThere,
+  syncFolder,
+  writeAll,
+} from "../../../kit/durable_files.ts";
 import { replicationLimits } from "../../limits.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { removeOldTries } from "./tries.ts";

@@ -5,22 +5,26 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
-import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
-import { fileErrorReason } from "../../../kit/file_error_reason.ts";
-import type { OnProgress } from "../../progress.ts";
-import { yieldToEventLoop } from "../../../kit/time_slicer.ts";
+import { yieldToEventLoop } from "../../../kit/clock.ts";
+import {
+  fileErrorReason,
+  removeIfThere,
+  statIfThere,
+  syncFolder,
+  writeAll,
+} from "../../../kit/durable_files.ts";
+import { blobsIn } from "../../backups/snapshot/stored_files.ts";
+import { hasDiskSpace as hasRoomFor } from "../../disk_space.ts";
 import { opsLimits } from "../../limits.ts";
-import { hasDiskSpace as hasRoomFor } from "../../disk_room.ts";
-import { ExportError } from "./export_error.ts";
+import type { OnProgress } from "../../progress.ts";
+import type { TableFormat } from "../formats.ts";
+import { appTables, ExportError, exportFormats, MissingFileError, namedTables } from "./exported_tables.ts";
 import {
   copyFiles,
   type FileContents,
   type ListedFiles,
   listFiles as listStoredFiles,
 } from "./exported_files.ts";
-import { appTables, namedTables } from "./exported_tables.ts";
-import type { TableFormat } from "../formats.ts";
-import { exportFormats } from "./formats.ts";
 import { exportPieces } from "./pieces.ts";
 
 export interface ExportFilesOptions {
@@ -224,4 +228,31 @@ async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Resu
     if (cause instanceof ExportError) throw cause;
     throw new ExportError("failed", `Cannot write "${path}": ${fileErrorReason(cause)}`, { cause });
   }
+}
+
+export interface NewestExportOptions extends ExportFilesOptions {
+  readonly databasePath: string;
+  /** Opens a snapshot of the database. */
+  readonly open: () => Promise<ExportSnapshot>;
+}
+
+/** Like `exportFiles`, but retries a few times if missing files are no longer referenced by the database. */
+export async function exportNewest(options: NewestExportOptions): Promise<ExportSummary> {
+  const { databasePath, open, signal } = options;
+  for (let attempt = 1;; attempt++) {
+    signal?.throwIfAborted();
+    using snapshot = await open();
+    try {
+      return await exportFiles(snapshot, options);
+    } catch (error) {
+      if (!(error instanceof MissingFileError) || attempt >= opsLimits.snapshotAttemptsMax) throw error;
+      if (isNamed(error.blob, databasePath)) throw error;
+    }
+  }
+}
+
+/** Whether the current database references a blob. */
+function isNamed(blob: string, databasePath: string): boolean {
+  for (const named of blobsIn(databasePath)) if (named === blob) return true;
+  return false;
 }

@@ -6,10 +6,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
-import { syncFolder, writeAll } from "../../../kit/durable_files.ts";
+import { fileErrorReason, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { StoredFiles } from "../../backups/snapshot/stored_files.ts";
+import { WorkFolder } from "../../backups/snapshot/work_folder.ts";
 import { exportedFolder } from "../formats.ts";
-import { ExportError, MissingFileError } from "./export_error.ts";
+import { ExportError, MissingFileError } from "./exported_tables.ts";
 
 /** Document of a stored file. */
 interface StoredFile {
@@ -142,4 +144,60 @@ async function copyFile(
 
 async function create(path: string): Promise<Deno.FsFile> {
   return await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+}
+
+export interface HoldOptions {
+  /** Aborts waiting and linking. */
+  readonly signal: AbortSignal;
+  /** Called if another export of the folder must finish first. */
+  readonly onWait: () => void;
+}
+
+/**
+ * Links all files, so that deleted ones stay available without an open snapshot. Call it before the snapshot is opened,
+ * and `holdAll` right after. `null` if the disk does not support links or is read-only. Throws
+ * the reason of `signal`.
+ */
+export async function holdContents(
+  dataDir: string,
+  options: HoldOptions,
+): Promise<Required<FileContents> & AsyncDisposable | null> {
+  let work: WorkFolder | null = null;
+  try {
+    work = await WorkFolder.acquire(dataDir, { kind: "export", ...options });
+    const stored = new StoredFiles(dataDir, work.links);
+    await stored.link(options.signal);
+    const held = work;
+    const linking = <Result>(links: Promise<Result>) =>
+      attributed(links, { dataDir, signal: options.signal });
+    return {
+      holdAll: () => linking(stored.link(options.signal)),
+      hold: (blob) => linking(stored.hold(blob)),
+      read: (blob) => stored.read(blob),
+      [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+    };
+  } catch {
+    await work?.[Symbol.asyncDispose]();
+    options.signal.throwIfAborted();
+    return null;
+  }
+}
+
+/** Attributes errors of the data folder's disk to it, instead of to the destination. */
+async function attributed<Result>(
+  links: Promise<Result>,
+  { dataDir, signal }: { readonly dataDir: string; readonly signal: AbortSignal },
+): Promise<Result> {
+  try {
+    return await links;
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new ExportError(
+      "failed",
+      `Cannot hold the files in the data folder "${dataDir}" while they are exported: ${
+        fileErrorReason(cause)
+      }`,
+      { cause },
+    );
+  }
 }

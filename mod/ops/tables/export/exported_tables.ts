@@ -1,7 +1,49 @@
-/** Exportable tables: the app's, and system tables readable by app code if requested by name. */
+/** Exportable tables, formats and errors of exports. */
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { ExportError } from "./export_error.ts";
+import { type TableFormat, tableFormats } from "../formats.ts";
+
+/**
+ * A rejected or failed export, with a message for the user:
+ * - `unknown_table`: no exportable table has this name;
+ * - `bad_filter`: the filter is invalid or does not match the table;
+ * - `not_csv`: the documents cannot be represented in CSV;
+ * - `failed`: files could not be written.
+ */
+export class ExportError extends Error {
+  override readonly name = "ExportError";
+  readonly code: "unknown_table" | "bad_filter" | "not_csv" | "failed";
+
+  constructor(code: ExportError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The contents of a file referenced by the snapshot are missing. */
+export class MissingFileError extends ExportError {
+  /** Name of the blob. */
+  readonly blob: string;
+
+  constructor(id: string, blob: string) {
+    super(
+      "failed",
+      `The contents of file ${id} are not in the data folder: the file was just deleted, or files are in a bucket`,
+    );
+    this.blob = blob;
+  }
+}
+
+/** File extension and content type by format. */
+export const exportFormats = {
+  jsonl: { extension: "jsonl", contentType: "application/x-ndjson; charset=utf-8" },
+  csv: { extension: "csv", contentType: "text/csv; charset=utf-8; header=present" },
+} as const satisfies Record<TableFormat, object>;
+
+/** Export formats. */
+export function isExportFormat(name: string): name is TableFormat {
+  return tableFormats.some((format) => format === name);
+}
 
 /** Maximum number of names listed in a message. */
 const NAMES_SHOWN = 50;

@@ -5,12 +5,11 @@
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
-import { requestText } from "../../../kit/request_text.ts";
+import { requestText } from "../../../kit/request_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import { opsLimits } from "../../limits.ts";
-import { ExportError } from "./export_error.ts";
+import { ExportError, exportFormats, isExportFormat } from "./exported_tables.ts";
 import { type TableFormat, tableFormats } from "../formats.ts";
-import { exportFormats, isExportFormat } from "./formats.ts";
 import type { TableDownload } from "./table_download.ts";
 
 export interface ExportRoutesOptions {

@@ -5,12 +5,10 @@
  */
 import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { ServiceError } from "../../../errors.ts";
-import { yieldToEventLoop } from "../../../kit/time_slicer.ts";
+import { yieldToEventLoop } from "../../../kit/clock.ts";
 import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
-import { exportPieces } from "./pieces.ts";
-import type { ExportPiece } from "./export_piece.ts";
-import { type DocumentFilter, parseFilter } from "./shown_documents.ts";
+import { type DocumentFilter, type ExportPiece, exportPieces, parseFilter } from "./pieces.ts";
 
 const TOO_LONG = "The export timed out";
 const LOG_TOO_LARGE =

@@ -4,9 +4,8 @@ import { z } from "zod";
 import { decodeId } from "../../../engine/mod.ts";
 import { statIfThere } from "../../../kit/durable_files.ts";
 import { exportedFolder } from "../formats.ts";
-import { FileFault } from "./file_fault.ts";
-import { ImportError } from "./import_error.ts";
-import { jsonLines } from "./jsonl_lines.ts";
+import { FileFault, ImportError } from "./import_error.ts";
+import { jsonLines } from "./row_batches.ts";
 
 const tableLine = z.object({ name: z.string(), number: z.int().min(1) });
 

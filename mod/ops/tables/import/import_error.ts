@@ -1,5 +1,17 @@
 /** Errors of imports, with messages for users. */
 
+/** A syntax error of a file, at which reading stops. */
+export class FileFault extends Error {
+  override readonly name = "FileFault";
+  /** Starts at 1. */
+  readonly line: number;
+
+  constructor(line: number, reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.line = line;
+  }
+}
+
 /**
  * Reason of a failed import:
  * - `unknown_table`: the app has no such table;

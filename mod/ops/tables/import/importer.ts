@@ -2,22 +2,53 @@
  * Imports tables (IM) in two passes over a file: the first checks every row without writing, the second writes the rows in
  * batches, each a commit of its own.
  */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { decodeId } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
 import type { MutationAnswer, MutationCall } from "../../../functions/host_port.ts";
 import { anonymous } from "../../../functions/identity.ts";
 import type { DeletedSome } from "../../../functions/isolate/mod.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
-import { opsLimits } from "../../limits.ts";
 import { createApi } from "../../../protocol/api_reference.ts";
 import { functionPath, type FunctionReference } from "../../../protocol/function_reference.ts";
 import type { RowFault } from "../../isolate_functions/import.ts";
 import type { importFunctions } from "../../isolate_functions/mod.ts";
-import type { TableFormat } from "../formats.ts";
-import { FileFault } from "./file_fault.ts";
-import { type FileRowFault, ImportError } from "./import_error.ts";
-import type { ImportMode } from "./modes.ts";
-import { rowBatches } from "./row_batches.ts";
-import { SeenIds } from "./seen_ids.ts";
+import { opsLimits } from "../../limits.ts";
+import type { ImportMode, TableFormat } from "../formats.ts";
+import { FileFault, type FileRowFault, ImportError } from "./import_error.ts";
+import { type NumberedBatch, rowBatches } from "./row_batches.ts";
+
+const CACHE_KIB = 8 * 1024;
+
+/** Set of IDs in a file with their lines, in bounded memory: large sets are stored on disk. */
+export class SeenIds implements Disposable {
+  readonly #db: DatabaseSync;
+  readonly #insert: StatementSync;
+  readonly #find: StatementSync;
+
+  constructor() {
+    this.#db = new DatabaseSync(":memory:");
+    // A temporary table uses an unnamed file, which is removed with the connection or the process.
+    this.#db.exec(`
+      PRAGMA temp_store = FILE;
+      PRAGMA temp.cache_size = -${CACHE_KIB};
+      CREATE TEMP TABLE ids (id TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID;
+      BEGIN
+    `);
+    this.#insert = this.#db.prepare("INSERT OR IGNORE INTO ids VALUES (?, ?)");
+    this.#find = this.#db.prepare("SELECT line FROM ids WHERE id = ?");
+  }
+
+  /** Adds an ID. Returns the line of an earlier occurrence, or `null`. */
+  add(id: string, line: number): number | null {
+    if (Number(this.#insert.run(id, line).changes) > 0) return null;
+    return Number(this.#find.get(id)?.["line"]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#db.close();
+  }
+}
 
 const system = createApi<{ "_system/import": typeof importFunctions }>().internal._system.import;
 
@@ -221,4 +252,71 @@ function counted(count: number, what: string): string {
 function reasonOf(error: unknown): string {
   if (error instanceof SystemCallError) return error.reason;
   return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * Returns the table numbers found in the first rows of each file, for a database without tables. Unreadable files and conflicting
+ * numbers are left to the check of the rows.
+ */
+export async function tableNumbersOf(sources: readonly ImportSource[]): Promise<Map<string, number>> {
+  const numbers = new Map<string, number>();
+  for (const source of sources) {
+    const number = await firstNumber(source);
+    if (number !== null && ![...numbers.values()].includes(number)) numbers.set(source.table, number);
+  }
+  return numbers;
+}
+
+async function firstNumber(source: ImportSource): Promise<number | null> {
+  try {
+    for await (const batch of rowBatches(source.open(), source.format)) {
+      for (const id of idsOf(batch)) {
+        const decoded = typeof id === "string" ? decodeId(id) : null;
+        if (decoded !== null) return decoded.tableNumber;
+      }
+      return null;
+    }
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error;
+  }
+  return null;
+}
+
+function* idsOf({ batch }: NumberedBatch): Generator<unknown, void, void> {
+  if (batch.format === "csv") {
+    const column = batch.columns.indexOf("_id");
+    for (const cells of batch.rows) yield cells[column];
+    return;
+  }
+  for (const line of batch.lines) {
+    let row: unknown;
+    try {
+      row = JSON.parse(line);
+    } catch {
+      return;
+    }
+    if (typeof row === "object" && row !== null && "_id" in row) yield row._id;
+  }
+}
+
+/** A file with its read progress. */
+export interface FileSource extends ImportSource {
+  readonly read: { readonly done: number; readonly of: number };
+}
+
+/** `name` is the display name. */
+export function fileSource(
+  { path, ...what }: Pick<ImportSource, "name" | "table" | "format"> & { readonly path: string },
+): FileSource {
+  const read = { done: 0, of: 0 };
+  async function* open(): AsyncGenerator<Uint8Array, void, void> {
+    const file = await Deno.open(path);
+    const { size } = await file.stat();
+    Object.assign(read, { done: 0, of: size });
+    for await (const chunk of file.readable) {
+      read.done += chunk.length;
+      yield chunk;
+    }
+  }
+  return { ...what, read, open };
 }

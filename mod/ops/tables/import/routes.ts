@@ -11,10 +11,9 @@ import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 import type { AdminWork } from "../../admin/work.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
-import { tableFormats } from "../formats.ts";
+import { importModes, tableFormats } from "../formats.ts";
 import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
 import { ImportStatus, type RunningImport } from "./import_status.ts";
-import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
   /** The writer. */
@@ -98,7 +97,7 @@ export function importRoutes(
       status.update({ step: "checking", done: 0, of: body.size });
       // Loaded with the engine and the CSV library.
       const [{ fileSource }, { Importer }] = await Promise.all([
-        import("./file_source.ts"),
+        import("./importer.ts"),
         import("./importer.ts"),
       ]);
       const source = fileSource({ name: `${table}.${format}`, table, format, path: body.path });

@@ -1,0 +1,232 @@
+/** Frames from the client: size and rate limits, inbound quotas, and a queue that handles them in order. */
+import { socketLimits } from "../../limits.ts";
+import { type ClientMessage, clientMessageSchema } from "../../protocol/client_messages.ts";
+import { closeCodes } from "./socket.ts";
+
+type ClientFrame =
+  | { readonly ok: true; readonly message: ClientMessage }
+  | { readonly ok: false; readonly fault: string; readonly closeCode: number };
+
+/** Characters of client text quoted in an error. */
+const QUOTED_CHARS_MAX = 100;
+
+/** Parses and validates client frames. */
+function readClientFrame(text: string): ClientFrame {
+  if (text.length > socketLimits.frameCharsMax) {
+    const fault = `frame too long: ${text.length} characters, the limit is ${socketLimits.frameCharsMax}`;
+    return { ok: false, fault, closeCode: closeCodes.tooLong };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : "not JSON";
+    return { ok: false, fault: `malformed JSON: ${quote(reason)}`, closeCode: closeCodes.malformed };
+  }
+  const parsed = clientMessageSchema.safeParse(value);
+  if (parsed.success) return { ok: true, message: parsed.data };
+  const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
+  const issue = parsed.error.issues[0];
+  const fault = issue?.path.length === 1 && issue.path[0] === "type" && issue.code === "invalid_union"
+    ? `unknown message type ${quote(JSON.stringify(type) ?? "undefined")}`
+    : `${typeof type === "string" ? quote(type) : "message"}: ${place(issue?.path ?? [])}${
+      issue?.message ?? "invalid"
+    }`;
+  return { ok: false, fault, closeCode: closeCodes.protocol };
+}
+
+function place(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return "";
+  const text = path.map((step) => typeof step === "number" ? `[${step}]` : `.${String(step)}`).join("");
+  return `${text.replace(/^\./, "")}: `;
+}
+
+function quote(text: string): string {
+  return (text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}...` : text).toWellFormed();
+}
+
+export interface FrameRate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** Token bucket that limits the frames of one socket. */
+export class FrameRateLimiter {
+  readonly #rate: FrameRate;
+  #tokens: number;
+  #refilledAt: number;
+
+  constructor(rate: FrameRate, now: number) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
+    this.#refilledAt = now;
+  }
+
+  /** Counts a frame. Returns whether it is allowed. */
+  take(now: number): boolean {
+    if (--this.#tokens >= 0) return true;
+    const { burst, perSecond } = this.#rate;
+    // Reads the clock only when the tokens are used up. A clock set back refills nothing.
+    const refilled = Math.min(
+      burst,
+      this.#tokens + 1 + Math.max(0, now - this.#refilledAt) * perSecond / 1000,
+    );
+    this.#tokens = refilled - 1;
+    this.#refilledAt = now;
+    return this.#tokens >= 0;
+  }
+}
+
+/** Usage of one socket. */
+export class InboundAccount {
+  chars = 0;
+  /** Ends the socket. Memory of its calls is released when they end. */
+  readonly end: () => void;
+
+  constructor(end: () => void) {
+    this.end = end;
+  }
+}
+
+/**
+ * Shared quota for data received from all sockets and still in memory: queued frames, running calls and arguments of live
+ * queries. When it is exceeded, the largest socket is ended.
+ */
+export class InboundQuota {
+  readonly #charsMax: number;
+  readonly #accounts = new Set<InboundAccount>();
+  #chars = 0;
+
+  constructor(charsMax: number) {
+    this.#charsMax = charsMax;
+  }
+
+  get chars(): number {
+    return this.#chars;
+  }
+
+  open(end: () => void): InboundAccount {
+    const account = new InboundAccount(end);
+    this.#accounts.add(account);
+    return account;
+  }
+
+  /** Unregisters a closed socket. Its calls release their share when they end. */
+  close(account: InboundAccount): void {
+    this.#accounts.delete(account);
+  }
+
+  reserve(account: InboundAccount, chars: number): void {
+    account.chars += chars;
+    this.#chars += chars;
+    if (this.#chars > this.#charsMax && chars > 0) this.#endLargest();
+  }
+
+  release(account: InboundAccount, chars: number): void {
+    account.chars -= chars;
+    this.#chars -= chars;
+  }
+
+  /**
+   * Ends the largest sockets until usage is within the quota. Sockets far below an equal share are exempt: the usage then
+   * belongs to calls of closed sockets.
+   */
+  #endLargest(): void {
+    const { heldSparedCharsMin, heldSparedCharsMax } = socketLimits;
+    while (this.#chars > this.#charsMax) {
+      const share = this.#charsMax / (4 * this.#accounts.size);
+      const exemptChars = Math.min(Math.max(share, heldSparedCharsMin), heldSparedCharsMax);
+      let largest: InboundAccount | null = null;
+      for (const account of this.#accounts) {
+        if (account.chars > (largest?.chars ?? exemptChars)) largest = account;
+      }
+      if (largest === null) return;
+      this.#accounts.delete(largest);
+      largest.end();
+    }
+  }
+}
+
+/** Handled frames after which the array is compacted. */
+const COMPACT_AFTER_FRAMES = 4096;
+
+/** Frames of one socket in the order received. Queues those that cannot be handled yet, within limits. */
+export class FrameQueue {
+  readonly #quota: InboundQuota;
+  readonly #account: InboundAccount;
+  #frames: string[] = [];
+  /** Index of the first unhandled frame. */
+  #first = 0;
+  /** Characters of the queued frames. */
+  #chars = 0;
+  /** A parsed message that has to wait. */
+  #held: ClientMessage | null = null;
+  /** Characters of the frame last returned by `next`. Its recipient releases them. */
+  takenChars = 0;
+
+  constructor(quota: InboundQuota, account: InboundAccount) {
+    this.#quota = quota;
+    this.#account = account;
+  }
+
+  /** The message that all frames wait behind. */
+  get held(): ClientMessage | null {
+    return this.#held;
+  }
+
+  /** Adds a frame. Returns whether the limits allowed it. */
+  push(text: string): boolean {
+    // The next frame is always accepted. The limits apply to frames waiting behind another.
+    const waiting = this.#count > 0 || this.#held !== null;
+    this.#frames.push(text);
+    this.#chars += text.length;
+    this.#quota.reserve(this.#account, text.length);
+    return !waiting ||
+      (this.#count <= socketLimits.heldFramesMax && this.#chars <= socketLimits.heldCharsMax);
+  }
+
+  /** Returns the next message or the error in its frame, `null` if there is none. */
+  next(): ClientFrame | null {
+    if (this.#held !== null) {
+      const message = this.#held;
+      this.#held = null;
+      return { ok: true, message };
+    }
+    const text = this.#frames[this.#first];
+    if (text === undefined) return null;
+    this.#frames[this.#first++] = "";
+    this.#chars -= text.length;
+    this.takenChars = text.length;
+    if (this.#first === this.#frames.length) {
+      this.#frames.length = this.#first = 0;
+    } else if (this.#first === COMPACT_AFTER_FRAMES) {
+      // Shifting the array for each frame would take quadratic time.
+      this.#frames = this.#frames.slice(this.#first);
+      this.#first = 0;
+    }
+    return readClientFrame(text);
+  }
+
+  /** Fill level, without the message that all frames wait behind. Above 1, the receive window shrinks. */
+  get fullness(): number {
+    const { heldFramesSlowed, heldCharsSlowed } = socketLimits;
+    return Math.max(this.#count / heldFramesSlowed, this.#chars / heldCharsSlowed);
+  }
+
+  get #count(): number {
+    return this.#frames.length - this.#first;
+  }
+
+  /** Puts back the message returned by `next`. */
+  hold(message: ClientMessage): void {
+    this.#held = message;
+  }
+
+  clear(): void {
+    this.#quota.release(this.#account, this.#chars + (this.#held === null ? 0 : this.takenChars));
+    this.#frames.length = 0;
+    this.#first = 0;
+    this.#chars = 0;
+    this.#held = null;
+  }
+}
