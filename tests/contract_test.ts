@@ -16,7 +16,7 @@ interface Rulebook {
   readonly rules: readonly Rule[];
 }
 
-/** A rule: its id in bold, then the mark when nothing stands behind it yet, then what it says. */
+/** A rule: its id in bold, then the mark if it is not implemented yet, then its text. */
 const RULE = /^- \*\*([A-Z]{2}\d+)\*\* ([*_]\(not built yet\)[*_] )?/gm;
 
 /** Names of tests: the first argument of `Deno.test` or a function such as `browserTest`, the second of `needs`, or the `name` or `rule` of a scenario in a table. */
@@ -73,7 +73,7 @@ Deno.test("every rule of the contract has a test that carries its id, and the ot
   assert.deepEqual(misfits(book, await testedIds(book.prefixes)), []);
 });
 
-Deno.test("a rule without a test, a mark that is out of date and an unknown id are told", () => {
+Deno.test("a rule without a test, an outdated mark and an unknown id are reported", () => {
   const book = rulebook([
     "## QA: one", // ids of this text begin with letters that no section of the contract has
     "- **QA1** Tested.",

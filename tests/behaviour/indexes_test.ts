@@ -19,7 +19,7 @@ function found(
   return server.run(async (ctx) => names(await query(ctx).collect()));
 }
 
-/** What an index on any value gives back in order. */
+/** Values in the order of an index on any value. */
 async function ordered(server: Server, values: readonly unknown[]): Promise<unknown[]> {
   return await server.run(async (ctx) => {
     for (const value of values) await ctx.db.insert("things", value === undefined ? {} : { value });
@@ -182,7 +182,7 @@ behaviours("indexes", {
     assert.deepEqual(times, [...new Set(times)].sort((a, b) => a - b));
     assert(times.every((time) => Math.floor(time) === t.now()));
   },
-  "values of all types stand in one order: missing, null, numbers, booleans, texts, arrays, objects": async (
+  "values of all types have one order: missing, null, numbers, booleans, texts, arrays, objects": async (
     t,
   ) => {
     const values = [{ a: 1 }, [1], "a", true, false, 2, -1, null, undefined];

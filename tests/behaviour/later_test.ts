@@ -1,4 +1,4 @@
-/** What runs later and what comes from outside: scheduled functions, crons and HTTP routes. */
+/** Deferred and external calls: scheduled functions, crons and HTTP routes. */
 import assert from "node:assert/strict";
 import { cronJobs, httpAction, httpRouter, UserError } from "syncline/server";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-/** What `ctx` is asked to do and nobody awaits: when it fails, its call does. */
+/** Operations of `ctx` without `await`: their failure fails the call. */
 import assert from "node:assert/strict";
 import { UserError } from "syncline/server";
 import {
@@ -110,7 +110,7 @@ behaviours("[FA11] operations that nobody awaits", {
       assert.equal(await t.query("app:all"), "");
     },
   ),
-  "failures that somebody takes are his": withFunctions({
+  "caught failures belong to the code that catches them": withFunctions({
     ...taken,
     failing,
     all,
@@ -126,7 +126,7 @@ behaviours("[FA11] operations that nobody awaits", {
     assert.equal(await t.mutation("app:takenLate"), "taken");
     assert.equal(await t.query("app:all"), "before sound");
   }),
-  "a nested mutation fails for its caller, who may go on": withFunctions({
+  "a nested mutation fails for its caller, which may continue": withFunctions({
     all,
     careless: internalMutation({
       handler: async (ctx) => {
@@ -161,7 +161,7 @@ behaviours("[FA11] operations that nobody awaits", {
         /ctx\.runMutation\("app:failing"\) failed and was not awaited: Not today$/,
       ),
   ),
-  "writing in a query is told, too": withFunctions({
+  "writing in a query is reported, too": withFunctions({
     read: query({
       handler: (ctx) => {
         void (ctx.db as never as { insert(table: string, fields: unknown): Promise<null> }).insert(

@@ -98,7 +98,7 @@ behaviours("results", {
       assert.deepEqual([all.length, first?.name], [5, "a"]);
     });
   },
-  "normalizeId tells ids of a table from everything else": async (t) => {
+  "normalizeId accepts ids of a table and nothing else": async (t) => {
     await t.run(async ({ db }) => {
       const row = await db.insert("people", { name: "a" });
       assert.equal(db.normalizeId("people", row), row);
@@ -226,7 +226,7 @@ behaviours("pagination", {
     );
     assert.deepEqual([page, isDone], [[], true]);
   },
-  "a cursor goes on behind its place when rows before it are deleted": async (t) => {
+  "a cursor continues after its position when rows before it are deleted": async (t) => {
     await t.run(async (ctx) => {
       await abc(ctx);
       const one = await ctx.db.query("people").paginate({ cursor: null, numItems: 2 });

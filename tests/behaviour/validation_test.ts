@@ -1,4 +1,4 @@
-/** What the schema accepts on writing, and the message for what it does not. */
+/** Values that the schema accepts on writing, and the messages for all others. */
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { id } from "syncline/server";
@@ -74,7 +74,7 @@ behaviours("validation", {
       assert.deepEqual((await db.get(row))?.labels, { "odd key.": 1 });
     });
   },
-  "members of a union are told apart": async (t) => {
+  "members of a union are distinguished": async (t) => {
     await t.run(async ({ db }) => {
       const row = await db.insert("shapes", { kind: "circle", radius: 1 });
       await db.replace(row, { kind: "square", side: 2 });

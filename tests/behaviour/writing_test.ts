@@ -53,7 +53,7 @@ behaviours("writing", {
       assert.deepEqual([fields, _id, _creationTime], [{ name: "b" }, row, before?._creationTime]);
     });
   },
-  "a document that was read can be given back whole": async (t) => {
+  "a document that was read can be written back whole": async (t) => {
     await t.run(async ({ db }) => {
       const row = await db.insert("people", { name: "a" });
       await db.replace(row, { ...await db.get(row) ?? assert.fail(), age: 3 });

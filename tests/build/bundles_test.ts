@@ -1,4 +1,4 @@
-/** What is shipped begins with bundles, whichever process it is. */
+/** Every process of a shipped server starts from bundles. */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

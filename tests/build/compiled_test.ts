@@ -30,7 +30,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
     assert.equal((await machine.unpacked()).length, 1);
   });
 
-  await t.step("a damaged folder is replaced, whoever comes first", async () => {
+  await t.step("a damaged folder is replaced by the first of several starts", async () => {
     const [name] = await machine.unpacked();
     const damaged = `${machine.dir}/home/.cache/syncline/${name}/app/cli.ts`;
     await Deno.remove(damaged);
@@ -50,7 +50,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
     assert.ok(program > archive + runtime);
   });
 
-  await t.step("a damaged archive is told of", async () => {
+  await t.step("a damaged archive is reported", async () => {
     await Deno.truncate(`${folder}/payload/archive`, 100_000);
     const { code, output } = await machine.run([...launcher, "--help"], { HOME: `${machine.dir}/other` });
     assert.equal(code, 1);
@@ -62,7 +62,7 @@ Deno.test("the launcher unpacks once, and again if something is damaged", async 
 Deno.test("the launcher runs the server and ends with it", async (t) => {
   const machine = await sharedMachine();
   const folder = `${machine.dir}/launcher`;
-  // What both forms carry is the same.
+  // Both forms carry the same payload.
   const file = await singleFile();
   await writeLauncher(folder, (path) => archiveOf(file, path));
   const launcher = launcherIn(folder);
@@ -94,7 +94,7 @@ Deno.test("the launcher runs the server and ends with it", async (t) => {
       assert.deepEqual(await call(url, "query", "notes:list"), ["HELLO"]);
       const tree = await processTree(process.pid);
       assert.ok(tree.length >= 5, "the launcher, its guard, main, a writer and a reader");
-      // As service managers do that tell every process.
+      // As service managers do that signal every process.
       for (const pid of tree) Deno.kill(pid, "SIGTERM");
       assert.equal((await process.status).code, 0, output.text);
       await untilEnded(tree);

@@ -4,7 +4,7 @@ import { isolateZod } from "../../mod/build/isolate_zod.ts";
 
 const stored = new URL("../../mod/functions/isolate/zod/zod.js", import.meta.url);
 
-// The service behind esbuild ends a moment after it was told to.
+// esbuild's service process ends a moment after it was stopped.
 const options = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test("the zod of isolates is up to date: deno task build:zod", options, async () => {

@@ -1,4 +1,4 @@
-/** Builds leave what stands in their way alone when it is of the other kind. */
+/** Builds do not replace existing output of the other kind. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { writeOutput } from "../../mod/build/output_file.ts";
@@ -48,7 +48,7 @@ for (const build of ["single_file", "compiled"]) {
     }));
 }
 
-Deno.test("a file stays where the npm package is to be written", () =>
+Deno.test("a file stays where the npm package will be written", () =>
   inTempDir(async (temporary) => {
     // The build writes into its own project only: this one is made of the files it needs to begin.
     const dir = await Deno.realPath(temporary);

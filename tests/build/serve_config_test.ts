@@ -1,4 +1,4 @@
-/** What a clone serves with names what serving needs, as `deno.json` has it now. */
+/** The configuration of a clone names the packages that serving needs, as `deno.json` has it now. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { projectDir } from "../../mod/build/payload.ts";

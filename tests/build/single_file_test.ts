@@ -109,7 +109,7 @@ Deno.test("the single file unpacks itself once, and again if it is damaged", asy
     assert.ok((await Deno.stat(restOf)).isDirectory);
   });
 
-  await t.step("a damaged file and a missing home are told of, and leave nothing", async () => {
+  await t.step("a damaged file and a missing home are reported, and leave nothing", async () => {
     const nowhere = await machine.run([file, "--help"], { HOME: "" });
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.output, /set SYNCLINE_CACHE_DIR/);

@@ -6,7 +6,7 @@ import { updateGeneratedModule } from "../../mod/functions/generated_module.ts";
 import { codeBlocks, documentedApps, repository } from "./pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
-/** What must not compile, each line for itself. */
+/** Lines that must not compile, each tried alone. */
 const MISUSES = `
 import { SynclineClient } from "syncline/client";
 import type { Id } from "syncline/server";
@@ -53,7 +53,7 @@ export const wrong = query({
 });
 `;
 
-/** What `docs/testing.md` says an app's `deno.json` is. */
+/** The `deno.json` of an app according to `docs/testing.md`. */
 async function appConfig(): Promise<string> {
   const block = (await codeBlocks("docs/testing.md")).find(({ language }) => language === "json");
   assert.ok(block !== undefined);

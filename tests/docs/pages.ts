@@ -59,7 +59,7 @@ const APP_PAGES: Readonly<Record<string, string>> = {
   "docs/quickstart.md": "quickstart",
   "docs/tutorial.md": "tutorial",
 };
-/** Apps that start from the template for React, without the files that their page tells readers to delete. */
+/** Apps that start from the template for React, without the files that their page asks readers to delete. */
 const FROM_TEMPLATE: Readonly<Record<string, readonly string[]>> = {
   quickstart: [],
   tutorial: ["functions/tasks.ts", "src/tasks.tsx", "tests/tasks.test.ts"],

@@ -22,7 +22,7 @@ async function entriesOf(server: ServerProcess, appender: Appender, from: number
   return await server.call("query", "log:entries", { writer: appender.writer, from }) as Entries;
 }
 
-/** What is there right after a start, before anything is sent again. */
+/** The state right after a start, before anything is sent again. */
 async function checkAcknowledged(
   server: ServerProcess,
   appenders: Appender[],
@@ -43,7 +43,7 @@ async function checkAcknowledged(
   }));
 }
 
-/** What is there after everything was sent again: every number once. */
+/** The state after everything was sent again: every number once. */
 async function checkComplete(server: ServerProcess, appenders: Appender[], from: number[]): Promise<void> {
   await Promise.all(appenders.map(async (appender) => {
     const start = from[appender.writer] ?? 0;

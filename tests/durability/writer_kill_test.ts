@@ -15,7 +15,7 @@ const BETWEEN_MS_MAX = 300;
 /** How often the writer is looked at before it is killed wherever it is. */
 const LOOKS_MAX = 40;
 const BETWEEN_LOOKS_MS_MAX = 10;
-/** Time main gets to pass on every answer it was given, while the writer stands still. */
+/** Time for main to pass on all answers it received, while the writer is stopped. */
 const SETTLE_MS = 40;
 
 const pauseMs = () => 100 + random() * 300;
@@ -54,7 +54,7 @@ function watchOwnAppends(appender: Appender): void {
 
 /**
  * Kills the writer, if it can be met there between a commit and the sending of its answers: what is then in the database
- * nobody has been told of. Gives whether that was so.
+ * was not published. Returns whether that was so.
  */
 async function killInTheMiddle(
   server: ServerProcess,
@@ -91,7 +91,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
   const appenders = Array.from({ length: WRITERS }, (_, writer) => {
     const session = writer % 2 === 0;
-    // What a client sees late is not hidden by its next append when that comes later still.
+    // A result that a client sees late is not hidden by its next append when that comes later still.
     return new Appender(writer, writer % 4 < 2 ? { session, pauseMs } : { session });
   });
   const observers: SyncClient[] = [];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { buildChat } from "../../examples/chat/build/build.ts";
 
-// The service behind esbuild ends a moment after it was told to.
+// esbuild's service process ends a moment after it was stopped.
 const options = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test("the chat's built files are up to date: deno task build:chat", options, async () => {

@@ -50,7 +50,7 @@ Deno.test("people with an account have its name and are marked as themselves, gu
   await using server = await open();
   const ada = await server.asUser({ name: "Ada", email: "ada@example.com" });
   const nameless = await server.asUser({ email: "grace@example.com" });
-  for (const [who, name] of [[ada, "Somebody else"], [nameless, ""], [server, "Ada"]] as const) {
+  for (const [who, name] of [[ada, "Someone else"], [nameless, ""], [server, "Ada"]] as const) {
     await who.mutation("messages:send", { channel: "general", name, body: "hi" });
   }
   const list = await server.query("messages:list", { channel: "general" }) as {

@@ -36,7 +36,7 @@ Deno.test("nothing but pages of the web is a link", () => {
   ) {
     assert.deepEqual(linksIn(text), [], text);
   }
-  // What stands in front of an address of the web does not change where it leads.
+  // Text before a web address does not change its target.
   assert.deepEqual(linksIn("javascript:https://example.com/%0aalert(1)"), [
     "https://example.com/%0aalert(1)",
   ]);

@@ -127,8 +127,8 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
           assert.equal(await linus.page.locator(".message .member").count(), 2);
           await ada.page.getByRole("button", { name: "Sign out" }).click();
           await ada.page.getByLabel("Your name").waitFor();
-          await ada.say("Somebody else");
-          await linus.sees("Ada", "Somebody else");
+          await ada.say("Someone else");
+          await linus.sees("Ada", "Someone else");
           assert.equal(await linus.page.locator(".message .member").count(), 2);
         },
       );
@@ -200,7 +200,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
             Math.abs((after?.y ?? NaN) - (before?.y ?? NaN)) < 40,
             `moved from ${before?.y} to ${after?.y}`,
           );
-          // What comes while earlier messages are read is announced, and one click away.
+          // Messages that arrive while earlier ones are read are announced, and one click away.
           await linus.say("news");
           await ada.page.getByRole("button", { name: "New messages" }).click();
           await ada.page.locator(".message").filter({ hasText: "news" }).waitFor();

@@ -1,4 +1,4 @@
-/** Files in examples/todo, in real browsers: thumbnails for whoever shares the list, and nothing for anybody else. */
+/** Files in examples/todo, in real browsers: thumbnails for users who share the list, and nothing for others. */
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -17,7 +17,7 @@ const SHOTS = Deno.env.get("SYNCLINE_SCREENSHOTS");
 interface World {
   readonly url: string;
   readonly port: number;
-  /** A browser of somebody else, with an address of its own. */
+  /** A browser of another user, with an address of its own. */
   newContext(): Promise<BrowserContext>;
 }
 
@@ -174,7 +174,7 @@ Deno.test(
         if (request.method() !== "PATCH") return;
         pieces.push(request.headers()["upload-offset"] ?? "");
         if (pieces.length !== 2) return;
-        // Every connection is cut while the second piece is under way, and some times after that.
+        // Every connection is cut during the second piece, and a few times after that.
         const breaking = setInterval(() => {
           if (proxy.strike("cut", Math.random())) cuts++;
         }, 5);

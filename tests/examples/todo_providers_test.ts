@@ -42,7 +42,7 @@ Deno.test({
       const signIn = (tab: Page) => tab.getByRole("button", { name: "Sign in with Work" });
       const me = (tab: Page) => tab.getByRole("button", { name: "Your account" });
 
-      // Refused: told with the provider's own text, in the tab that did not do it too.
+      // Refused: reported with the provider's own text, in the other tab too.
       op.person = null;
       await signIn(page).click();
       for (const tab of [page, other]) {

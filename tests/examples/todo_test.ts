@@ -69,7 +69,7 @@ Deno.test("pages that are pinned stay whole while items come and go", async () =
   assert.equal(texts(rest.results.at(-1) ?? assert.fail()), "c a");
 });
 
-Deno.test("open and done items are told apart and counted, live", async () => {
+Deno.test("open and done items are distinguished and counted, live", async () => {
   await using server = await open();
   const ada = await server.asUser("Ada");
   const { list, items: [first, second] } = await listWith(ada, ["a", "b", "c"]);
@@ -109,7 +109,7 @@ Deno.test("what does not fit is refused: empty texts, long texts, days that are 
   await assert.rejects(ada.mutation(api.lists.create, { title: "" }), { code: "no_title" });
   for (let n = 1; n < 100; n++) await ada.mutation(api.lists.create, { title: `list ${n}` });
   await assert.rejects(ada.mutation(api.lists.create, { title: "one more" }), { code: "too_many" });
-  // How many somebody may have stands in their profile.
+  // The number of allowed items is in the user's profile.
   const eve = await server.asUser({ name: "Eve", profile: { listsMax: 1 } });
   await eve.mutation(api.lists.create, { title: "only one" });
   await assert.rejects(eve.mutation(api.lists.create, { title: "one more" }), { code: "too_many" });

@@ -13,7 +13,7 @@ const double = mainAction(z.strictObject({ n: z.number() }), ({ n }) => {
 
 const sweep = internalMainAction(z.strictObject({}), () => Promise.resolve(1));
 
-Deno.test("a main action checks its arguments and tells the caller what it should", async () => {
+Deno.test("a main action checks its arguments and returns its errors to the caller", async () => {
   const run = async (args: Record<string, unknown>) => {
     const outcome = await double.run(args, anonymous);
     return outcome.ok ? outcome.value : [outcome.error.kind, outcome.error.message, outcome.error.data];

@@ -59,7 +59,7 @@ Deno.test("a commit entry arrives as it was sent", () => {
   );
 });
 
-Deno.test("a document that an import has made older or newer is told with both its times", () => {
+Deno.test("a document that an import has made older or newer is published with both its times", () => {
   for (const [from, to] of [[CREATED, "2w "], ["2w ", CREATED], ["a", "b"]]) {
     const keys: KeyChange[] = [
       ["t1", ID, ID],

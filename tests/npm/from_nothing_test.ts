@@ -23,7 +23,7 @@ import { Registry } from "./support/registry.ts";
 
 /** Downloads of a developer. */
 const BYTES_MAX = 100_000_000;
-/** An address that answers nobody: whatever asks the network through it fails. */
+/** An address that answers no one: every request through it fails. */
 const NO_NETWORK = {
   HTTP_PROXY: "http://127.0.0.1:9",
   HTTPS_PROXY: "http://127.0.0.1:9",
@@ -127,7 +127,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
     assert.match(text, /# pass 1\b|pass 1\b/);
   });
 
-  await t.step("NP7 commands find the project upward, and pass on what they are told", async () => {
+  await t.step("NP7 commands find the project upward, and pass on their arguments", async () => {
     const { text } = await machine.done("../../my-app/node_modules/.bin/syncline admin list", {
       at: "my-app/src",
     });
@@ -244,7 +244,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
   console.log(figures.join("\n"));
 });
 
-/** Steps of which each needs those before it. */
+/** Steps that each need those before it. */
 class Way {
   readonly #test: Deno.TestContext;
   #open = true;

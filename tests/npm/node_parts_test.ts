@@ -71,7 +71,7 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   assert.notEqual(await writePack(folder.at("from"), pack), id);
 });
 
-Deno.test("NP14 after a power failure a half server is made anew; one that was brought to the disk is not looked at", async () => {
+Deno.test("NP14 after a power failure a half server is created again; one that was synced to disk is not checked", async () => {
   const files = { "app/cli.ts": "run();\n", "app/deep/a.ts": "a" };
   await using folder = await TempFolder.with(
     Object.fromEntries(Object.entries(files).map(([name, text]) => [`from/${name}`, text])),

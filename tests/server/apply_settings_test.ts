@@ -40,7 +40,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
     ["error", "Cannot apply settings", "accounts", "Error: no sign-ups: true"],
   ]);
   told.length = 0;
-  // What a flag says counts more, and a server without a log has none to change.
+  // A flag takes precedence, and a server without a log has none to change.
   const given = {
     values: { ...values, logKeep: null },
     explicit: new Map([["logKeep", { by: "flag", text: "off" }] as const]),

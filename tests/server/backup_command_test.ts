@@ -69,7 +69,7 @@ Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it 
   assert.match(plain.out, /^Backed up the database as of ts 1, \d{4}-/);
   assert.ok(plain.out.includes(`${name}, ${size} bytes`), plain.out);
   assert.doesNotMatch(plain.out, /secret|Not included/);
-  assert.match(plain.err, /^Copying the database\nPacking, [\d.]+ KiB\n/, "each step is told");
+  assert.match(plain.err, /^Copying the database\nPacking, [\d.]+ KiB\n/, "each step is shown");
 
   const all = await backup(folder, [
     ...["--data", "data", "--out", "all.tar.zst"],
@@ -153,7 +153,7 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
       assert.match(err, /Stopped by SIGTERM: no backup was made/);
       assert.deepEqual(await folder.names(), ["data"]);
     }
-    // The next one tidies up.
+    // The next one cleans up.
     const again = await backup(folder, ["--out", "a.tar.zst"]);
     assert.equal(again.code, 0, again.err);
     assert.deepEqual(await folder.names(), ["a.tar.zst", "data"]);

@@ -37,7 +37,7 @@ Deno.test("without an app the bundled example is served, page included", async (
   });
 });
 
-Deno.test("[WK8] more processes than processors are no fault, and are told of", async () => {
+Deno.test("[WK8] more processes than processors are allowed, with a warning", async () => {
   await inFolder(async () => {
     const processors = navigator.hardwareConcurrency;
     assert.deepEqual((await resolveConfig(serveOptions())).warnings, []);

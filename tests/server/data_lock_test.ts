@@ -84,7 +84,7 @@ Deno.test({
   },
 });
 
-Deno.test("whoever holds a folder is named, and only a server is called one", async () => {
+Deno.test("the holder of a folder is named, and only a server is called one", async () => {
   await using dir = await temporary();
   for (
     const [by, said, byServer] of [

@@ -88,7 +88,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.match(none.err, /There is no such version/);
   });
 
-  await t.step("CD3 exit codes and one line tell what went wrong", async () => {
+  await t.step("CD3 exit codes and one line describe the error", async () => {
     await call("mutation", "notes:add", { body: "much too long" });
     await write({
       ...firstApp,
@@ -136,7 +136,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing has changed.\n", dry.err);
       const done = await onServer("migrate", "change:shorten", "--table", "notes");
       assert.equal(done.out, "Migrated 1 document of notes.\n", done.err);
-      assert.match(done.err, /^Migrating notes, 1 documents$/m, "how far it is, is told");
+      assert.match(done.err, /^Migrating notes, 1 documents$/m, "progress is shown");
       assert.deepEqual((await call("query", "notes:list")).map(({ body }: { body: string }) => body), [
         "abc",
       ]);
@@ -154,7 +154,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
   });
 });
 
-Deno.test("CD3 DP8 a server that serves a folder is told apart before anything is sent", async () => {
+Deno.test("CD3 DP8 a server that serves a folder is recognized before anything is sent", async () => {
   await using world = await startDeployWorld({ config: { pinned: true } });
   const { key } = await world.call("action", "_admin/deployKeys:create", { name: "ci" }, world.admin);
   const cli = new URL("../../cli.ts", import.meta.url);
@@ -187,7 +187,7 @@ Deno.test("CD3 an upload that is cut off is one line and exit code 1, whether it
   }
 });
 
-/** Tells that it serves nothing yet, and drops the connection while it is sent a version. */
+/** Reports that it serves nothing yet, and drops the connection while it receives a version. */
 class CuttingServer implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #serving: Promise<void>;

@@ -1,10 +1,10 @@
-/** What happens around an edit with `--dev`: the reload goes before the check of types. */
+/** Edits with `--dev`: the reload precedes the check of types. */
 import assert from "node:assert/strict";
 import { runDevMode } from "../../mod/server/dev/dev_mode.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 
-Deno.test("DV11 an edit ends the check under way, is served, and then checked", async () => {
+Deno.test("DV11 an edit ends the running check, is served, and then checked", async () => {
   await using folder = await TempFolder.with({ "notes.ts": "" });
   const ended = new AbortController();
   const events: string[] = [];

@@ -54,7 +54,7 @@ function tamper(path: string, sql: string): void {
   db.exec(`PRAGMA trusted_schema = ON; ${sql}`);
 }
 
-Deno.test("[OP3] [OP4] a sound folder: one line a check, each step told meanwhile, and nothing is written", async () => {
+Deno.test("[OP3] [OP4] a sound folder: one line a check, each step shown as it starts, and nothing is written", async () => {
   await using folder = await soundFolder();
   const before = await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)]));
   const lines: string[] = [];
@@ -89,7 +89,7 @@ Deno.test("[OP3] [OP4] a sound folder: one line a check, each step told meanwhil
 Deno.test("[OP5] missing contents fail; orphaned contents are reported once they are old", async () => {
   await using folder = await soundFolder();
   await folder.putBlob(ORPHAN, new Uint8Array(3));
-  assert.equal((await diagnosis(folder)).of["files"]?.status, "ok", "an upload may be under way");
+  assert.equal((await diagnosis(folder)).of["files"]?.status, "ok", "an upload may be in progress");
   const old = new Date(Date.now() - 2 * storageLimits.orphanAgeMs);
   await Deno.utime(folder.at("storage/ef", ORPHAN), old, old);
   const left = await diagnosis(folder);
@@ -147,7 +147,7 @@ Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes all the
   assert.ok(await writer.commits() > before, "it was not kept waiting");
 });
 
-Deno.test("[OP5] little room and a clock that is behind are told", () => {
+Deno.test("[OP5] low disk space and a clock that is behind are reported", () => {
   const reserve = opsLimits.diskReserveBytes;
   assert.equal(judgeSpace(reserve + 100, 100).status, "ok");
   assert.equal(judgeSpace(reserve + 99, 100).status, "warn");

@@ -1,4 +1,4 @@
-/** What the start says of the environment and of `--env-file`. */
+/** Warnings at the start about the environment and `--env-file`. */
 import assert from "node:assert/strict";
 import { environmentHints } from "../../mod/cli/serve_command.ts";
 import { envFileWarnings, readEnvFile } from "../../mod/config/env_file.ts";

@@ -1,4 +1,4 @@
-/** What authors read of the runtime's messages on their code. */
+/** The runtime's messages as authors read them about their code. */
 import assert from "node:assert/strict";
 import { cleanReport, withFullPaths } from "../../mod/server/dev/error_report.ts";
 import { checkTypes } from "../../mod/server/dev/type_check.ts";

@@ -81,7 +81,7 @@ class Place implements AsyncDisposable {
   async export(...args: string[]): Promise<string> {
     const { code, out, err } = await this.run("export", ...args);
     assert.equal(code, 0, err);
-    assert.match(err, /^Exporting \w+(?:, \d+ documents)?$/m, "each step is told");
+    assert.match(err, /^Exporting \w+(?:, \d+ documents)?$/m, "each step is shown");
     return out;
   }
 
@@ -96,7 +96,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[EX1] [EX14] exports beside a server that writes all the time hold its invariant, and its writes go on", async () => {
+Deno.test("[EX1] [EX14] exports beside a server that writes all the time preserve its invariant, and its writes continue", async () => {
   await using place = new Place();
   await using server = await place.serve();
   await server.call("mutation", "bank:open");
@@ -204,7 +204,7 @@ Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing
       docs: Array.from({ length: 9 }, () => ({ ...kind, text: "x".repeat(500_000) })),
     });
   }
-  // No file may grow past 1 MiB: what a write meets then is told like a full disk.
+  // No file may grow past 1 MiB: a failing write is reported like a full disk.
   const command = 'trap \'\' XFSZ; ulimit -f 2048; exec "$0" "$@"';
   const { code, stderr } = await new Deno.Command("sh", {
     args: [

@@ -20,7 +20,7 @@ function noting(): { readonly features: Features; readonly noted: string[] } {
   return { features, noted };
 }
 
-Deno.test("[PG8] what a leader does by itself does not begin once it was told to rest", async () => {
+Deno.test("[PG8] background work of a leader does not start once it has been paused", async () => {
   const { features, noted } = noting();
   await features.stopLeaderWork();
   await features.startAll(() => {});
@@ -36,7 +36,7 @@ Deno.test("what has begun ends once", async () => {
   assert.deepEqual(noted, ["all begins", "leader begins", "leader ends", "all ends"]);
 });
 
-Deno.test("[PG5] features are told of another server's commits when tables of the service changed, and of their own always", () => {
+Deno.test("[PG5] features receive another server's commits when tables of the service changed, and their own always", () => {
   const heard: string[] = [];
   const news = new CommitPublisher({ clock: steadyClock, log: () => {} });
   const features = new Features({

@@ -62,7 +62,7 @@ class Place implements AsyncDisposable {
     return Array.from(snapshot.documents("notes"), (text) => JSON.parse(text).text);
   }
 
-  /** What queries of the app give, with no server running. */
+  /** The results of the app's queries, with no server running. */
   async query(
     ...calls: readonly (readonly [udfPath: string, args: Record<string, unknown>])[]
   ): Promise<unknown[]> {
@@ -97,7 +97,7 @@ Deno.test("[IM14] [OP3] a folder is imported as a whole, each file into the tabl
   const { code, out, err } = await place.import(folder);
   assert.equal(code, 0, err);
   assert.equal(out, "notes: 2 documents imported\nusers: 1 document imported\n");
-  assert.match(err, /^Checking notes\.jsonl, \d+ bytes$/m, "each step is told");
+  assert.match(err, /^Checking notes\.jsonl, \d+ bytes$/m, "each step is shown");
   assert.match(err, /^Importing users\.csv, \d+ bytes$/m);
   assert.match(err, /WARN +Skipped _users\.jsonl: system tables cannot be imported/);
   assert.deepEqual(await place.query(["notes:all", {}], ["notes:users", {}]), [["one", "two"], ["Ann"]]);

@@ -35,7 +35,7 @@ export const fileUrl = query({
 
 type Values = Readonly<Record<string, string | true>>;
 
-/** What differs from a server without options. */
+/** Differences from a server without options. */
 interface Expected {
   /** Origins whose handshake is accepted, beside none at all. */
   readonly origins?: readonly string[];
@@ -49,7 +49,7 @@ interface Expected {
   readonly privateFiles?: boolean;
   /** The server takes no writes. */
   readonly readOnly?: boolean;
-  /** What `/` is answered with. */
+  /** The response to `/`. */
   readonly page?: RegExp;
 }
 

@@ -1,4 +1,4 @@
-/** What a server may do once it has started: its own files and nothing else, however its folders are named. */
+/** Permissions of a started server: its own files and nothing else, however its folders are named. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,12 +32,12 @@ const OPTIONS = [
   ...["--auth-config", "auth/config.json", "--backup-every", "1h", "--backup-to", "backups"],
 ];
 
-/** What only a server may that has them all. */
+/** Allowed only to a server with all permissions. */
 const ALLOWED = [
   "read the data",
   "write the data",
   "make a link in the data",
-  "have isolates stand by with code that has links",
+  "keep spare isolates for code that has links",
   "read the functions",
   "look at the functions",
   "read packages beside the functions",

@@ -1,4 +1,4 @@
-/** What each permission set of deno.json must refuse is tried, and is refused; what it needs is allowed. */
+/** Tries everything that each permission set of deno.json must reject or allow. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
@@ -13,7 +13,7 @@ const EVERY_PROGRAM = [...SH, "start itself", "start another program"];
 const ADDRESSES = ["ask for the machine's addresses"];
 const MACHINE = ["ask for the machine's name", ...ADDRESSES, ...ROOM];
 
-/** What each set allows. All else that the probe attempts is refused. */
+/** Attempts that each set allows. All others of the probe are rejected. */
 const SETS: readonly { readonly set: string; readonly name: string; readonly allows: readonly string[] }[] = [
   {
     set: "serve",

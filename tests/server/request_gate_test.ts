@@ -63,7 +63,7 @@ Deno.test("OR3 hosts that no one can make resolve to this server are accepted, a
   }
 });
 
-Deno.test("OR3 a refused host is told which option allows it, once in the log; health is for any host", async () => {
+Deno.test("OR3 the error for a rejected host names the option that allows it, once in the log; health accepts any host", async () => {
   const guarded = gate({ publicUrl: "https://app.example.com", allowedHosts: ["inside"] });
   for (const host of ["app.example.com", "inside:3210", "localhost"]) {
     assert.equal(await asked(guarded, { host }), "/api/query");

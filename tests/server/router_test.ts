@@ -82,7 +82,7 @@ Deno.test("without a frontend the first page is the dashboard and unknown paths 
   assert.equal((await response.json()).errorData.code, "not_found");
 });
 
-Deno.test("health tells the newest ts and is not cached", async () => {
+Deno.test("health reports the newest ts and is not cached", async () => {
   await using r = await router();
   const response = await r.app.request("/api/health");
   assert.equal(response.status, 200);
@@ -105,7 +105,7 @@ Deno.test("the socket's address refuses plain HTTP with 426", async () => {
   assert.equal((await response.json()).errorData.code, "upgrade_required");
 });
 
-Deno.test("a handshake of another version is told the one there is", async () => {
+Deno.test("a handshake of another version gets the supported one", async () => {
   await using r = await router();
   for (const version of [{}, { "sec-websocket-version": "8" }]) {
     const response = await r.app.request("/api/sync", { headers: { upgrade: "websocket", ...version } });
@@ -135,12 +135,12 @@ Deno.test("an error in a handler is logged and shown as Server Error", async () 
   assert.deepEqual(r.logged, ["error A request failed"]);
 });
 
-Deno.test("who uses another method is told which ones there are", () => {
+Deno.test("a request with another method gets the allowed ones", () => {
   const response = errorResponse(new MethodNotAllowedError("POST, OPTIONS"));
   assert.deepEqual([response.status, response.headers.get("allow")], [405, "POST, OPTIONS"]);
 });
 
-Deno.test("a rate limited request is told when to come back, in whole seconds", () => {
+Deno.test("the response to a rate limited request has the time to retry, in whole seconds", () => {
   const response = errorResponse(new RateLimitedError(1_200));
   assert.deepEqual([response.status, response.headers.get("retry-after")], [429, "2"]);
 });
@@ -170,7 +170,7 @@ Deno.test("OR1 apps on other origins may call, with a token but without cookies"
   }
 });
 
-Deno.test("answers tell browsers not to guess types, and the dashboard stays out of frames", async () => {
+Deno.test("responses forbid browsers to guess types, and the dashboard cannot be framed", async () => {
   await using r = await router();
   for (const path of ["/", "/api/health", "/_/", "/_/client.js", "/api/nope"]) {
     const response = await r.app.request(path);

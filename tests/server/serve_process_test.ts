@@ -207,7 +207,7 @@ Deno.test("SIGTERM closes sockets with 1012", async () => {
   assert.equal((await closed).code, 1012);
 });
 
-Deno.test("isolates go on when a signal for the server reaches its whole process group", async () => {
+Deno.test("isolates keep running when a signal for the server reaches its whole process group", async () => {
   await using a = await app();
   await using server = await a.serve();
   await server.call("action", "notes:secret");

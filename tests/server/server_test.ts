@@ -214,7 +214,7 @@ Deno.test("stop twice is one stop", async () => {
   assert.deepEqual(s.backend.events, ["closeSockets", "dispose"]);
 });
 
-Deno.test("[AD7] what stands behind a server can ask for a restart when there is an exit code for it", async () => {
+Deno.test("[AD7] a restart is available when a supervisor's exit code is configured", async () => {
   await using s = await setup();
   let asked = 0;
   const seen: boolean[] = [];
@@ -265,7 +265,7 @@ Deno.test("SF4 the bundled example is served on data of its own, never on those 
   const database = `${s.dataDir}/data.db`;
   const serve = async (example: boolean) => await (await s.start({ example })).stop();
   await serve(true);
-  // What a backend makes.
+  // Rows created by a backend.
   await Deno.writeTextFile(database, "");
   await serve(true);
   await serve(false);
@@ -310,7 +310,7 @@ Deno.test("[PG7] [RP20] what is asked for while a backend starts is done when it
   await using server = await s.start({}, {
     startBackend(_config, { requestReplacement: renew }) {
       asks.push(renew);
-      // The first two find at once that they cannot go on, as one whose log does not go on from where it stands.
+      // The first two fail at once, like a server whose log does not match the cluster's.
       if (asks.length <= 2) renew();
       return Promise.resolve(new FakeBackend());
     },

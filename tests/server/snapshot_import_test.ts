@@ -73,7 +73,7 @@ function run(command: "import" | "export", args: readonly string[]): Promise<Ran
   return commands[command].run([command, ...args]);
 }
 
-/** What the app's one query gives, as text. */
+/** The result of the app's one query, as a string. */
 async function everything(folder: TempFolder, data = "data"): Promise<string> {
   await using host = await startOfflineHost({
     dataDir: folder.at(data),
@@ -107,7 +107,7 @@ Deno.test("IM19 an export of Convex comes in with its files, and its references 
   assert.match(again.err, /already contains data: import a Convex export into a new folder/);
 });
 
-Deno.test("IM19 one that is not as it should be is told with file and line, and nothing is left of it", async () => {
+Deno.test("IM19 an invalid export is reported with file and line, and nothing is left of it", async () => {
   await using folder = await TempFolder.with(APP);
   const refused = async (files: Readonly<Record<string, string | Uint8Array>>, why: RegExp) => {
     const { code, err } = await imported(folder, { ...SNAPSHOT, ...files });
@@ -155,7 +155,7 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
     /already contains data: import an export with files into a new/.test(again.err),
   ], [1, true]);
 
-  // What was there before does not go with an import that fails.
+  // A failed import keeps the files that existed before.
   await Deno.mkdir(folder.at("kept/storage"), { recursive: true });
   await Deno.writeFile(folder.at("kept/storage/mine"), contents);
   const kept = await importedFrom(folder, { path: "out", data: "kept" });

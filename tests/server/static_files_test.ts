@@ -363,7 +363,7 @@ Deno.test("SF5 parts are parts of the file itself; one that follows on a compres
   assert.equal(await textOf(whole), LARGE);
 });
 
-Deno.test("SF5 an edited file is compressed anew", async () => {
+Deno.test("SF5 an edited file is compressed again", async () => {
   await using s = await site();
   const headers = { "accept-encoding": "gzip" };
   assert.equal(await textOf(await ask(s.files, "/large.js", { headers })), LARGE);

@@ -15,7 +15,7 @@ function quietServer(deadPeerMs: number) {
   return { port: server.addr.port, closed, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-Deno.test("a peer that does not even answer pings is let go of, with its connection", async () => {
+Deno.test("a peer that does not even answer pings is closed, with its connection", async () => {
   await using server = quietServer(400);
   using peer = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await peer.write(
@@ -42,7 +42,7 @@ Deno.test("a peer that answers pings and says nothing else keeps its socket", as
   assert.equal(closed, false);
 });
 
-Deno.test("a client that answers each Ping is never asked for more, and a dead one is let go of before it counts as silent", () => {
+Deno.test("a client that answers each Ping gets no further ones, and a dead one is closed before it counts as silent", () => {
   assert.ok(socketLimits.deadPeerMs / 2 > socketLimits.pingIntervalMs);
   assert.ok(socketLimits.deadPeerMs < socketLimits.silenceMs);
 });

@@ -71,7 +71,7 @@ Deno.test("files that are not source code, and reading, are no edits", async () 
     await Deno.writeTextFile(join(w.folder, name), "x");
   }
   await Deno.remove(join(w.folder, "notes.md"));
-  // One real edit afterwards: had the others counted, there would be more calls than two by the time it is told of.
+  // One real edit afterwards: had the others counted, there would be more than two calls when it is reported.
   await pause(150);
   await Deno.remove(join(w.folder, "a.ts"));
   await w.calls(2);

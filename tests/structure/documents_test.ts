@@ -51,7 +51,7 @@ const DURATIONS = [[86_400_000, "days"], [3_600_000, "h"], [60_000, "min"], [1_0
 const SIZES = [[1024 * 1024, "MiB"], [1024, "KiB"], [1, "bytes"]] as const;
 const TEXTS = [[1024 * 1024, "Mi characters"], [1024, "Ki characters"], [1, "characters"]] as const;
 
-/** A limit in the largest fitting unit of the kind that its name tells. */
+/** A limit in the largest unit that divides it, of the kind that its name implies. */
 function limitText(name: string, value: number): string {
   const units = /Ms(Max|Min)?$/.test(name) ? DURATIONS : /bytes/i.test(name) ? SIZES : TEXTS;
   const isCount = units === TEXTS && !/chars/i.test(name);
@@ -72,7 +72,7 @@ Deno.test("the table of packages has every package of the import map and no othe
   assert.deepEqual(named.toSorted(), [...new Set(used)].toSorted());
 });
 
-Deno.test("what the pages tell to run are tasks of deno.json, and they name the version that CI installs", async () => {
+Deno.test("the documented tasks exist in deno.json, and the pages name the version that CI installs", async () => {
   const { tasks } = JSON.parse(await readPage("deno.json")) as { tasks: Record<string, string> };
   const version = (await readPage(".ci/run")).match(/DENO_VERSION=([\d.]+)/)?.[1];
   for (const page of await pages()) {

@@ -9,7 +9,7 @@ const SHOWN_MS = 60_000;
 export class ChatTab {
   readonly page: Page;
   readonly errors: string[] = [];
-  /** What the server says while it is held back; `null` while it passes. */
+  /** Held messages of the server; `null` while they pass. */
   #held: (() => void)[] | null = null;
 
   private constructor(page: Page) {

@@ -1,5 +1,5 @@
 /**
- * What `Commands` starts: runs command lines, one after the other, as `cli.ts` does. Requests come as lines of JSON on
+ * The process started by `Commands`: runs command lines, one after the other, as `cli.ts` does. Requests come as lines of JSON on
  * standard input, and for each a line with what it came to leaves.
  */
 import process from "node:process";

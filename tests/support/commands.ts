@@ -64,7 +64,7 @@ export class Commands {
   async #run(request: Request): Promise<Ran> {
     await this.#input.write(encodeJsonLine(request));
     const decoder = new TextDecoder();
-    // Nothing is read ahead: between tests nothing is under way.
+    // Nothing is read ahead: between tests nothing runs.
     for (let line = "";;) {
       const { value, done } = await this.#output.read();
       if (done) throw new Error(`The process ended with "${request.args.join(" ")}"`);

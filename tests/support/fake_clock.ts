@@ -1,4 +1,4 @@
-/** A clock that stands still until a test moves it, and then passes every instant at which something is due. */
+/** A clock that only a test advances. It visits every instant at which a timer is due. */
 import { TestClock } from "../../mod/testing/clock.ts";
 
 export class FakeClock extends TestClock {

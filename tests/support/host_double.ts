@@ -1,6 +1,6 @@
 /**
- * What doubles of the isolates have in common: who listens, how failures become outcomes, what of the caller a run looks at.
- * Those that store documents on the real engine stand in `tests/sim`, those in a map in `tests/sync`; tests that need the
+ * Shared by doubles of the isolates: listeners, conversion of failures to outcomes, and the parts of the caller that a run reads.
+ * Those that store documents on the real engine are in `tests/sim`, those in a map in `tests/sync`; tests that need the
  * app's own functions use `mod/testing`.
  */
 import type { CommitEntry } from "../../mod/engine/types.ts";
@@ -82,7 +82,7 @@ export abstract class HostDouble implements FunctionHost {
     for (const { tell } of this.#commitListeners) tell(entries);
   }
 
-  /** Commits came as rows: listeners that let them pass are told nothing. */
+  /** Commits arrived as rows: listeners that let them pass are not called. */
   protected tellFollowed(group: FollowedGroup): void {
     if (group.count === 0) return;
     // All are asked first, as in the product.
@@ -95,7 +95,7 @@ export abstract class HostDouble implements FunctionHost {
   }
 }
 
-/** What of the caller a run has looked at. */
+/** The parts of the caller that a run has read. */
 export class WatchedCaller {
   scope: AuthScope = "nothing";
   readonly #identity: Identity;
@@ -115,7 +115,7 @@ export class WatchedCaller {
   }
 }
 
-/** What a run comes to. */
+/** The outcome of a run. */
 export function outcomeOf(run: () => unknown, logLines: readonly string[] = []): Outcome {
   try {
     return { ok: true, value: JSON.stringify(run() ?? null), logLines };
@@ -124,7 +124,7 @@ export function outcomeOf(run: () => unknown, logLines: readonly string[] = []):
   }
 }
 
-/** What something thrown comes to. */
+/** The outcome of an exception. */
 export function failureOf(error: unknown): Outcome {
   const message = error instanceof Error ? error.message : String(error);
   if (!(error instanceof UserError)) return failed(error instanceof ArgsError ? "args" : "internal", message);

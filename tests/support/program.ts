@@ -14,7 +14,7 @@ const repository = fileURLToPath(new URL("../../", import.meta.url));
 /** The same place each time: what the runtime keeps of modules is by their paths. */
 const program = join(repository, "dist/test_program");
 
-/** What of the project the server needs. */
+/** The parts of the project that the server needs. */
 const PARTS = ["mod", "dashboard/public", "docs", "examples/chat"];
 const FILES = [
   ...["main.ts", "cli.ts", "LICENSE"],

@@ -3,12 +3,12 @@
 /** Far above what anything takes on a machine that is busy with other things: who waits so long waits for ever. */
 const WAIT_MS = 60_000;
 const LOOK_MS = 5;
-/** Who asks others takes processor time from what is waited for: the longer a look takes, the fewer there are. */
+/** Checks take processor time from the awaited work: the longer one takes, the fewer there are. */
 const LOOKS_SHARE = 3;
 const LOOK_MS_MAX = 100;
 
 export interface UntilOptions {
-  /** What is waited for, for the error; a function is asked when it has not come to be. */
+  /** Describes the awaited event for the error. A function is called at the timeout. */
   readonly what?: string | (() => string);
   readonly timeoutMs?: number;
   /** Time between two looks. */
@@ -30,7 +30,7 @@ export async function until(
   }
 }
 
-/** Waits until there is something to give back. */
+/** Waits until a value is returned. */
 export async function found<Value>(
   look: () => Value | null | undefined | Promise<Value | null | undefined>,
   options: UntilOptions = {},

@@ -42,7 +42,7 @@ export function zipOf(files: Readonly<Record<string, string | Uint8Array>>): Uin
   return new Uint8Array(Buffer.concat([...parts, entries, end]));
 }
 
-/** What a local header and the directory have in common. */
+/** Fields common to a local header and the directory. */
 function writeFacts(
   header: Buffer,
   at: number,

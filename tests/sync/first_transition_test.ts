@@ -248,7 +248,7 @@ Deno.test("SG4 SG12 a mutation sent again on a new socket is followed by a Trans
   assert.equal(again.value(0), 2);
 });
 
-/** A hub that was told of ts 1, while the process that commits has answered for ts 2. `hear` tells it the rest. */
+/** A hub that has processed ts 1 while the writer's process has answered for ts 2. `hear` delivers the rest. */
 async function hubBehind() {
   const reached = Promise.withResolvers<void>();
   const newest = { ts: 0, waitFor: () => reached.promise };

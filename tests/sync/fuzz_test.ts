@@ -94,7 +94,7 @@ Deno.test("WS15 fuzzed frames crash nothing and disturb no other socket", async 
       await settle();
       assert.equal(bystander.value(0), i);
       world.hub.validate();
-      // What came in cannot pile up in what is kept.
+      // Received data does not accumulate in caches.
       bystander.frames.length = 0;
     }
   } catch (error) {

@@ -218,7 +218,7 @@ function appOf(dev: boolean): Setup {
     headers,
     log: (level, message) => logged.push(`${level} ${message}`),
   });
-  // What the server's router does with errors of the service.
+  // As the server's router handles errors of the service.
   app.onError(errorAnswer);
   app.route("/", calls.routes);
   return { app, calls, world, logged };
@@ -252,12 +252,12 @@ for (
     });
     const { app, calls } = appOf(dev);
     const atOnce = await calls.handleDirectly(request);
-    // Whatever is not a call is left to the router.
+    // All other requests are left to the router.
     assert.equal(atOnce === null, method !== "POST");
     const response = atOnce ?? await app.request(request);
     assert.deepEqual([response.status, await response.json()], [status, answer]);
     assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
-    // What the router throws gets its headers there.
+    // Errors thrown by the router get their headers there.
     assert.equal(response.headers.get("x-common"), atOnce === null ? null : "yes");
   });
 }

@@ -90,7 +90,7 @@ Deno.test("SH6 every socket makes progress with any query costs and sharing", as
       const { standstillMs } = await run({ durationsMs, sockets: shown, readers, timeMs: 12_000 });
       for (const [i, standstill] of standstillMs.entries()) {
         const own = Math.max(...(shown[i] ?? []).map((query) => durationsMs[query] ?? 0));
-        // Its own slowest query twice, the second it may stand still unhelped, and others' runs that are in its way.
+        // Its own slowest query twice, the second in which it may be stuck unnoticed, and runs of others before it.
         const bound = 3 * own + 1_000 + 4 * slowest;
         assert.ok(
           standstill <= bound,

@@ -34,7 +34,7 @@ Deno.test("BU1 a Transition over the quota waits, a stalled socket is aborted, a
   const sockets = [await deaf(world, "a"), await deaf(world, "b")];
   const [first] = sockets;
   assert.deepEqual(sockets.map(showsLarge), [true, false]);
-  // What is small finds room all the same.
+  // Small frames are accepted all the same.
   const small = world.connected();
   small.add(1, "get", { key: "a" });
   await settle();
@@ -136,7 +136,7 @@ Deno.test("BU3 over the inbound quota the largest socket is ended, and its calls
   }
   assert.match(large.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);
   assert.equal(small.closedWith, null);
-  // Calls of a socket that is gone go on: a newcomer finds no room for much, and for little he does.
+  // Calls of a closed socket keep running: a new socket gets a small quota only.
   const newcomer = world.connected();
   newcomer.act(1, "forever", { text });
   assert.match(newcomer.all("FatalError")[0]?.error ?? "", /inbound buffers are full/);

@@ -205,7 +205,7 @@ Deno.test("SH6 two continuously running queries meet at one ts under constant co
   socket.add(0, "one");
   socket.add(1, "two");
   let a = 0;
-  // Out of step from the start: one is under way whenever the other could begin.
+  // Out of step from the start: one is running whenever the other could start.
   for (let round = 0; round < 40; round++) {
     world.host.write({ a: ++a });
     await settle();
@@ -270,7 +270,7 @@ Deno.test("HC7 a result that read the clock never answers another call", async (
   const shown = socket.value(0);
   assert.notDeepEqual(await ask(), { ok: true, value: String(shown), logLines: [] });
   await settle();
-  assert.equal(socket.value(0), shown, "a call of somebody else changes nothing for a subscriber");
+  assert.equal(socket.value(0), shown, "another client's call changes nothing for a subscriber");
   const [one, two] = await Promise.all([ask(), ask()]);
   assert.equal(one, two, "calls that came together may share a run");
 });

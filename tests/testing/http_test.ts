@@ -12,7 +12,7 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 const functionsDir = new URL("../functions/http/functions", import.meta.url);
 
-/** What is asked of both. */
+/** Requests to both. */
 const REQUESTS: readonly (readonly [path: string, init?: RequestInit])[] = [
   ["/who?x=1"],
   ["/who", { method: "HEAD" }],
@@ -50,7 +50,7 @@ async function seen(response: Response, origin: string): Promise<unknown> {
   const headers = [...response.headers].filter(([name]) => !OF_THE_WAY.includes(name))
     .map(([name, value]) => [name, value.replace(/^hn?\w{9,}$/, "an id")]);
   const text = (await response.text()).replaceAll(origin, "");
-  // What the network's own client adds to a request is not compared.
+  // Headers that the network's own client adds to a request are not compared.
   const body = text.replace(/"headers":\[.*\]/, "");
   return { status: response.status, headers, body };
 }
@@ -94,7 +94,7 @@ const asked = { method: "OPTIONS", headers: { "Access-Control-Request-Method": "
 const call = { method: "POST", body: '{"path":"notes:texts","args":{}}' };
 const large = { method: "POST", body: new Uint8Array(2_000) };
 
-/** What is asked of both when pages of one origin may use the API, and files have at most 1000 bytes. */
+/** Requests to both when pages of one origin may use the API, and files have at most 1000 bytes. */
 const BOUNDED: readonly (readonly [path: string, init?: RequestInit])[] = [
   ["/api/query", call],
   ["/api/query", from(PAGE, call)],

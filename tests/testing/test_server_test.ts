@@ -120,7 +120,7 @@ Deno.test("users are who they say: data by user, the same address is the same us
   assert.deepEqual(await server.asAnonymous().query(api.notes.whoAmI), { user: null, admin: false });
 });
 
-Deno.test("PF1 OH1 users of tests have the app's profile and are told to onUserCreated, as anybody's are", async () => {
+Deno.test("PF1 OH1 users of tests have the app's profile and are passed to onUserCreated, as all users are", async () => {
   const auth = {
     profile: defineProfile({ role: z.enum(["member", "editor"]).default("member") }),
     onUserCreated: internalMutation({
@@ -148,7 +148,7 @@ Deno.test("a session that ends makes its clients anonymous", async () => {
   await seen.until(({ user }) => user === null);
 });
 
-Deno.test("the clock stands still until it is advanced, in queries, mutations and actions", async () => {
+Deno.test("the clock is frozen until it is advanced, in queries, mutations and actions", async () => {
   const start = Date.UTC(2031, 5, 1);
   await using server = await createTestServer({ modules, now: new Date(start) });
   const [now, date, random] = await server.query(api.notes.time);
@@ -160,7 +160,7 @@ Deno.test("the clock stands still until it is advanced, in queries, mutations an
   assert.equal((await server.query(api.notes.time))[0], start + 90_000);
   const { now: inAction } = await server.action(api.notes.addTwice, { text: "x" });
   assert.equal(inAction, start + 90_000);
-  assert(Math.abs(Date.now() - start) > 1e9, "the test's own clock goes on");
+  assert(Math.abs(Date.now() - start) > 1e9, "the test's own clock continues");
   await assert.rejects(server.advance(-1), RangeError);
 });
 

@@ -4,7 +4,7 @@ import { commandLine } from "../../support/processes/process_tree.ts";
 import { pause, until } from "../../support/waiting.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));
-/** What unpacking needs of the system, and what the server does. There is no Deno among it. */
+/** Programs needed to unpack, and those of the server. Deno is not among them. */
 const PROGRAMS = [
   "sh",
   "tail",
@@ -51,14 +51,14 @@ const SCHEMA = `
 
 export interface Run {
   readonly process: Deno.ChildProcess;
-  /** What it prints, as far as it has. */
+  /** Its output so far. */
   readonly output: { text: string };
 }
 
 /** A folder with a home, a path without Deno, and an app. */
 export class Machine implements AsyncDisposable {
   readonly dir: string;
-  /** What was started and may still run. */
+  /** Started processes that may still run. */
   readonly #running = new Set<Deno.ChildProcess>();
 
   private constructor(dir: string) {
@@ -111,7 +111,7 @@ export class Machine implements AsyncDisposable {
   async run(command: readonly string[], env: Record<string, string> = {}) {
     const { process, output } = this.start(command, env);
     const { code } = await process.status;
-    // What it printed last may still be under way.
+    // Its last output may still be in transit.
     await pause(20);
     return { code, output: output.text };
   }

@@ -1,4 +1,4 @@
-/** A log of which a lost, halved or repeated append is seen at once. */
+/** A log that reveals a lost, halved or repeated append at once. */
 import { mutation, query } from "syncline/server";
 import { z } from "zod";
 
@@ -21,7 +21,7 @@ export const append = mutation({
   },
 });
 
-/** What a writer appended from `from` on, in the order of the numbers, from both tables. */
+/** A writer's appends since `from`, by number, from both tables. */
 export const entries = query({
   args: { writer: z.int(), from: z.int() },
   handler: async (ctx, { writer, from }) => {

@@ -1,4 +1,4 @@
-/** Tables whose documents must agree with one another, whatever is killed when. */
+/** Tables whose documents must agree with one another after any crash. */
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 

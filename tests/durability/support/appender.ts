@@ -1,5 +1,5 @@
 /**
- * A client that appends to the log, keeps a number of appends under way, and remembers what it sent and what was answered,
+ * A client that appends to the log, keeps a number of appends in flight, and remembers what it sent and what was answered,
  * over as many sockets and servers as it takes.
  */
 import type { MutationResponse } from "../../../mod/protocol/server_messages.ts";
@@ -10,7 +10,7 @@ const IN_FLIGHT = 3;
 export interface AppenderOptions {
   /** Without a session nothing of it is de-duplicated, so nothing can be sent again. */
   readonly session: boolean;
-  /** Gives how long it waits after an answer; then it has one append under way at most. Does not wait when left out. */
+  /** Returns the pause after an answer; then at most one append is in flight. Without it there are no pauses. */
   readonly pauseMs?: () => number;
 }
 
@@ -90,7 +90,7 @@ export class Appender {
     while (this.#awaited.size < inFlight) this.#send(this.sent++);
   }
 
-  /** Sends nothing new; what is under way goes on. */
+  /** Sends nothing new; appends in flight continue. */
   rest(): void {
     this.#appending = false;
     clearTimeout(this.#pausing);

@@ -1,4 +1,4 @@
-/** The newest committed ts of a database, asked for while its writer stands still. */
+/** The newest committed ts of a database, read while its writer is stopped. */
 import { join } from "node:path";
 
 export class NewestCommit implements Disposable {

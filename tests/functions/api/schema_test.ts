@@ -134,7 +134,7 @@ Deno.test("an index whose field may be there is accepted", () => {
   accepted({ late: z.lazy(() => (undefined as unknown as { schema: z.ZodType }).schema) }, "late.x");
 });
 
-Deno.test("equal schemas have equal fingerprints, whatever is changed changes it", () => {
+Deno.test("equal schemas have equal fingerprints, and every change changes it", () => {
   const base = () => ({
     name: z.string().min(2).regex(/^a/),
     n: z.int().optional(),

@@ -41,7 +41,7 @@ Deno.test("listeners hear of commits, then of groups, and at the ts they are of;
   await it.told(5);
 });
 
-Deno.test("a listener that fails is told of in the log, and keeps no other from hearing", () => {
+Deno.test("a failing listener is logged, and does not keep others from receiving commits", () => {
   const { it, logged, noted } = news();
   it.onCommits(() => {
     throw new Error("a fault");
@@ -52,7 +52,7 @@ Deno.test("a listener that fails is told of in the log, and keeps no other from 
   assert.deepEqual(logged, ["error A commit listener failed"]);
 });
 
-Deno.test("where no commits are told of any more nobody waits for them", async () => {
+Deno.test("once commits are no longer published nothing waits for them", async () => {
   const { it, noted } = news();
   it.begin(1);
   const waiting = it.told(9);
@@ -62,7 +62,7 @@ Deno.test("where no commits are told of any more nobody waits for them", async (
   assert.deepEqual(noted, ["told 1"]);
 });
 
-Deno.test("commits of another server are made once, and only when they concern somebody", () => {
+Deno.test("commits of another server are decoded once, and only when a listener needs them", () => {
   const { it, noted } = news();
   let made = 0;
   const group = (ts: number, changesSystemTables: boolean) => ({
@@ -96,7 +96,7 @@ Deno.test("commits of another server are made once, and only when they concern s
   assert.deepEqual(noted, ["commits 2 at 2", "group at 2", "told 2", "group at 2", "told 2"]);
 });
 
-Deno.test("after rows of which something else was told everybody looks anew", () => {
+Deno.test("after rows that contradict published ones all listeners resync", () => {
   const { it, logged, noted } = news();
   const entries = () => {
     throw new RangeError("a row says something else");
@@ -106,7 +106,7 @@ Deno.test("after rows of which something else was told everybody looks anew", ()
   assert.deepEqual(logged, ["error Cannot publish the commits of applied rows"]);
 });
 
-Deno.test("who waits for a commit that was not told of yet is told of, and who does not wait is not", async () => {
+Deno.test("waiting for an unpublished commit publishes it, and nothing else does", async () => {
   const { it } = news();
   let awaited = 0;
   it.onAwaited(() => void awaited++);
@@ -119,12 +119,12 @@ Deno.test("who waits for a commit that was not told of yet is told of, and who d
   await waiting;
 });
 
-Deno.test("a listener that cannot say whether a group passes is told of it, and keeps no other from hearing", () => {
+Deno.test("a listener that fails to decide whether to skip a group receives it, and does not keep others from receiving it", () => {
   const { it, logged, noted } = news();
-  it.onCommits(() => void noted.push("told all the same"), () => {
+  it.onCommits(() => void noted.push("published anyway"), () => {
     throw new Error("a fault");
   });
   it.followed({ ts: 1, count: 1, keySpaces: new Set(), changesSystemTables: false, entries: () => [entry] });
-  assert.deepEqual(noted, ["commits 1 at 1", "told all the same", "group at 1", "told 1"]);
+  assert.deepEqual(noted, ["commits 1 at 1", "published anyway", "group at 1", "told 1"]);
   assert.deepEqual(logged, ["error A commit listener failed"]);
 });

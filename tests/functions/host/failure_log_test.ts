@@ -26,7 +26,7 @@ function world() {
 
 const fault = (message: string): Outcome => failed("internal", message);
 
-Deno.test("only internal errors are told, in bounded texts", () => {
+Deno.test("only internal errors are logged, in bounded texts", () => {
   const { lines, failures } = world();
   failures.note("a:b", { ok: true, value: "1", logLines: [] });
   for (const kind of ["user", "args", "unknown_function"] as const) failures.note("a:b", failed(kind, "x"));
@@ -59,7 +59,7 @@ Deno.test("a function that fails all the time neither floods the log nor hides a
   assert.equal(lines.at(-1)?.fields["message"], "again");
 });
 
-Deno.test("many functions that fail do not flood the log, and what was left out is told at the end, too", () => {
+Deno.test("many failing functions do not flood the log, and the number of omitted ones is logged at the end, too", () => {
   const { lines, clock, failures } = world();
   for (let i = 0; i < 1_000; i++) failures.note(`a:f${i}`, fault("bad"));
   const { burst } = failureLogLimits.ofAll;
@@ -93,7 +93,7 @@ export const refused = mutation({
 `,
 };
 
-Deno.test("a failed run of each kind is told once, with its stack in the author's files", async () => {
+Deno.test("a failed run of each kind is logged once, with its stack in the author's files", async () => {
   await using it = await RealHost.start(files);
   assert.match(String(await it.mutate("bad:refused", { n: 1 })), /Not now/);
   assert.match(String(await it.mutate("bad:refused", { n: "x" })), /^args/);
@@ -121,7 +121,7 @@ Deno.test("a failed run of each kind is told once, with its stack in the author'
   assert.match(outer, /"bad:callsWrite".*bad\.ts:4:9.*bad\.ts:7:.*bad\.ts:11:/);
 });
 
-Deno.test("a recorded failure that is answered again is not told again", async () => {
+Deno.test("a recorded failure that is answered again is not logged again", async () => {
   await using it = await RealHost.start(files);
   const replay = { sessionId: crypto.randomUUID(), requestId: 1 };
   for (let i = 0; i < 3; i++) await it.host.mutate({ ...call("bad:write"), replay });

@@ -18,7 +18,7 @@ function all(line: FairQueue<Item>): string {
   return out.join(" ");
 }
 
-Deno.test("FA3 callers take turns, whoever has given more", () => {
+Deno.test("FA3 callers take turns, regardless of how many calls each has", () => {
   const line = turns();
   for (let n = 1; n <= 4; n++) line.push({ caller: "a", n, ms: 1 });
   for (let n = 1; n <= 2; n++) line.push({ caller: "b", n, ms: 1 });
@@ -26,13 +26,13 @@ Deno.test("FA3 callers take turns, whoever has given more", () => {
   assert.equal(all(line), "a1 b1 c1 a2 b2 a3 a4");
 });
 
-Deno.test("FA3 what is known to take long stands behind what others gave later, but not for ever", () => {
+Deno.test("FA3 slow calls queue behind later ones of other callers, but not forever", () => {
   const line = turns();
   for (const caller of ["x", "y", "z"]) line.push({ caller, n: 1, ms: 5_000 });
   assert.equal(line.take()?.caller, "x");
   line.push({ caller: "quick", n: 1, ms: 0.1 });
   assert.equal(line.take()?.caller, "quick");
-  // A crowd that never ends: each time somebody new.
+  // An endless crowd: each time a new caller.
   let turnsUntil = 0;
   for (;; turnsUntil++) {
     line.push({ caller: `new ${turnsUntil}`, n: 1, ms: 1 });

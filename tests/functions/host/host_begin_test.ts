@@ -7,7 +7,7 @@ import { FakeClock } from "../../support/fake_clock.ts";
 import { until } from "../../support/waiting.ts";
 import { FakeIsolate, FakeStarter } from "./support/fake_isolate.ts";
 
-/** Isolates of which each answers when the test says so. */
+/** Isolates that each answer when the test says so. */
 class HeldStarter extends FakeStarter {
   readonly asked: { readonly role: IsolateRole; readonly answer: (result: StartResult) => void }[] = [];
 
@@ -51,7 +51,7 @@ function begun({ continues }: { readonly continues: boolean }) {
   return { starter, host };
 }
 
-Deno.test("a reader begins beside the writer where the database goes on as it was", async () => {
+Deno.test("a reader starts beside the writer if the database continues as it was", async () => {
   const { starter, host } = begun({ continues: true });
   assert.deepEqual(starter.roles.split(" ").sort(), ["reader", "writer"]);
   starter.ready(starter.at("reader"));

@@ -9,7 +9,7 @@ import { repeats } from "../../support/long_runs.ts";
 
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
 
-Deno.test("mutations, queries and actions of an app run, with commits told in order before the answers", async () => {
+Deno.test("mutations, queries and actions of an app run, and commits are published in order before the answers", async () => {
   await using it = await RealHost.start(app, { env: { GREETING: "hello" } });
   assert.deepEqual(it.host.info("notes:add"), { kind: "mutation", visibility: "public" });
   assert.deepEqual(it.host.info("notes:secret"), { kind: "mutation", visibility: "internal" });
@@ -42,7 +42,7 @@ Deno.test("mutations, queries and actions of an app run, with commits told in or
   assert.match(String(await it.act("notes:nested", { n: 20 })), /nested more than 16 deep/);
 });
 
-Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, while commits go on", async () => {
+Deno.test("all queries of a refresh batch see one snapshot, at the ts it was pinned, during commits", async () => {
   await using it = await RealHost.start(app);
   let adding = true;
   // So many for each wave: the more there are, the longer it takes to count them, in which still more would come.
@@ -215,7 +215,7 @@ Deno.test("reload swaps the code under load: no call fails, queries see the new 
   assert.deepEqual(it.logged.filter((line) => !line.includes("nonsense")), []);
 });
 
-Deno.test("an action under way ends with the code it began with", async () => {
+Deno.test("a running action ends with the code it began with", async () => {
   await using it = await RealHost.start(app);
   const waiting = it.act("notes:wait", { ms: 400 });
   await it.act("notes:nested", { n: 0 });

@@ -5,7 +5,7 @@ import { call, resultOf } from "./support/writer_world.ts";
 import { RealHost } from "./support/real_host.ts";
 import { isLongRun } from "../../support/long_runs.ts";
 
-/** What each comes to. Out of memory or out of time: on a busy machine the one may come before the other. */
+/** The expected error of each. Out of memory or out of time: on a busy machine the one may come before the other. */
 const ENDS = {
   "endless loop": /took longer|busy for 5 s/,
   "endless microtasks": /took longer|busy for 5 s/,
@@ -17,10 +17,10 @@ const ENDS = {
   "deep recursion": /Maximum call stack/,
 } as const;
 
-/** Those that end without running out of time, on whatever machine. */
+/** Functions that end without running out of time, on any machine. */
 const AT_ONCE: ReadonlySet<string> = new Set(["one huge buffer", "exit", "deep recursion"]);
 
-/** Those of which the gate tries one kind of call only: they end like an endless loop or a heap bomb. */
+/** Functions tried with one kind of call only: they end like an endless loop or a heap bomb. */
 const ALIKE: ReadonlySet<string> = new Set(isLongRun ? [] : ["endless microtasks", "touched buffers"]);
 
 /** Those that are tried in actions, too. */
@@ -53,13 +53,13 @@ Deno.test("what a mutation left running keeps no new code away", async () => {
   assert.equal(await it.mutate("notes:add", { n: 300 }), 300);
 });
 
-/** What each does stands in a module of its own: what is known of how long one takes is not known of the others. */
+/** Each function has a module of its own, so that durations known of one do not apply to the others. */
 const places = new Map(Object.keys(ENDS).map((what, at) => [what, `bad${at}`]));
 const manyBad = Object.fromEntries([...places.values()].map((place) => [`${place}.ts`, app["bad.ts"] ?? ""]));
 
 Deno.test("what no function should do costs its caller one error, again and again", async (t) => {
   await using hurried = await RealHost.start({ ...app, ...manyBad }, { hurry: HURRY });
-  // What ends by itself has all the time it needs.
+  // Functions that end by themselves have all the time they need.
   await using unhurried = await RealHost.start({ ...app, ...manyBad });
   const hostOf = (what: string) => AT_ONCE.has(what) ? unhurried : hurried;
 

@@ -1,4 +1,4 @@
-/** The start, the talk and the end of a child process, whatever it does. */
+/** Start, messages and end of a child process, in all its behaviors. */
 import assert from "node:assert/strict";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,7 @@ class Place implements AsyncDisposable {
   readonly dir: string;
   readonly starter: ProcessStarter;
   readonly logged: string[];
-  /** What each that was started is called. */
+  /** The names of the started processes. */
   readonly names: readonly string[];
 
   private constructor(
@@ -106,7 +106,7 @@ class Place implements AsyncDisposable {
 
 const asks = (udfPath: string): RunAction => ({ type: "RunAction", call: 1, order: 1, ...call(udfPath) });
 
-/** What a process of this behaviour comes to that never becomes ready. */
+/** The outcome of a process with this behavior that never becomes ready. */
 async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResult, { ok: false }>> {
   await using place = await Place.make(behaviour, { hurry });
   const started = await place.starter.start("reader");
@@ -209,7 +209,7 @@ Deno.test("what an isolate notes can be read while it runs and after its end", a
   });
 });
 
-Deno.test("how a process ended is told apart: by itself, by nonsense, from outside", async () => {
+Deno.test("the ways a process ended are distinguished: by itself, by a protocol error, from outside", async () => {
   await using place = await Place.make("serve");
   const deaths = await Promise.all(["exit", "garbage", "close", "linger"].map(async (how) => {
     const { isolate } = await place.ready();
@@ -237,7 +237,7 @@ Deno.test("SIGKILL from outside is nobody's fault", async () => {
   assert.equal(cause, "killed");
 });
 
-Deno.test("what an isolate prints is told to the log", async () => {
+Deno.test("output of an isolate appears in the log", async () => {
   await using place = await Place.make("serve");
   const { isolate, next } = await place.ready();
   isolate.send(asks("print"));
@@ -305,7 +305,7 @@ Deno.test("disposing ends every process and leaves no file", async () => {
   await Deno.remove(place.dir);
 });
 
-Deno.test("VE17 with little memory nobody stands by, and only a writer is started ahead", async () => {
+Deno.test("VE17 with little memory there are no spare isolates, and only a writer is started ahead", async () => {
   for (const sparing of [false, true]) {
     await using place = await Place.make("serve", { isolateMemory: { ...usualMemory, sparing } });
     if (sparing) place.starter.standBy();
@@ -334,7 +334,7 @@ Deno.test("an isolate whose memory is too large when it is looked at is ended, t
   // At first they may still be the shell that starts them.
   const started = () => seen.size === 2 && seen.values().every((bytes) => bytes > 10e6);
   await until(started);
-  // What ps says is a size a small process has.
+  // The size that ps reports is that of a small process.
   for (const bytes of seen.values()) assert.ok(bytes < 400e6, `${bytes}`);
   guilty = [...seen.keys()][0] ?? 0;
   const { cause, detail } = await Promise.race([one.isolate.ended, other.isolate.ended]);

@@ -1,4 +1,4 @@
-/** What is slow, or may be, leaves a reader to what is quick. */
+/** Queries that are slow, or may be, leave a reader to quick ones. */
 import assert from "node:assert/strict";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { SchedulingDelay } from "../../../mod/functions/host/readers/scheduling_delay.ts";
@@ -35,7 +35,7 @@ function stands(world: ReaderWorld, reader: FakeIsolate): void {
   reader.noted = { position: 0, startedAt: world.clock.now() };
 }
 
-Deno.test("FA4 where queries are asked a second reader stands by, and ends when none have been for long", async () => {
+Deno.test("FA4 a spare reader is started with the first queries, and ends after a time without any", async () => {
   const world = await two();
   await world.clock.advance(5 * isolateLimits.readerIdleMs);
   assert.deepEqual(world.readers.map(({ dead }) => dead), [false, false]);
@@ -44,7 +44,7 @@ Deno.test("FA4 where queries are asked a second reader stands by, and ends when 
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("FA4 of a function of which nothing is known, one query of a caller runs at a time", async () => {
+Deno.test("FA4 queries of a function without known durations run one at a time for each caller", async () => {
   const world = await two();
   assert.equal(world.pool.hasSlowQueries, false);
   world.wave("new", { caller: by("a") });
@@ -55,7 +55,7 @@ Deno.test("FA4 of a function of which nothing is known, one query of a caller ru
   finish(world, world.reader(0));
   await settled();
   assert.ok(!world.pool.isSlow(asks("new", "a")));
-  // It was quick: two of them may run now, until one stands still.
+  // It was quick: two of them may run now, until one is stuck.
   world.wave("new", { caller: by("a") });
   assert.ok(!world.pool.isSlow(asks("new", "a")));
   stands(world, world.reader(0));
@@ -64,7 +64,7 @@ Deno.test("FA4 of a function of which nothing is known, one query of a caller ru
   assert.equal(world.starter.starts, 2, "nothing was started for what may be slow");
 });
 
-Deno.test("FA4 what was slow for somebody is slow for those for whom it was not quick yet", async () => {
+Deno.test("FA4 a function that was slow for one caller is slow for those for whom it was not quick yet", async () => {
   const world = await two();
   world.wave("search", { caller: by("quick") });
   finish(world, world.reader(0));
@@ -78,7 +78,7 @@ Deno.test("FA4 what was slow for somebody is slow for those for whom it was not 
   );
   world.answers(world.reader(0), 0, 1);
   await wave.done;
-  // Runs that are quick again, whoever asks, bring the function's name back.
+  // Runs that are quick again, for any caller, restore the function's name.
   for (let n = 0; n < 5; n++) {
     world.wave("search", { caller: by("quick") });
     finish(world, world.reader(0));
@@ -107,7 +107,7 @@ Deno.test("a query that was quick for its caller so far is not slow for standing
   assert.ok(world.pool.isSlow(asks("look", "a")));
 });
 
-Deno.test("FA4 of names that no function has nothing is noted, whoever asks for them", async () => {
+Deno.test("FA4 names without a function are not recorded, for any caller", async () => {
   const world = await two();
   for (const name of ["look", "nobody:knows"]) {
     world.wave(name, { caller: by("a") });
@@ -130,7 +130,7 @@ Deno.test("FA4 what was quick so far goes before what nobody knows", async () =>
   assert.deepEqual(queriesOf(world.reader(0)), ["look", "new", "newer"]);
 });
 
-Deno.test("FA4 what stands behind a slow query is with another reader before 100 ms are over", async () => {
+Deno.test("FA4 calls queued behind a slow query are with another reader within 100 ms", async () => {
   const world = await two();
   world.wave("slow", "quick");
   stands(world, world.reader(0));
@@ -149,7 +149,7 @@ Deno.test("what the machine keeps from running for a while is not slow for that"
   assert.equal(lateness.ms, 60, "also before the timer has its turn");
   lateness.timerFired();
   now = 500;
-  assert.equal(lateness.ms, 60, "who set no timer cannot tell");
+  assert.equal(lateness.ms, 60, "no lateness is known without a timer");
   lateness.timerSet(25);
   now = 535;
   lateness.timerFired();

@@ -68,7 +68,7 @@ Deno.test("an answer newer than what main has heard of waits for the commits it 
   assert.deepEqual([wave.results, wave.over], [["a@3"], true]);
 });
 
-Deno.test("an answer whose commits are never heard of is told in the end", async () => {
+Deno.test("an answer whose commits never arrive is returned in the end", async () => {
   const world = await started();
   const wave = world.wave("a");
   world.finds(world.reader(0), 3);
@@ -138,7 +138,7 @@ Deno.test("a reader that does not open its snapshot is not waited for: its queri
   world.pins(heir, 6);
   world.answers(heir, 0, 16);
   assert.ok(wave.results.every((result) => result !== undefined));
-  // Late as it is, it only lets go.
+  // Late as it is, it only releases.
   world.pins(world.reader(1), 7);
   assert.equal(toldOf(world.reader(1)), "drop");
   await settled();
@@ -221,7 +221,7 @@ Deno.test("a wave is pinned when its last part is, though another part was lost"
   assert.ok(wave.over);
 });
 
-Deno.test("a reader lost while it waits for others of its wave lets them go on", async () => {
+Deno.test("a reader lost while it waits for others of its batch lets them continue", async () => {
   const world = await started({ readers: 2 });
   const wave = world.wave(...many(32));
   world.pins(world.reader(0), 2);
@@ -301,7 +301,7 @@ Deno.test("queries behind a slow one are run by another reader, and late duplica
   world.pins(world.reader(1), 2);
   world.answers(world.reader(1), 0, 1);
   assert.deepEqual(wave.results[1], "b@2");
-  // The slow one ends, and its reader goes on with what has been taken over.
+  // The slow one ends, and its reader continues with the calls it has taken over.
   world.answers(world.reader(0), 0, 3);
   await settled();
   assert.deepEqual([wave.results, wave.over], [["slow@1", "b@2", "c@1"], true]);

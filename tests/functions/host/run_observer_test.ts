@@ -33,7 +33,7 @@ class Observed {
   }
 }
 
-Deno.test("every run is told once with its time, recorded answers are not", async () => {
+Deno.test("every run is reported once with its time, recorded answers are not", async () => {
   const observer = new Observed();
   const hurry = 20;
   await using real = await RealHost.start(files, { observer, hurry });
@@ -76,7 +76,7 @@ Deno.test("the census knows which isolates run and which were lost, and how much
   assert.deepEqual(isolates.roles.writer, { running: 1, starts: 2, lost: 1 });
   await real.host.reload();
   const { writer, reader } = isolates.roles;
-  assert.deepEqual([writer.starts, writer.lost, reader.lost], [3, 1, 0], "what was told to end is not lost");
+  assert.deepEqual([writer.starts, writer.lost, reader.lost], [3, 1, 0], "a stopped isolate is not lost");
   const asked: number[][] = [];
   const memory = await isolates.memory((pids) => {
     asked.push([...pids]);

@@ -76,7 +76,7 @@ Deno.test("no runner is started before it is needed", async () => {
   assert.equal(action.result, "done 1");
 });
 
-Deno.test("no more than two runners are started at once, whoever waits", async () => {
+Deno.test("no more than two runners are started at once, for any number of callers", async () => {
   const world = new RunnerWorld();
   const { promise, resolve } = Promise.withResolvers<void>();
   world.starter.delay = promise;
@@ -405,7 +405,7 @@ Deno.test("[PG8] an action that was over its time is ended with the others", asy
   await settled();
   const runner = world.runner(0);
   runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
-  // It does not end by itself: its action goes on.
+  // It does not end by itself: its action continues.
   runner.close = async () => void await runner.ended;
   await world.clock.advance(functionLimits.actionTimeoutMs + 2_000);
   assert.match(String(action.result), /The action took longer than 600 s/);
@@ -419,7 +419,7 @@ Deno.test("[PG8] what an action asks for when its runner has been killed is not 
   const action = world.act("a");
   await settled();
   const runner = world.runner(0);
-  // What it had said by then is still on its way.
+  // Its earlier messages are still in transit.
   runner.kill = () => {};
   const ended = world.pool.endAll();
   for (const [sub, kind] of (["action", "mutation", "query"] as const).entries()) {

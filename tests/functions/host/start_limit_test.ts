@@ -14,7 +14,7 @@ const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 const { startMs, fittingToldMs } = isolateLimits;
 
-/** Starts processes by a clock that stands still. */
+/** Starts processes by a clock that the test advances. */
 class Place implements AsyncDisposable {
   readonly clock = new FakeClock();
   readonly logged: string[] = [];
@@ -98,7 +98,7 @@ Deno.test("once the app is loaded the start limit no longer counts, and the log 
   assert.equal(place.clock.timers, 0);
 });
 
-Deno.test("what is done at once is not told", async () => {
+Deno.test("work that is done at once is not logged", async () => {
   await using place = await Place.make("loaded");
   const { started } = await place.start("writer", fittingToldMs);
   await place.finish();

@@ -1,4 +1,4 @@
-/** What is kept of an isolate's last words: why it ended, and nothing of how it was started. */
+/** The part of an isolate's last output that is logged: why it ended, and nothing of how it was started. */
 import assert from "node:assert/strict";
 import { StderrText } from "../../../mod/functions/host/process/stderr_text.ts";
 
@@ -12,13 +12,13 @@ async function read(...pieces: string[]) {
 
 const NOTE = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
 
-Deno.test("of an abort the line that says why is told, not how to be told more", async () => {
+Deno.test("of an abort the line with the reason is logged, not the hint how to get more", async () => {
   const { summary, told } = await read("memory allocation of 1048576 bytes failed\n", NOTE);
   assert.deepEqual([summary, told], ["memory allocation of 1048576 bytes failed", []]);
   assert.equal((await read("the last word\n", NOTE)).summary, "the last word");
 });
 
-Deno.test("of a panic the reason is told, and the command line is not kept, however long and in how many pieces", async () => {
+Deno.test("of a panic the reason is logged, and the command line is omitted, however long and in how many pieces", async () => {
   const args = Array.from({ length: 500 }, (_, i) => `"--allow-read=/secret/folder/${i}"`).join(", ");
   const pieces = [
     "\n====\nDeno has panicked. This is a bug in Deno. Please report this\nat https://github.com/denoland/deno/issues/new.\n",

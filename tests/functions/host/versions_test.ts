@@ -1,4 +1,4 @@
-/** What is served is a version: every isolate loads it and no other, whatever happens to the files it was made from. */
+/** Isolates load the served version and no other, even if the files it was made from change. */
 import assert from "node:assert/strict";
 import { usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { until } from "../../support/waiting.ts";
@@ -42,7 +42,7 @@ Deno.test("VE1 an edit on disk reaches nobody before it is loaded, not even isol
   assert.equal(await it.query("notes:ask"), "old");
 });
 
-Deno.test("VE2 a reload serves the new version everywhere; calls under way end with the code they began with", async () => {
+Deno.test("VE2 a reload serves the new version everywhere; running calls end with the code they began with", async () => {
   await using it = await RealHost.start(app("old"));
   const begun = Promise.withResolvers<void>();
   it.host.serveQueries(async ({ udfPath, args }) => {
@@ -132,7 +132,7 @@ Deno.test("VE6 loads that are asked for at once follow one another", async () =>
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
 });
 
-Deno.test("VE17 isolates that stand by load what comes next, and name its files as their author does", async () => {
+Deno.test("VE17 spare isolates load the next version, and name its files as their author does", async () => {
   await using it = await RealHost.start(app("one"));
   const roles = ["writer", "reader"];
   const pids = async () => (await Promise.all(roles.map((role) => it.pids(role)))).flat();
@@ -151,7 +151,7 @@ Deno.test("VE17 isolates that stand by load what comes next, and name its files 
   assert.deepEqual((await pids()).toSorted(), standing.toSorted());
 });
 
-Deno.test("VE17 an edit that is broken, or that brings a package, leaves nobody standing by for nothing", async () => {
+Deno.test("VE17 a broken edit, or one that adds a package, leaves no useless spare isolate", async () => {
   await using it = await RealHost.start(app("one"));
   const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
   it.host.standBy();

@@ -7,7 +7,7 @@ import type { Group } from "../../../mod/functions/wire/messages.ts";
 import { settled } from "../../support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
-/** A world whose writer has a batch of these calls; the answers stand by path. */
+/** A world whose writer has a batch of these calls; the answers are by path. */
 async function withBatch(...paths: string[]) {
   const world = new WriterWorld();
   await world.writer.start();
@@ -32,7 +32,7 @@ Deno.test("a batch that was not committed runs again on a new writer, in order, 
   assert.deepEqual(results, { a: "did a", b: "did b" });
 });
 
-Deno.test("a group that was committed and not told is told by the next writer, and does not run again", async () => {
+Deno.test("a group that was committed and not reported is reported by the next writer, and does not run again", async () => {
   const { world, results } = await withBatch("a", "b");
   world.commitsUntold(0, 2, 2);
   world.isolate.dies("killed");
@@ -42,7 +42,7 @@ Deno.test("a group that was committed and not told is told by the next writer, a
   assert.equal(world.batches, 0);
 });
 
-Deno.test("of a batch in groups the told ones stand, the untold one is found, the rest runs again", async () => {
+Deno.test("of a batch in groups the reported ones are kept, the unreported one is found, the rest runs again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
   world.commits(0, 1, 1);
   world.commitsUntold(1, 1, 2);
@@ -53,7 +53,7 @@ Deno.test("of a batch in groups the told ones stand, the untold one is found, th
   assert.deepEqual(world.told.filter((told) => told.startsWith("commit")), ["commit 1", "commit 2"]);
 });
 
-Deno.test("a group that has been told already is not told again by the next writer", async () => {
+Deno.test("a reported group is not reported again by the next writer", async () => {
   const { world } = await withBatch("a", "b");
   world.commitsUntold(0, 1, 1);
   world.commits(0, 1, 1);
@@ -327,7 +327,7 @@ Deno.test("a writer that is silent while it stores gets the time of a slow disk,
   assert.deepEqual(world.batch, ["a"]);
 });
 
-Deno.test("the watch has one timer whatever comes and goes, and none when nothing comes any more", async () => {
+Deno.test("the watch has one timer for any number of calls, and none when there are none", async () => {
   const { world } = await withBatch("a");
   assert.equal(world.clock.timers, 1);
   world.commits(0, 1, 1);
@@ -351,7 +351,7 @@ Deno.test("a batch that was sent ahead runs again behind what was not committed 
   assert.deepEqual(world.batch, ["a", "b", "c", "d"]);
 });
 
-Deno.test("a batch that was sent ahead is the one under way when the one before it has been told", async () => {
+Deno.test("a batch that was sent ahead becomes the current one when the one before it is reported", async () => {
   const { world, results } = await withBatch("a");
   world.mutate("b").then((answer) => results["b"] = resultOf(answer));
   world.mutate("c");
@@ -389,7 +389,7 @@ Deno.test("a replacement that is asked for after a batch was sent ahead waits fo
   assert.deepEqual(results, { a: "did a", b: "did b" });
 });
 
-Deno.test("a batch that was sent ahead and committed proves that the one before it was, though nobody told", async () => {
+Deno.test("a batch that was sent ahead and committed proves that the one before it was, even without a report", async () => {
   const { world, results } = await withBatch("a");
   world.mutate("b");
   world.committing();
@@ -443,7 +443,7 @@ Deno.test("a call that was given up is not run when a writer is there again", as
   await world.clock.advance(isolateLimits.startMs + 10_000);
   world.starter.broken = null;
   await world.clock.advance(5_000);
-  assert.equal(world.batches, 0, "a mutation whose caller had been told that it failed was run");
+  assert.equal(world.batches, 0, "a mutation ran after its caller had received a failure");
 });
 
 Deno.test("a crash loop slows down", async () => {
@@ -455,7 +455,7 @@ Deno.test("a crash loop slows down", async () => {
   assert.ok(world.starter.starts <= 3 * isolateLimits.restartsPerMinuteMax, `${world.starter.starts} starts`);
 });
 
-Deno.test("commits nobody was told of make every query run again", async () => {
+Deno.test("commits without a report make every query run again", async () => {
   const { world } = await withBatch("a", "b");
   world.commitsUntold(1, 1, 2);
   world.isolate.dies("killed");
@@ -472,7 +472,7 @@ Deno.test("a last group that cannot be read leaves the batch unknown, not run tw
   assert.equal(world.batches, 0);
 });
 
-Deno.test("replace swaps the writer between two batches and goes on with what waits", async () => {
+Deno.test("replace swaps the writer between two batches and continues with the queue", async () => {
   const { world, results } = await withBatch("a");
   const old = world.isolate;
   let meanwhile = 0;

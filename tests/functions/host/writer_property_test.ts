@@ -7,8 +7,8 @@ import { settled } from "../../support/fake_clock.ts";
 import type { FakeIsolate } from "./support/fake_isolate.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
-/** What the writer does with the next group of its batch. */
-type Step = "commit and tell" | "die running" | "die before the commit" | "die before telling";
+/** The writer's next step with a group of its batch. */
+type Step = "commit and report" | "die running" | "die before the commit" | "die before the report";
 /** Whether it says that a batch is about to end, and how many calls arrive between that and the end. */
 type Early = { readonly told: boolean; readonly arriving: number };
 
@@ -24,11 +24,11 @@ const plans = fc.array(
     arriving: fc.integer({ min: 0, max: 4 }),
     groupCalls: fc.integer({ min: 1, max: 3 }),
     step: fc.constantFrom<Step>(
-      "commit and tell",
-      "commit and tell",
+      "commit and report",
+      "commit and report",
       "die running",
       "die before the commit",
-      "die before telling",
+      "die before the report",
     ),
     early: fc.record<Early>({ told: fc.boolean(), arriving: fc.integer({ min: 0, max: 3 }) }),
   }),
@@ -78,7 +78,7 @@ class Model {
     const group: Group = { type: "Group", batch: batch.batch, from, answers, tables: [], entries, ts };
     this.#world.starter.ts = ts;
     this.#world.starter.lastGroup = frameText(group, segments);
-    if (step === "die before telling") isolate.dies("killed");
+    if (step === "die before the report") isolate.dies("killed");
     else isolate.says(group, segments);
     if (last) {
       this.#ended++;
@@ -98,7 +98,7 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
       const finish = new Array<Plan>(200).fill({
         arriving: 0,
         groupCalls: 3,
-        step: "commit and tell",
+        step: "commit and report",
         early: { told: true, arriving: 0 },
       });
       const arrive = (count: number) => {
@@ -116,7 +116,7 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
         arrive(step.arriving);
         await settled();
         await model.step(step, arrive);
-        await world.clock.advance(step.step === "commit and tell" ? 0 : 1);
+        await world.clock.advance(step.step === "commit and report" ? 0 : 1);
       }
       assert.equal(answers.length, calls, "calls without an answer");
       const succeeded = answers.filter(({ path, result }) => path === result);
@@ -140,7 +140,7 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
       assert.deepEqual(
         world.told.filter((told) => !told.startsWith("answer")),
         model.committed.map((_, i) => `commit ${i + 1}`),
-        "commits were told with gaps or twice",
+        "commits were published with gaps or twice",
       );
       await world.writer.close();
       assert.equal(world.clock.timers, 0);

@@ -40,7 +40,7 @@ Deno.test("what arrives while a batch is out waits for its end and then leaves t
   assert.deepEqual(world.batch, ["b", "c"]);
 });
 
-Deno.test("the next batch leaves during the commit of the one before it, with all that waits by then", async () => {
+Deno.test("the next batch is sent during the commit of the one before it, with all calls that wait at that time", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
@@ -114,7 +114,7 @@ Deno.test("the wait for a lone call begins with its batch and is over with its a
   assert.equal(world.waits[0], "over");
 });
 
-Deno.test("commits are told before their answers resolve, group by group", async () => {
+Deno.test("commits are published before their answers resolve, group by group", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);
   await settled();
@@ -300,7 +300,7 @@ Deno.test("FA3 a batch that takes too long gives the rest back, behind what othe
   assert.deepEqual(answers, ["answer slow", "answer quick", "answer slow", "answer slow"]);
 });
 
-Deno.test("FA3 a full queue makes room for somebody who has given little", async () => {
+Deno.test("FA3 a full queue accepts a call of a caller with few calls", async () => {
   const world = await started();
   const by = (turn: string) => ({ caller: { turn, blame: turn } });
   const calls = Array.from(
@@ -314,7 +314,7 @@ Deno.test("FA3 a full queue makes room for somebody who has given little", async
   assert.ok(world.batch.includes("b"));
 });
 
-Deno.test("[TO4] calls wait while the database is lent, and run on a new writer when it is given back", async () => {
+Deno.test("[TO4] calls wait while the database is lent, and run on a new writer when it is returned", async () => {
   const world = await started();
   const lenders = world.isolate;
   world.mutate("a");

@@ -42,7 +42,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-Deno.test("a body arrives whole, in chunks of bounded size, whatever sizes it was written in", async () => {
+Deno.test("a body arrives whole, in chunks of bounded size, for all sizes of writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(150_000), { maxLength: 8 }), async (sizes) => {
       let next = 0;
@@ -65,7 +65,7 @@ Deno.test("a body arrives whole, in chunks of bounded size, whatever sizes it wa
   );
 });
 
-Deno.test("a sender stops when nobody reads, and goes on when somebody does", async () => {
+Deno.test("a sender stops without a reader, and continues with one", async () => {
   const pair = joined();
   let pulled = 0;
   const endless = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -119,7 +119,7 @@ Deno.test("a receiver refuses what it has no room for", () => {
   assert.throws(() => receiver.push(new Uint8Array(1)), RangeError);
 });
 
-Deno.test("a body that breaks off is an error for whoever reads it", async () => {
+Deno.test("an interrupted body is an error for its reader", async () => {
   const pair = joined();
   const reader = pair.receiver.stream.getReader();
   const read = reader.read();

@@ -103,7 +103,7 @@ Deno.test("a client that goes cancels the request, before the response and durin
   second.exchange.receive(head(), undefined);
   await (await answerOf(second.exchange)).body?.cancel();
   assert.equal(second.isolate.last("CancelRequest").call, CALL);
-  // What the runner had sent already is nobody's fault.
+  // Data that the runner had sent before does not count as an error.
   bytes(second.exchange, "late");
   for (const { exchange } of [first, second]) exchange.end(ended);
 });

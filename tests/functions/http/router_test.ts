@@ -1,4 +1,4 @@
-/** What `httpRouter()` takes, and which route a request gets. */
+/** Declarations that `httpRouter()` accepts, and the route that a request gets. */
 import assert from "node:assert/strict";
 import { httpAction, httpRouter } from "syncline/server";
 import { routeDefinitions } from "../../../mod/functions/api/http_router.ts";
@@ -42,7 +42,7 @@ const requests: Record<string, readonly [method: string, pathname: string, key: 
   "no OPTIONS elsewhere": ["OPTIONS", "/a/x", null],
   "the root": ["GET", "/", "GET /"],
   "nothing for a longer path": ["GET", "/ab", null],
-  "paths as they stand in URLs": ["GET", new URL("http://h/déjà vu").pathname, "GET /d%C3%A9j%C3%A0%20vu"],
+  "paths as they appear in URLs": ["GET", new URL("http://h/déjà vu").pathname, "GET /d%C3%A9j%C3%A0%20vu"],
   "nothing by letter case": ["GET", "/A", null],
 };
 

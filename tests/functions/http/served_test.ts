@@ -116,7 +116,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     assert.equal(headers.get("authorization"), "Basic abc");
   });
 
-  await t.step("routes come before static files, other paths and methods go on to them", async () => {
+  await t.step("routes come before static files, other paths and methods continue to them", async () => {
     assert.notEqual(await (await fetch(`${url}/who`)).text(), "STATIC who");
     assert.equal(
       await (await fetch(`${url}/other`, { headers: { accept: "text/html" } })).text(),
@@ -206,7 +206,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     using conn = await Deno.connect({ hostname: "127.0.0.1", port: served.port });
     await conn.write(new TextEncoder().encode("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n"));
     const made = async () => (await notes(served)).filter((text) => text.startsWith("made ")).length;
-    // It stands still once every buffer on the way is full.
+    // It pauses once every buffer in between is full.
     let before = -1;
     await until(async () => {
       await pause(300);

@@ -119,7 +119,7 @@ Deno.test("actions call queries and mutations through main, and use the network"
     assert.match(errorOf(await runner.act("acts:changesEnv")).message, /read only/);
   });
 
-  await t.step("DV5 a variable that is not there is told of once, with what to ask instead", async () => {
+  await t.step("DV5 an undefined variable is logged once, with the alternative", async () => {
     const first = await runner.act("acts:asks");
     assert.deepEqual(first.value, [null, null, null, "hello", null]);
     assert.deepEqual(first.logLines, [

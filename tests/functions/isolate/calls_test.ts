@@ -150,7 +150,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
   });
 
   await t.step(
-    "unknown, internal and misused functions are told apart only as far as the caller may know",
+    "unknown, internal and misused functions differ only as far as the caller may know",
     async () => {
       const missing = errorOf(await reader.query("no:such"));
       assert.deepEqual([missing.kind, missing.message], [
@@ -182,7 +182,7 @@ Deno.test("queries answer with their value, or with an error that says what is w
     assert.match(bad.message, /data of a UserError at when is a Date/);
   });
 
-  await t.step("whatever is thrown becomes an error", async () => {
+  await t.step("any thrown value becomes an error", async () => {
     assert.match(errorOf(await reader.query(notes("notAnError"))).message, /not an Error: \{ status: 3 \}/);
     assert.match(errorOf(await reader.query(notes("thrownNothing"))).message, /not an Error: undefined/);
     assert.match(errorOf(await reader.query(notes("hostile"))).message, /cannot be read/);

@@ -1,4 +1,4 @@
-/** Cursors of `paginate`: each belongs to one query, and whatever a client sends for one does no harm. */
+/** Cursors of `paginate`: each belongs to one query, and invalid ones do no harm. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
@@ -45,7 +45,7 @@ const cursorOf = (database: TestDatabase<DataModelOf<typeof schema>>, query: Que
 const pageAt = (database: TestDatabase<DataModelOf<typeof schema>>, query: Query, cursor: unknown) =>
   database.read((db) => query(db as Unchecked).paginate({ cursor, numItems: 2 }));
 
-Deno.test("a cursor fits no query that the index tells apart from its own", async () => {
+Deno.test("a cursor belongs to one query and no other that differs in its index range", async () => {
   using database = await filled();
   const queries: readonly Query[] = [
     (db) => db.query("items"),
@@ -91,7 +91,7 @@ Deno.test("a cursor fits its query however equal values are written", async () =
   }
 });
 
-Deno.test("a cursor does not fit an index that a new version of the app defines anew", async () => {
+Deno.test("a cursor is invalid for an index that a new version of the app redefines", async () => {
   const changed = [
     [byX((q) => q), items().index("by_x", ["y"])],
     [byX((q) => q), items().index("by_x", ["y", "x"])],

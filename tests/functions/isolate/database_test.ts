@@ -181,7 +181,7 @@ Deno.test("filter comparisons order values as indexes do", async () => {
   );
 });
 
-Deno.test("pages follow one another without gap or repetition, whatever is written between them", async () => {
+Deno.test("pages follow one another without gap or repetition, despite writes between them", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.nat(30), { maxLength: 25 }),
@@ -406,7 +406,7 @@ Deno.test("each misuse has a message that says what to do", async (t) => {
     await db.delete(created);
     return created;
   });
-  // What is tried here does not compile.
+  // These attempts do not compile.
   const misuses: readonly (readonly [name: string, run: (db: Unchecked) => unknown, message: RegExp])[] = [
     [
       "unknown table",
@@ -537,7 +537,7 @@ Deno.test("each misuse has a message that says what to do", async (t) => {
   }
 });
 
-Deno.test("an app without schema is told how to write one", async () => {
+Deno.test("the error of an app without schema explains how to write one", async () => {
   using database = new TestDatabase({ tables: {} });
   await assert.rejects(database.read((db) => void db.query("notes")), /There is no table|add a schema\.ts/);
 });

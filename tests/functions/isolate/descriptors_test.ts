@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Workspace } from "./support.ts";
 
-/** Each gives back a text when it reached something; `CONN` is a connection of its own, `PORT` an echo. */
+/** Each returns a string if it reached something; `CONN` is a connection of its own, `PORT` an echo. */
 const ATTEMPTS: Readonly<Record<string, string>> = {
   "a socket of a descriptor": `for (let fd = 3; fd < 60; fd++) {
       try { const s = new net.Socket({ fd }); s.on("error", () => {}); if (s._handle) return "socket " + fd; } catch {} }`,
@@ -74,7 +74,7 @@ Deno.test("what actions have of the network takes over nothing that is open alre
     return Response.json([text, request.headers.get("content-length")]);
   });
   const { port } = server.addr;
-  // Says something to whoever connects, as main does.
+  // Sends a greeting on each connection, as main does.
   const conns: Deno.Conn[] = [];
   const listener = Deno.listen({ port: 0, hostname: "127.0.0.1" });
   const talking = (async () => {

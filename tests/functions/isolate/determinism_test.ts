@@ -1,4 +1,4 @@
-/** Clock and chance in queries and mutations: they stand still, repeat, and are noticed. */
+/** Clock and randomness in queries and mutations: they are frozen, repeatable, and detected. */
 import assert from "node:assert/strict";
 import { Workspace } from "./support.ts";
 
@@ -34,12 +34,12 @@ const app = {
   `,
 };
 
-Deno.test("clock and chance of queries stand still, repeat and are noticed", async (t) => {
+Deno.test("clock and randomness of queries are frozen, repeatable and detected", async (t) => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   await using reader = await workspace.start("reader");
 
-  await t.step("every clock stands still while a query runs, at about the real time", async () => {
+  await t.step("every clock is frozen while a query runs, at about the real time", async () => {
     const started = Date.now();
     const { value, details } = await reader.query("clock:still");
     const [before, after] = value as [number[], number[]];
@@ -59,7 +59,7 @@ Deno.test("clock and chance of queries stand still, repeat and are noticed", asy
     assert.deepEqual([given.value, given.details.nondeterministic], ["1/1/1970", false]);
   });
 
-  await t.step("the clock goes on from one query to the next", async () => {
+  await t.step("the clock advances from one query to the next", async () => {
     const first = (await reader.query("clock:now")).value as number;
     await reader.query("clock:still");
     assert.ok(((await reader.query("clock:now")).value as number) > first);

@@ -1,4 +1,4 @@
-/** What a writer runs while it waits for its database. */
+/** The work of a writer while it waits for its database. */
 import assert from "node:assert/strict";
 import { dryRun } from "../../../mod/functions/isolate/runs/dry_run.ts";
 import { parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";

@@ -1,4 +1,4 @@
-/** What app code must not reach, tried from inside: at the top of a module and in a handler, in every role. */
+/** Attempts of app code to reach forbidden things: at the top of a module and in a handler, in every role. */
 import assert from "node:assert/strict";
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, type TestIsolate, Workspace } from "./support.ts";
@@ -209,7 +209,7 @@ const attempts: readonly Attempt[] = [
   },
 ];
 
-/** Who tries: a module of the app, or a package it imports. */
+/** The source of an attempt: a module of the app, or a package it imports. */
 type Home = "the app" | "an ES module of a package" | "a CommonJS file of a package";
 
 /** More of what only CommonJS files have. */

@@ -44,7 +44,7 @@ const app = {
   `,
 };
 
-Deno.test("what app code throws, logs, returns or compares is told in plain words, and nobody else notices", async () => {
+Deno.test("hostile values that app code throws, logs, returns or compares are described in plain words, without effect on others", async () => {
   await using workspace = new Workspace(app);
   await using writer = await workspace.start("writer");
   await using reader = await workspace.start("reader");

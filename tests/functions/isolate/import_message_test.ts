@@ -1,4 +1,4 @@
-/** What authors are told of imports that fail in a call. */
+/** Error messages for authors about imports that fail in a call. */
 import assert from "node:assert/strict";
 import { lateImportMessage } from "../../../mod/functions/isolate/app/import_message.ts";
 import { RealHost } from "../host/support/real_host.ts";

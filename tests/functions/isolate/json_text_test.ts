@@ -1,4 +1,4 @@
-/** What is JSON, and how the errors for the rest read. */
+/** Valid JSON, and the texts of errors for other values. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { jsonText, NotJsonError } from "../../../mod/functions/isolate/runs/json_text.ts";

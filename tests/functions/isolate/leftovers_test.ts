@@ -1,4 +1,4 @@
-/** What a call leaves behind is nothing to those that come after it. */
+/** The remains of a call have no effect on later calls. */
 import assert from "node:assert/strict";
 import { RealHost } from "../host/support/real_host.ts";
 import { call } from "../host/support/writer_world.ts";
@@ -55,7 +55,7 @@ Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and n
       ["runner", () => it.act("a:timers")],
     ] as const
   ) {
-    await t.step(`work that goes on after the answer of a ${role}`, async () => {
+    await t.step(`work that continues after the answer of a ${role}`, async () => {
       it.logged.length = 0;
       assert.equal(await run(), "answered");
       await until(() => it.logged.some((text) => text.includes("left work behind")));

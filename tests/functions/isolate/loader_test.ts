@@ -1,4 +1,4 @@
-/** Loading an app: which files are modules, and what is told of an app that cannot be loaded. */
+/** Loading an app: which files are modules, and the errors of an app that cannot be loaded. */
 import assert from "node:assert/strict";
 import { type AppFiles, Workspace } from "./support.ts";
 
@@ -193,7 +193,7 @@ const brokenDeclarations: Record<string, readonly [files: AppFiles, message: Reg
 };
 
 for (const [name, [files, message]] of Object.entries(brokenDeclarations)) {
-  Deno.test(`${name} is told with its file when the app is loaded`, async () => {
+  Deno.test(`${name} is reported with its file when the app is loaded`, async () => {
     assert.match(String(await load(files)), message);
   });
 }

@@ -26,7 +26,7 @@ Deno.test("console values are shown as a console shows them", () => {
   assert.deepEqual(lines.take(), ["[DEBUG] got { a: [ 1, 2 ] } null 3"]);
 });
 
-Deno.test("a flood costs a count, and the last line tells it", () => {
+Deno.test("a flood costs a count, which the last line shows", () => {
   const lines = new LogLines();
   let formatted = 0;
   const value = { [Symbol.for("Deno.customInspect")]: () => `formatted ${++formatted} times` };

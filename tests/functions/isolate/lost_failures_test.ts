@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { call, Workspace } from "./support.ts";
 
-Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever became of it on the way", async () => {
+Deno.test("[FA11] a failure that is not awaited belongs to its own call, on every path", async () => {
   await using workspace = new Workspace({
     "schema.ts": `
       import { defineSchema, defineTable } from "syncline/server";
@@ -59,7 +59,7 @@ Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever becam
   const failure = answers[0]?.outcome;
   assert.match(failure?.ok === false ? String(failure.error.stack) : "", /at .*a\.js:\d+:\d+/);
 
-  // What comes later than its call's answer can only be told in the log.
+  // Failures after the answer of their call can only be logged.
   assert.equal((await writer.mutate("a:late")).value, "done");
   const { stderr } = await writer.close();
   assert.match(stderr, /a:late: A promise that was left behind was rejected: Error: "a:late" has ended/);

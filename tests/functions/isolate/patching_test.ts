@@ -15,7 +15,7 @@ const app = {
     const seen = {};
     let calls = 0;
     let busy = false;
-    // Notes whatever passes by and looks like a handle.
+    // Records every passing value that resembles a handle.
     const look = (where, value) => {
       if (typeof value !== "object" || value === null || value === Promise) return;
       for (let i = 0; i < methods.length; i++) {

@@ -1,4 +1,4 @@
-/** A call that changes the language for everybody costs at most that call; packages that add to it still load. */
+/** A call that changes built-in objects fails at most itself; packages that extend them still load. */
 import assert from "node:assert/strict";
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, errorOf, type TestIsolate, Workspace } from "./support.ts";

@@ -1,4 +1,4 @@
-/** What app code and the service share in one process: none of it lets app code see, or change, what the service does. */
+/** Objects that app code and the service share in one process: none of them lets app code see, or change, what the service does. */
 import assert from "node:assert/strict";
 import { call, type TestIsolate, Workspace } from "./support.ts";
 
@@ -141,7 +141,7 @@ const WALKER = `
       const { value } = getOwnPropertyDescriptor(object, key);
       return typeof value === "function" || (key === "prototype" && !bare(value) && !Object.isFrozen(value));
     });
-    // The parts that zod is made of are the app's own, and open for whoever makes kinds of schemas with them.
+    // The parts of zod are the app's own, and open for packages that make kinds of schemas with them.
     if (/^zod\.core\.|\.init(\.|$)/.test(where)) return;
     if (shared && matters && !Object.isFrozen(object) && !(where.endsWith(".prototype") && bare(object))) open.push(where);
     if (where.length > 200 || (where.endsWith(".prototype") && bare(object))) return;

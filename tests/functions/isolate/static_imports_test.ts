@@ -22,7 +22,7 @@ function open(role: IsolateRole): string[] {
   return builtinModules.filter((name) => !closed.has(name) && !closed.has(`node:${name}`));
 }
 
-/** What apps import, in an order that has shown the runtime's own ways, or could. */
+/** Imports of apps, in an order that has revealed the runtime's own behavior, or could. */
 const orders: Readonly<Record<string, (role: IsolateRole) => readonly string[]>> = {
   "a thread alone": () => ["node:worker_threads"],
   "a thread without node:": () => ["worker_threads"],
@@ -80,7 +80,7 @@ interface App {
   readonly packages?: AppFiles;
 }
 
-/** What the function of an app gives in each role. */
+/** The results of an app's function in each role. */
 async function inEveryRole(app: (role: IsolateRole) => App): Promise<Record<string, unknown>> {
   await using workspace = new Workspace({});
   const values: Record<string, unknown> = {};
@@ -109,7 +109,7 @@ for (const [order, specifiers] of Object.entries(orders)) {
   });
 }
 
-/** What starting a thread with the \`Worker\` in scope says. */
+/** The message on starting a thread with the \`Worker\` in scope. */
 const starting = `(() => {
   try {
     new Worker("for (;;);", { eval: true }).unref();

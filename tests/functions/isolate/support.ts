@@ -224,7 +224,7 @@ export class TestIsolate implements AsyncDisposable {
   ): Promise<{ readonly answers: MutationAnswer[]; readonly groups: Group[] }> {
     const answers: MutationAnswer[] = [];
     const groups: Group[] = [];
-    // What a batch that took long gives back goes into another one, as main does it.
+    // Calls that a slow batch returns are part of another one, as in main.
     while (answers.length < calls.length) {
       const before = answers.length;
       await this.#batch(calls.slice(before), {
@@ -337,7 +337,7 @@ export class TestIsolate implements AsyncDisposable {
   }
 }
 
-/** A client's anonymous call, unless told otherwise. */
+/** A client's call, anonymous by default. */
 export function call(
   udfPath: string,
   args: Record<string, unknown> = {},

@@ -1,4 +1,4 @@
-/** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it go on. */
+/** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it continue. */
 import assert from "node:assert/strict";
 import { openWriterDatabase, type WriterDatabase, type WriterOptions } from "../../../mod/engine/mod.ts";
 import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
@@ -88,7 +88,7 @@ const mutations = (count: number, from = 0) =>
     replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId: from + at },
   }));
 
-/** The database, with what happens to its groups told. */
+/** The database, with a record of what happens to its groups. */
 function told(database: WriterDatabase, events: string[]): WriterDatabase {
   return new Proxy(database, {
     get(target, key) {
@@ -287,7 +287,7 @@ Deno.test("[PG1] a group whose row was kept and that cannot be committed is answ
     /database or disk is full/,
   );
   assert.deepEqual(kept, [row]);
-  assert.deepEqual(sender.groups, [], "nobody is told that nothing has happened");
+  assert.deepEqual(sender.groups, [], "nothing is reported without an effect");
 });
 
 Deno.test("[PG26] a group that only ran and wrote nothing is answered when this server is sure to lead, recorded answers at once", async () => {
@@ -323,7 +323,7 @@ Deno.test("[PG26] a group that only ran and wrote nothing is answered when this 
   assert.deepEqual(await run("b2", call("read", {})), [false]);
   assert.deepEqual(rows, [null]);
   assert.deepEqual(await run("b3", named), [true]);
-  assert.deepEqual(rows, [null], "what is recorded is true whoever leads");
+  assert.deepEqual(rows, [null], "records are valid under any leader");
   leads = false;
   // The one that was committed when it was sent before has not failed.
   assert.deepEqual(await run("b4", named, call("read", {})), [true, "unavailable"]);

@@ -176,7 +176,7 @@ const scenarios: readonly Scenario[] = [
     result: ["MODULE_NOT_FOUND", "gone"],
   },
   {
-    name: "a package of which only types are used",
+    name: "a package used only for its types",
     installed: { "p/index.js": `module.exports = 1;` },
     imports: `import p from "p"; import type { A } from "types-only";`,
     use: `[p] satisfies (A | unknown)[]`,
@@ -339,7 +339,7 @@ Deno.test("packages that come or change are seen by the next version", async () 
   assert.match(JSON.stringify(third.code.scopes), /\bas \\"two/);
 });
 
-Deno.test("an app without packages has the import map of all, whatever is installed around it", async () => {
+Deno.test("an app without packages has the import map of all, regardless of packages installed around it", async () => {
   await using workspace = new Workspace({
     "a.ts": `import { query } from "syncline/server"; import "node:path";`,
   });

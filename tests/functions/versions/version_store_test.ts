@@ -1,4 +1,4 @@
-/** Versions in the data folder: what they hold, what they refuse, and what is left whatever happens while one is made. */
+/** Versions in the data folder: their contents, rejected files, and the remains of interrupted ones. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { writeDeployed } from "../../../mod/functions/versions/deployed.ts";
@@ -268,7 +268,7 @@ Deno.test("VE14 files that change while a version is made are read again, a boun
   let reads = 0;
   const changing = (timesMax: number) => {
     reads = 0;
-    // Who has it open goes on with what it was.
+    // A process that has it open keeps the old contents.
     const edit = () => {
       if (++reads > timesMax) return;
       Deno.writeTextFileSync(`${path}.new`, `edit ${reads}`);

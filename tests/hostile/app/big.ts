@@ -2,7 +2,7 @@
 import { query } from "syncline/server";
 import { z } from "zod";
 
-/** The same for everybody, so that only what is sent costs memory for each socket. */
+/** The same for all callers, so that only what is sent costs memory for each socket. */
 export const text = query({
   args: { n: z.number(), chars: z.number() },
   handler: (_ctx, { n, chars }) => String(n % 10).repeat(chars),

@@ -1,4 +1,4 @@
-/** What an ordinary user does. */
+/** Functions of an ordinary user. */
 import { mutation, query } from "syncline/server";
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-/** What many do at once. */
+/** Functions called by many clients at once. */
 import { mutation } from "syncline/server";
 import { z } from "zod";
 

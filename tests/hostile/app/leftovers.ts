@@ -1,7 +1,7 @@
 /** Calls that leave something behind for those after them. */
 import { action, mutation } from "syncline/server";
 
-/** Whoever makes a stack from now on never ends. */
+/** Every later creation of a stack never ends. */
 export const stacks = mutation({
   args: {},
   handler: () => {

@@ -2,7 +2,7 @@
 import { action, mutation, query } from "syncline/server";
 import { z } from "zod";
 
-/** Takes about so long: the clock of a function stands still, so turns are counted. */
+/** Takes about this long: the clock of a function is frozen, so iterations are counted. */
 export function spin(ms: number): void {
   let state = 1;
   for (let turn = 0; turn < ms * 80_000; turn++) state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;

@@ -6,9 +6,9 @@ import { callOf } from "../support/calls.ts";
 import { until } from "../../support/waiting.ts";
 import type { Scenario, World } from "../support/scenario.ts";
 
-/** An ordinary wait on a loaded machine: far below the seconds that these attacks took from everybody. */
+/** An ordinary wait on a loaded machine: far below the seconds that these attacks cost all callers. */
 const SHORT_MS = 1_000;
-/** What a query may take at 99 of 100 moments. */
+/** The limit for a query at 99 of 100 moments. */
 const P99_MS = 100;
 
 const { chainWaitingMax, chainStepMs } = schedulerLimits;
@@ -183,7 +183,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA8",
     name: "a client that calls an endless mutation again and again",
-    before: "everybody waited, for as long as he liked",
+    before: "all callers waited, for as long as the attacker liked",
     flags: SHORT_TIMES,
     mayWait: null,
     attack: async (world) => {

@@ -69,7 +69,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
         what: "another connection is served",
       });
       for (const connection of connections) connection.close();
-      // The port may be opened anew in this very moment.
+      // The port may be reopened in this very moment.
       await until(async () => await health(port) === 200);
       return `${refused} refused, another got in at try ${tries}`;
     },

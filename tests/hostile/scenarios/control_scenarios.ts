@@ -1,4 +1,4 @@
-/** What the bystander waits when nobody attacks, for the benchmark: the control of the other rows. */
+/** The bystander's wait without an attack, for the benchmark: the control of the other rows. */
 import type { Scenario } from "../support/scenario.ts";
 
 const QUIET_MS = 3_000;

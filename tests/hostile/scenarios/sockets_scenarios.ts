@@ -34,7 +34,7 @@ async function guest(port: number): Promise<{ socket: RawWebSocket; gone: () => 
   return { socket, gone: () => gone };
 }
 
-/** What the bystander may wait beside something that took so long on this machine, which is about memory. */
+/** The limit for the bystander's wait beside an operation that took this long on this machine; the scenario is about memory. */
 function besides(startedAt: number): MayWait {
   const ms = SHORT_MS + performance.now() - startedAt;
   return { queryMs: ms, mutationMs: ms };

@@ -14,9 +14,9 @@ export interface Waits {
   readonly mutation: Spread;
   /** From sending a mutation to the Transition that shows it. */
   readonly shown: Spread;
-  /** How late he went on after his own pauses, which no server has a part in. */
+  /** Lateness after the bystander's own pauses, in which no server has a part. */
   readonly late: Spread;
-  /** What went wrong with calls of his, the first few. */
+  /** Failed calls of the bystander, the first few. */
   readonly failures: readonly string[];
 }
 

@@ -27,7 +27,7 @@ const mutation = new Stopwatch(PAUSE_MS);
 const shown = new Stopwatch(PAUSE_MS);
 const failures: string[] = [];
 let stopped = false;
-/** The mutation under way: its count, and what is called with its answer and with the Transition that shows it. */
+/** The mutation in flight: its count, and callbacks for its answer and for the Transition that shows it. */
 let awaited: { readonly n: number; answered: () => void; shown: () => void } | null = null;
 
 function failed(what: string): void {

@@ -1,12 +1,12 @@
 /** Attacks whose tests stand elsewhere, because they are not about waiting, or need more than a client. */
 
 export interface Elsewhere {
-  /** The rule of the contract; empty for one that stands in the text of the room alone. */
+  /** The rule of the contract; empty for one that is in the text of the package alone. */
   readonly rule: string;
   readonly name: string;
   /** The file, from the project's folder. */
   readonly test: string;
-  /** What the file has to say: the name of the test, or its beginning. */
+  /** The name of the test that the file must contain, or its beginning. */
   readonly named: string;
   readonly before: string;
 }

@@ -44,7 +44,7 @@ self.onmessage = async ({ data: { port, sockets, ms, text } }) => {
   const counts = await Promise.all(Array.from({ length: sockets }, async () => {
     let sent = 0;
     let ended = 0;
-    // Who is thrown out comes again.
+    // A closed connection is opened again.
     while (performance.now() < until) {
       sent += await flood(port, frames, until).catch(() => 0);
       ended++;

@@ -1,4 +1,4 @@
-/** What one row of the hostile suite is: an attack, and what it may cost one ordinary user. */
+/** A row of the hostile suite: an attack, and its allowed cost for one ordinary user. */
 import type { ServerProcess } from "../../support/processes/server_process.ts";
 import type { Served, Waits } from "./bystander.ts";
 
@@ -33,7 +33,7 @@ export interface World {
   logged(pattern: RegExp): Promise<string>;
 }
 
-/** What an attack found out about itself. */
+/** Measurements of an attack about itself. */
 export interface Measured {
   readonly figure: string;
   readonly mayWait: MayWait;
@@ -43,7 +43,7 @@ export interface Scenario {
   /** The rule of the list that it proves. */
   readonly rule: string;
   readonly name: string;
-  /** What it did when nothing stood against it, in a few words. */
+  /** Its effect without a defense, in a few words. */
   readonly before?: string;
   /**
    * Attacks and asserts what the rule says by events and their order, not by durations. Gives the row's figure in a few words, and
@@ -51,7 +51,7 @@ export interface Scenario {
    * bystander goes about his business from before its first line to after its last.
    */
   readonly attack: (world: World) => Promise<string | Measured>;
-  /** What the bystander may wait at most in the benchmark; `null` for a row that measures it, or is not about waiting. */
+  /** The bystander's maximum wait in the benchmark; `null` for a row that measures it, or is not about waiting. */
   readonly mayWait: MayWait | null;
   /** Whether what he waits here is what he may wait a few times over elsewhere: see {@linkcode MayWait}. */
   readonly isControl?: boolean;

@@ -5,7 +5,7 @@ export interface Spread {
   /** Of the answers that came. */
   readonly p50Ms: number;
   /**
-   * What 99 of 100 moments would have had to wait at most. A wait counts for each moment within it at which somebody could
+   * The maximum wait at 99 of 100 moments. A wait counts for each moment within it at which a caller could
    * have asked: who waits asks nothing else meanwhile, and of a second without answers there would be one wait only.
    */
   readonly p99Ms: number;
@@ -39,7 +39,7 @@ export class Stopwatch {
     this.#since = null;
   }
 
-  /** A wait that somebody else has measured. */
+  /** A wait measured elsewhere. */
   note(ms: number): void {
     this.#waits.push(ms);
   }
@@ -49,7 +49,7 @@ export class Stopwatch {
     this.#waits = [];
   }
 
-  /** What has ended, and the wait under way as though it ended now. */
+  /** Ended waits, and the current one as though it ended now. */
   get waits(): Spread {
     const ended = this.#waits.toSorted((a, b) => a - b);
     const all = this.#since === null ? ended : [...ended, this.#now() - this.#since];
@@ -58,7 +58,7 @@ export class Stopwatch {
   }
 }
 
-/** What those would have waited who had asked at the beginning of a wait, a step later, and so on. */
+/** The waits of callers who had asked at the beginning of a wait, a step later, and so on. */
 function momentsOf(ms: number, stepMs: number): number[] {
   return Array.from({ length: Math.max(1, Math.ceil(ms / stepMs)) }, (_, n) => ms - n * stepMs);
 }

@@ -7,7 +7,7 @@ import type { MayWait, Result, Scenario } from "./scenario.ts";
 
 const LOG_WAIT_MS = 60_000;
 const LOG_LINES_MAX = 10_000;
-/** The bystander goes about his business for so long in each row. */
+/** The duration of the bystander's activity in each row. */
 const ROW_MS_MIN = 1_000;
 /** He may wait so many times as long as beside programs that have nothing to do with the server. */
 const CONTROL_FACTOR = 4;
@@ -101,7 +101,7 @@ export class Suite implements AsyncDisposable {
   readonly results: Result[] = [];
   readonly #isMeasured: boolean;
   readonly #places = new Map<string, Place>();
-  /** What a query takes at 99 of 100 moments on a machine that has other things to do. */
+  /** The time of a query at 99 of 100 moments on a machine with other work. */
   #controlP99Ms = 0;
 
   /** `isMeasured`: attacks take their full time, and the bystander's waits are held against their bounds. */
@@ -133,7 +133,7 @@ export class Suite implements AsyncDisposable {
 
   #onThisMachine(mayWait: MayWait, { late }: Waits): MayWait {
     const { queryP99Ms } = mayWait;
-    // Where he waits as long beside programs of others, the machine cannot tell what is the server's part.
+    // If the bystander waits as long beside other programs, the server's part cannot be measured.
     const tells = this.#controlP99Ms <= P99_TELLS_MS && late.p99Ms <= P99_TELLS_MS;
     if (queryP99Ms === undefined || !tells) return { ...mayWait, queryP99Ms: Infinity };
     return {

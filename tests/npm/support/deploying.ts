@@ -158,7 +158,7 @@ export const addKind = internalMutation({
 });
 `;
 
-/** What is refused is one line, and nothing has changed. */
+/** A rejection is one line, and nothing has changed. */
 export async function refusesDeploys(machine: NodeMachine, production: Production): Promise<void> {
   const file = machine.at("my-app/functions/broken.ts");
   await Deno.writeTextFile(file, "export const broken = ;\n");

@@ -6,10 +6,10 @@ import { lines } from "../../support/processes/lines.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found } from "../../support/waiting.ts";
 
-/** What npm and the programs use of the system; no Deno among them. */
+/** Programs that npm and the commands use; Deno is not among them. */
 const PROGRAMS = ["node", "npm", "npx", "sh", "env", "git", "cat", "uname", "ldd", "nice", "ln"];
 
-/** What says how the network is reached from here, if anything has to. */
+/** Environment variables about proxies and certificates of the network, if any. */
 const NETWORK = ["NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 
 export interface Ended {
@@ -51,7 +51,7 @@ export class NodeMachine implements AsyncDisposable {
     return this.#folder.at("work", ...names);
   }
 
-  /** Bytes that npm has downloaded: packages as they are kept, what it was told of them compressed, as it travels. */
+  /** Bytes that npm has downloaded: packages as cached, metadata as compressed for transfer. */
   async downloaded(): Promise<number> {
     return await compressedSize(this.#folder.at("home/.npm/_cacache/content-v2"));
   }
@@ -75,7 +75,7 @@ export class NodeMachine implements AsyncDisposable {
     return ended;
   }
 
-  /** Starts one that goes on, in a process group of its own, as a terminal does. */
+  /** Starts a command that keeps running, in a process group of its own, as a terminal does. */
   start(command: string, place: Place = {}): Running {
     return new Running(this.#command(command, place).spawn());
   }
@@ -103,7 +103,7 @@ interface Place {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A command that goes on. */
+/** A command that keeps running. */
 export class Running implements AsyncDisposable {
   readonly output: string[] = [];
   readonly #child: Deno.ChildProcess;
@@ -118,7 +118,7 @@ export class Running implements AsyncDisposable {
     this.#reading = Promise.all([read(child.stdout), read(child.stderr)]).then(() => this.#over = true);
   }
 
-  /** What a line of the output matches, when it is there. */
+  /** Returns a line of the output that matches, once there is one. */
   async line(pattern: RegExp): Promise<RegExpExecArray> {
     return await found(() => {
       for (const line of this.output) {
@@ -130,7 +130,7 @@ export class Running implements AsyncDisposable {
     }, { what: () => `${pattern} in:\n${this.output.join("\n")}`, timeoutMs: 120_000, everyMs: 20 });
   }
 
-  /** Presses Ctrl-C: all of the group are told. Resolves when nothing holds the output any more. */
+  /** Presses Ctrl-C: the whole group is signaled. Resolves when no process holds the output any more. */
   async interrupt(): Promise<void> {
     await signalGroup(this.#child.pid, "INT");
     await this.#child.status;
@@ -142,7 +142,7 @@ export class Running implements AsyncDisposable {
     return (await this.#processes()).map(({ args }) => args);
   }
 
-  /** Ends the process with this program in its command line, and no other, with no time to tell anybody. */
+  /** Kills the process with this program in its command line, and no other. */
   async killAlone(part: string): Promise<void> {
     for (const { pid, args } of await this.#processes()) {
       if (args.includes(part)) Deno.kill(pid, "SIGKILL");

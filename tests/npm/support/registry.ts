@@ -1,17 +1,17 @@
 /**
- * An npm registry of the test's own: it has what was published to it, and sends whoever asks for something else to the
+ * An npm registry of the test's own: it has the packages published to it, and redirects all other requests to the
  * usual one. It answers what `npm publish` and `npm install` ask.
  */
 import assert from "node:assert/strict";
 
-/** What `npm publish` sends, as far as it is looked at. */
+/** The parts of the body of `npm publish` that matter here. */
 interface Published {
   readonly versions: Readonly<Record<string, { readonly dist: { tarball: string } }>>;
   readonly _attachments: Readonly<Record<string, { readonly data: string }>>;
 }
 
 interface Kept {
-  /** What npm is told of the package. */
+  /** The metadata of the package for npm. */
   readonly about: Record<string, unknown>;
   /** Archives by the names of their files. */
   readonly archives: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
@@ -38,7 +38,7 @@ export class Registry implements AsyncDisposable {
     return new Registry(usual.replace(/\/*$/, "/"));
   }
 
-  /** What a user's `.npmrc` says to use it. */
+  /** The lines of a user's `.npmrc` that select it. */
   get npmrc(): string {
     const { host } = new URL(this.url);
     return `registry=${this.url}\n//${host}/:_authToken=anybody\naudit=false\nfund=false\nupdate-notifier=false\n`;

@@ -1,4 +1,4 @@
-/** A backend without isolates, for tests of what stands in front of it. */
+/** A backend without isolates, for tests of the layers in front of it. */
 import { memoryPlan } from "../../../mod/config/memory.ts";
 import { Hono } from "hono";
 import type { Backend } from "../../../mod/server/backend.ts";
@@ -6,7 +6,7 @@ import type { ReloadResult } from "../../../mod/server/dev/reload_result.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 
-/** What a {@linkcode FakeBackend} was asked, in order. */
+/** Requests to a {@linkcode FakeBackend}, in order. */
 export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "dispose";
 
 export class FakeBackend implements Backend {
@@ -16,7 +16,7 @@ export class FakeBackend implements Backend {
   readonly setupLink = null;
   readonly sockets: WebSocket[] = [];
   ts = 42;
-  /** What a call of `/api/query` waits for. */
+  /** Awaited by a call of `/api/query`. */
   callGate: Promise<void> = Promise.resolve();
 
   constructor() {
@@ -60,7 +60,7 @@ export class FakeBackend implements Backend {
 
 const plan = memoryPlan({ bytes: 1024 ** 3, cores: 2 });
 
-/** A configuration that listens on any free port of this machine. No isolate stands by: each takes as long as a start. */
+/** A configuration that listens on any free port of this machine. There are no spare isolates, which take as long as a start. */
 export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "dataDir">): ServeConfig {
   return {
     host: "127.0.0.1",

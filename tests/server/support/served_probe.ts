@@ -32,7 +32,7 @@ const attempts: Record<string, Attempt> = {
     await makeLinks([{ path: at("data/link"), target: "file" }]);
     await Deno.readTextFile(at("data/link"));
   },
-  "have isolates stand by with code that has links": async () => {
+  "keep spare isolates for code that has links": async () => {
     await Deno.mkdir(at("data/version"));
     await Deno.writeTextFile(at("data/version/a.ts"), "");
     await makeLinks([{ path: at("data/version/b.ts"), target: "a.ts" }]);

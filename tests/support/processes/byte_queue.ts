@@ -1,4 +1,4 @@
-/** Bytes on their way to a connection: appended while a write is under way, taken all at once for the next write. */
+/** Bytes to send on a connection: appended during a write, taken all at once for the next write. */
 
 const FIRST_BYTES = 1024;
 const SPARE_BYTES_MAX = 262_144;

@@ -10,7 +10,7 @@ export interface ChildOptions {
   /** Everything after `deno`. */
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
-  /** What starts the runtime, when that is not done plainly: a command with arguments that the rest is put behind. */
+  /** A command that starts the runtime, with arguments before those of the runtime. Optional. */
   readonly starter?: readonly string[];
   /** Called with each line of output and of error output. */
   readonly onLine?: (line: string) => void;
@@ -23,7 +23,7 @@ const encoder = new TextEncoder();
 /** Where the server is in a form that starts faster: for most files of the whole suite (`tests/support/program.ts`). */
 const program = Deno.env.get("SYNCLINE_TEST_PROGRAM");
 
-/** What the runtime is told to run, in that form. */
+/** The arguments of the runtime in that form. */
 function inProgram(arg: string): string {
   return program !== undefined && (arg === "main.ts" || arg === "cli.ts") ? join(program, arg) : arg;
 }
@@ -67,7 +67,7 @@ export class Child implements AsyncDisposable {
     this.#reading = Promise.all([read(this.#process.stdout), read(this.#process.stderr)]);
   }
 
-  /** What it printed last. */
+  /** Its last output. */
   get lastOutput(): string {
     return this.#tail.join("\n");
   }

@@ -1,6 +1,6 @@
 /**
  * A WebSocket client on plain TCP, for load and for tests that cut connections. What is sent within one turn of the event
- * loop leaves in one write, unless it is told otherwise; Deno's own client holds frames back for tens of milliseconds,
+ * loop leaves in one write, by default; Deno's own client holds frames back for tens of milliseconds,
  * which would be charged to the server.
  */
 import { randomBytes } from "node:crypto";

@@ -46,7 +46,7 @@ Deno.test("a message longer than the read buffer arrives as one text", async () 
   assert.equal(await received.promise, "ä".repeat(200_000));
 });
 
-Deno.test("the close code and reason of the server are told once", async () => {
+Deno.test("the close code and reason of the server are reported once", async () => {
   await using server = echoServer();
   const closes: [number, string][] = [];
   await using socket = await RawWebSocket.connect({

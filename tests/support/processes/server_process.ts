@@ -88,7 +88,7 @@ export class ServerProcess implements AsyncDisposable {
     return answer.value;
   }
 
-  /** What it printed last: its log. */
+  /** Its last output: its log. */
   get lastOutput(): string {
     return this.#child.lastOutput;
   }

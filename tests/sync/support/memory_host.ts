@@ -24,7 +24,7 @@ import {
 
 export { ArgsError } from "../../support/host_double.ts";
 
-/** What a function sees. */
+/** The view of a function. */
 export interface MemoryContext {
   get(key: string): unknown;
   /** Keys from `lo` to below `hi`, with their values. */
@@ -181,7 +181,7 @@ export class MemoryHost extends HostDouble {
   /** Answers one running query. */
   answer(udfPath: string, wave: PendingWave | undefined = this.#waveOf(udfPath)): void {
     const index = wave?.queries.findIndex((query, i) => query.udfPath === udfPath && wave.left.has(i)) ?? -1;
-    if (wave === undefined || index < 0) throw new Error(`No run of ${udfPath} is under way`);
+    if (wave === undefined || index < 0) throw new Error(`No run of ${udfPath} is running`);
     this.#answer(wave, index);
   }
 

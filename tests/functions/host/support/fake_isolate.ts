@@ -1,4 +1,4 @@
-/** Isolates in memory that say and do what a test tells them. */
+/** Isolates in memory, controlled by a test. */
 import type {
   Death,
   DeathCause,
@@ -15,11 +15,11 @@ import type { FromIsolate, IsolateRole, ToIsolate } from "../../../../mod/functi
 export class FakeIsolate implements Isolate {
   readonly role: IsolateRole;
   readonly ready: Ready;
-  /** What the host has sent, oldest first. */
+  /** Messages of the host, oldest first. */
   readonly sent: Exclude<ToIsolate, { type: "Boot" }>[] = [];
   /** Parts of bodies, in order. */
   readonly sentBytes: { readonly call: number; readonly bytes: Uint8Array }[] = [];
-  /** What its progress file says. */
+  /** The contents of its progress file. */
   noted: Progress | null = null;
   /** Called with each message of the host, for fakes that live by themselves. */
   onSent: ((message: FakeIsolate["sent"][number]) => void) | null = null;
@@ -93,7 +93,7 @@ export class FakeIsolate implements Isolate {
 export class FakeStarter implements IsolateStarter, AsyncDisposable {
   /** All that were started, oldest first. */
   readonly isolates: FakeIsolate[] = [];
-  /** What the next ones find in the database. */
+  /** The state of the database for the next isolates. */
   ts = 0;
   lastGroup: string | null = null;
   functions: Ready["functions"] = [];

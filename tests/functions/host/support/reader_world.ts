@@ -27,7 +27,7 @@ export class ReaderWorld {
   readonly clock = new FakeClock();
   readonly starter = new FakeStarter();
   readonly warnings: string[] = [];
-  /** Times the pool told that a reader is free. */
+  /** Times at which the pool reported a free reader. */
   freed = 0;
   readonly pool: ReaderPool;
 
@@ -131,7 +131,7 @@ export function queriesOf(reader: FakeIsolate): string[] {
   return queriesRun(reader).map(({ udfPath }) => udfPath);
 }
 
-/** What a reader that waits with its snapshot was told last. */
+/** The last message to a reader that waits with its snapshot. */
 export function toldOf(reader: FakeIsolate): string {
   return reader.last("WaveGo").what;
 }

@@ -21,7 +21,7 @@ export interface RealHostOptions {
 export class RealHost implements AsyncDisposable {
   readonly dir: string;
   readonly host: IsolateHost;
-  /** Everything told to commit listeners. */
+  /** All published commits. */
   readonly entries: CommitEntry[] = [];
   readonly logged: string[];
   #disposed = false;
@@ -65,7 +65,7 @@ export class RealHost implements AsyncDisposable {
         command: (paths) => isolateCommand(paths),
         ...(memory && { isolateMemory: memory }),
         log,
-        // Loading takes its time on a busy machine, whatever the test hurries.
+        // Loading takes its time on a busy machine, even if the test hurries.
         clock: steadyClock,
       });
       const batchPrefix = crypto.randomUUID();

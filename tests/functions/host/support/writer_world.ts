@@ -1,4 +1,4 @@
-/** A writer over fake isolates, with everything it tells. */
+/** A writer over fake isolates, with a record of all its reports. */
 import { functionLimits } from "../../../../mod/limits.ts";
 import { frameText } from "../../../../mod/functions/wire/segment_frames.ts";
 import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
@@ -15,7 +15,7 @@ export function call(udfPath: string, args: Record<string, unknown> = {}): Funct
 export class WriterWorld {
   readonly clock = new FakeClock();
   readonly starter = new FakeStarter();
-  /** What was told, in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
+  /** Reports in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
   readonly told: string[] = [];
   readonly warnings: string[] = [];
   /** Waits that may be spent awake, as they begin and end. */
@@ -78,21 +78,21 @@ export class WriterWorld {
     this.isolate.says({ type: "Committing", batch: this.isolate.last("Batch").batch });
   }
 
-  /** The writer commits and tells. */
+  /** The writer commits and reports it. */
   commits(from: number, answers: number, ts: number, counted = -1): void {
     const { message, segments } = this.group(from, answers, ts, counted);
     this.starter.ts = ts;
     this.isolate.says(message, segments);
   }
 
-  /** The writer commits and tells more than usual. */
+  /** The writer commits and reports more than usual. */
   says(from: number, answers: number, ts: number, more: Pick<Group, "uses" | "ends">): void {
     const { message, segments } = this.group(from, answers, ts);
     this.starter.ts = ts;
     this.isolate.says({ ...message, ...more }, segments);
   }
 
-  /** The writer commits and is lost before it can tell: its successor finds the group. */
+  /** The writer commits and is lost before it can report: the next one finds the group. */
   commitsUntold(from: number, answers: number, ts: number): void {
     const { message, segments } = this.group(from, answers, ts);
     this.starter.ts = ts;
