@@ -1,6 +1,5 @@
 /** What several servers on one PostgreSQL cost, beside one server of the same run: its writes, its followers, their sockets. */
 import assert from "node:assert/strict";
-import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { TestPostgres } from "../../tests/cluster/support/postgres.ts";
 import { FakeBucket } from "../../tests/ops/scheduled/fake_bucket.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
@@ -164,7 +163,7 @@ async function applied(
       triggerPort: leader.port,
       subscribe,
     });
-  } else await new Promise((resolve) => setTimeout(resolve, clusterLimits.lookMs));
+  }
   const shares = {
     follower: [] as number[],
     ofMain: [] as number[],

@@ -1,17 +1,16 @@
 /**
- * Calls that a follower has its leader run. They are kept until they are answered: when the link breaks, those that the
- * leader recognises when they come again, by their replay key, and those it never got are sent to the next one.
+ * Calls that a follower sends to its leader. Each is kept until it is answered. When the link breaks, calls with a replay key
+ * and calls that were never sent go to the next leader. The outcome of the others is unknown.
  */
 import type { ActionAnswer, LeaderPort } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import { failed, type Outcome, outcomeUnknown, unavailable } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { linkLimits } from "./limits.ts";
-import { frameBody } from "./link/frames.ts";
-import { Link } from "./link/link.ts";
+import { frameBody, Link } from "./link.ts";
 import { type FromFollower, type FromLeader, outcomeOf, wireCall } from "./messages.ts";
 
-/** How a call was answered; `null` parts where the leader has nothing to say of them. */
+/** Answer to a call. `answer` is `null` unless the leader ran a mutation. */
 interface Answered {
   readonly outcome: Outcome;
   readonly answer: Omit<MutationAnswer, "outcome"> | null;
@@ -21,45 +20,45 @@ interface Answered {
 
 interface Pending {
   readonly body: Uint8Array;
-  /** Whether it may be sent once more. */
-  readonly again: boolean;
+  /** Whether it has a replay key, so that the next leader recognizes it. */
+  readonly resendable: boolean;
   readonly resolve: (answered: Answered) => void;
-  /** Runs it in this process. */
-  readonly run: ((leader: HereLeader) => Promise<Omit<Answered, "verification">>) | null;
-  /** Mutations of one turn run in the order in which they were asked; `null`: it has none. */
+  /** Runs it in this process; `null` if that is not possible. */
+  readonly run: ((leader: LocalLeader) => Promise<Omit<Answered, "verification">>) | null;
+  /** Caller whose mutations keep their order; `null` for calls without an order. */
   readonly turn: string | null;
-  /** Who was asked; `null`: nobody yet. */
+  /** Recipient of the call; `null` while it waits for a leader. */
   askedOf: Link | "here" | null;
-  /** Whether somebody was asked at any time, and may have run it. */
+  /** Whether it was ever sent, so that a leader may have run it. */
   wasAsked: boolean;
-  /** Since when it waits for a leader. */
+  /** Start of the wait for a leader. */
   since: number;
 }
 
-/** A leader in this very process. */
-export type HereLeader = Required<Pick<LeaderPort, "mutate" | "act">>;
+/** The leader in this process. */
+export type LocalLeader = Required<Pick<LeaderPort, "mutate" | "act">>;
 
-/** What a follower is told that is an answer. */
+/** Messages of the leader that answer a call. */
 export type AnswerMessage = FromLeader & { readonly t: "mutated" | "acted" | "verified" };
 
 export class LeaderCalls implements LeaderPort {
   readonly #clock: Clock;
-  /** Where this process stands, for answers that nobody gave. */
+  /** ts of this process, for calls that the leader has not answered. */
   readonly #ts: () => number;
   readonly #pending = new Map<number, Pending>();
   #pendingBytes = 0;
-  /** By which calls go. */
+  /** Link to the current leader. */
   #link: Link | null = null;
-  /** When this process last had a link, or led. */
+  /** When this process last had a link or led. */
   #linkedAt: number;
-  /** Those on which answers may still come. */
+  /** Links to earlier leaders that still answer. */
   readonly #old = new Set<Link>();
-  /** How many calls of a turn are still with a leader of before: what is behind them waits. */
+  /** Number of calls by caller that an earlier leader still answers. Later calls of that caller wait. */
   readonly #oldTurns = new Map<string, number>();
-  /** By turn, what waits for that alone, in order. */
+  /** Calls that wait only for that, by caller and in order. */
   readonly #behind = new Map<string, Set<number>>();
   /** Set while this process leads. */
-  #here: HereLeader | null = null;
+  #here: LocalLeader | null = null;
   #lastId = 0;
   #expiry: Timer | null = null;
   #closed = false;
@@ -70,22 +69,22 @@ export class LeaderCalls implements LeaderPort {
     this.#linkedAt = clock.now();
   }
 
-  /** How long calls have had no link to a leader, in ms; `null` while there is one, or this process leads. */
+  /** Time without a link to a leader, in milliseconds; `null` while there is one or this process leads. */
   get unlinkedMs(): number | null {
     return this.#link !== null || this.#here !== null ? null : this.#clock.now() - this.#linkedAt;
   }
 
-  /** Calls that wait for answers. */
+  /** Number of unanswered calls. */
   get waiting(): number {
     return this.#pending.size;
   }
 
   async mutate(call: MutationCall): Promise<MutationAnswer> {
-    const again = call.replay !== undefined;
+    const resendable = call.replay !== undefined;
     const { outcome, answer, ts } = await this.#ask(
       (id) => ({ t: "mutate", id, call: wireCall(call) }),
       {
-        again,
+        resendable,
         turn: call.caller?.turn ?? null,
         run: async (leader) => {
           const { outcome, ...answer } = await leader.mutate(call);
@@ -97,9 +96,9 @@ export class LeaderCalls implements LeaderPort {
   }
 
   async act(call: FunctionCall): Promise<ActionAnswer> {
-    const run = async (leader: HereLeader) => ({ ...await leader.act(call), answer: null });
+    const run = async (leader: LocalLeader) => ({ ...await leader.act(call), answer: null });
     const asked = this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), {
-      again: false,
+      resendable: false,
       turn: null,
       run,
     });
@@ -107,17 +106,17 @@ export class LeaderCalls implements LeaderPort {
     return { outcome, ts };
   }
 
-  /** Has the leader check a token; `null` when it did not say. */
+  /** Verifies a token at the leader. Resolves with `null` if the leader did not answer. */
   async verify(token: string): Promise<unknown> {
     const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), {
-      again: true,
+      resendable: true,
       turn: null,
       run: null,
     });
     return verification;
   }
 
-  /** The leader is reached by this link from now on; `null`: by none. What was asked on another is answered there, or lost. */
+  /** Sends calls over a link from now on; `null`: there is no leader. An earlier link still delivers its answers. */
   use(link: Link | null): void {
     if (this.#closed) return;
     this.keep();
@@ -125,27 +124,27 @@ export class LeaderCalls implements LeaderPort {
     this.#link = link;
     this.#here = null;
     for (const pending of this.#pending.values()) {
-      // As of a leader that is lost: it recognises what it has done.
-      if (pending.askedOf === "here" && pending.again) this.#wait(pending);
+      // The next leader recognizes it by its replay key.
+      if (pending.askedOf === "here" && pending.resendable) this.#wait(pending);
     }
     this.#askWaiting();
   }
 
-  /** A link has ended: what was asked on it may be asked again, or is lost. */
-  left(link: Link): void {
+  /** Handles the end of a link: calls are sent again, or their outcome is unknown. */
+  linkEnded(link: Link): void {
     if (this.#link === link) this.#unlink();
     if (this.#old.delete(link)) this.#countTurns();
     for (const [id, pending] of this.#pending) {
       if (pending.askedOf !== link) continue;
-      if (pending.again) this.#wait(pending);
+      if (pending.resendable) this.#wait(pending);
       else this.#settle(id, lost());
     }
     this.#askWaiting();
   }
 
   /**
-   * What is asked from now on waits for the next leader; the present one still answers what it was asked. With `link` it is the
-   * leader there that leaves: it may be one of before, which says so again.
+   * Keeps further calls for the next leader. The current one still answers earlier calls. Does nothing if `link` leads to an
+   * earlier leader.
    */
   keep(link = this.#link): void {
     if (this.#link === null || link !== this.#link) return;
@@ -154,19 +153,19 @@ export class LeaderCalls implements LeaderPort {
     this.#countTurns();
   }
 
-  /** This process leads from now on: it runs what waits, and what is asked. */
-  runHere(leader: HereLeader): void {
+  /** This process leads: it runs the waiting calls and all further ones. */
+  runLocally(leader: LocalLeader): void {
     if (this.#closed) return;
     this.keep();
     this.#here = leader;
     this.#askWaiting();
   }
 
-  /** Takes an answer. Throws for one that nobody waits for. */
+  /** Handles an answer of the leader. Throws if there was no such call. */
   answered(message: AnswerMessage, text: string): void {
-    // One that was given up, and comes late, is nobody's.
+    // The call has timed out.
     if (!this.#pending.has(message.id)) {
-      if (message.id > this.#lastId) throw new RangeError("An answer to no call");
+      if (message.id > this.#lastId) throw new RangeError("The leader answered an unknown call");
       return;
     }
     switch (message.t) {
@@ -183,7 +182,7 @@ export class LeaderCalls implements LeaderPort {
         });
       case "verified":
         return this.#settle(message.id, {
-          outcome: failed("internal", "It was no call"),
+          outcome: failed("internal", "The response to a token verification has no result"),
           answer: null,
           ts: this.#ts(),
           verification: message.verification,
@@ -193,7 +192,7 @@ export class LeaderCalls implements LeaderPort {
     }
   }
 
-  /** Everything that waits is answered as what may come again, or what may have run; what is still to come may come again. */
+  /** Settles all calls: as refused if they were never sent, otherwise as unknown. Further calls are refused. */
   close(): void {
     this.#closed = true;
     this.#link = this.#here = null;
@@ -205,7 +204,7 @@ export class LeaderCalls implements LeaderPort {
 
   #ask(
     messageOf: (id: number) => FromFollower,
-    { again, turn, run }: Pick<Pending, "again" | "turn" | "run">,
+    { resendable, turn, run }: Pick<Pending, "resendable" | "turn" | "run">,
   ): Promise<Answered> {
     const answer = (answered: Omit<Answered, "ts" | "answer">) =>
       Promise.resolve({ ...answered, answer: null, ts: this.#ts() });
@@ -226,7 +225,7 @@ export class LeaderCalls implements LeaderPort {
     const { promise, resolve } = Promise.withResolvers<Answered>();
     this.#pendingBytes += body.length;
     const since = this.#clock.now();
-    const pending: Pending = { body, again, turn, run, resolve, askedOf: null, wasAsked: false, since };
+    const pending: Pending = { body, resendable, turn, run, resolve, askedOf: null, wasAsked: false, since };
     this.#pending.set(id, pending);
     this.#askInTurn(id, pending);
     if (pending.askedOf === null && this.#expiry === null) this.#watch();
@@ -266,7 +265,7 @@ export class LeaderCalls implements LeaderPort {
     }
   }
 
-  /** A call of the turn was answered by a leader of before: behind the last of them others may go. */
+  /** An earlier leader has answered a call. After the last one of this caller, its waiting calls are sent. */
   #endOld(turn: string): void {
     const left = (this.#oldTurns.get(turn) ?? 1) - 1;
     if (left > 0) return void this.#oldTurns.set(turn, left);
@@ -297,7 +296,7 @@ export class LeaderCalls implements LeaderPort {
     pending.wasAsked = true;
     pending.run(this.#here).catch((error) => ({ outcome: outcomeUnknown(String(error)) })).then(
       (answered) => {
-        // Another one may have been asked meanwhile.
+        // It may have been sent to another leader in the meantime.
         if (pending.askedOf === "here") this.#settle(id, answered);
       },
     );
@@ -315,14 +314,14 @@ export class LeaderCalls implements LeaderPort {
     if (this.#isOld(pending)) this.#endOld(turn);
   }
 
-  /** Without a leader calls wait for a bounded time. */
+  /** Refuses calls that have waited too long for a leader. */
   #watch(): void {
     if (!this.#pending.values().some(({ askedOf }) => askedOf === null)) {
       this.#expiry?.cancel();
       this.#expiry = null;
       return;
     }
-    this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
+    this.#expiry ??= this.#clock.every(linkLimits.keepaliveMs, () => {
       const before = this.#clock.now() - linkLimits.leaderWaitMs;
       for (const [id, pending] of this.#pending) {
         if (pending.askedOf === null && pending.since <= before) this.#settle(id, unanswered(pending));
@@ -332,17 +331,19 @@ export class LeaderCalls implements LeaderPort {
   }
 }
 
-/** Of a call that nobody answers any more. */
+/** Result of a call that no leader will answer. */
 function unanswered({ wasAsked }: Pending): Pick<Answered, "outcome"> {
   return wasAsked ? lost() : away();
 }
 
-/** This process has sent the call to no leader. */
+/** The call was not sent. */
 function away(): Pick<Answered, "outcome"> {
-  return { outcome: unavailable("There is no leader now, try again in a moment") };
+  return { outcome: unavailable("There is no leader now. Try again in a moment") };
 }
 
 /** The leader may have run the call. A copy with the same key is answered from its record. */
 function lost(): Pick<Answered, "outcome"> {
-  return { outcome: outcomeUnknown("The leader was lost: whether the call ran is not known") };
+  return {
+    outcome: outcomeUnknown("The connection to the leader was lost. It is not known whether the call ran"),
+  };
 }

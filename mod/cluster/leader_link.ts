@@ -1,198 +1,216 @@
-/** A follower's way to its leader: one connection, its handshake, and what the leader tells on it. */
-import { entriesOf, type ServedApp } from "../functions/host/mod.ts";
-import type { CommitEntry } from "../engine/types.ts";
-import { type Clock, steadyClock } from "../kit/clock.ts";
+/**
+ * The link of a follower to the current leader over the network: one connection for calls, which is reopened when it breaks,
+ * and one for each connection with forwarded HTTP requests.
+ */
+import { setTimeout as wait } from "node:timers/promises";
 import { closeQuietly } from "../kit/local_socket.ts";
-import { linkLimits } from "./limits.ts";
-import { type Frame, FrameReader } from "./link/frames.ts";
-import { greet, HandshakeError } from "./link/handshake.ts";
-import { Link, type LinkEnd } from "./link/link.ts";
+import type { Log } from "../kit/log.ts";
+import { sendHello } from "./handshake.ts";
 import type { LeaderCalls } from "./leader_calls.ts";
-import type {
-  FollowerFigures,
-  FollowerReport,
-  FromFollower,
-  FromLeader,
-  Hello,
-  Welcome,
-} from "./messages.ts";
+import { LeaderConnection } from "./leader_connection.ts";
+import { linkLimits } from "./limits.ts";
+import { relay } from "./relay.ts";
+import { connectTls } from "./tls.ts";
 
-/** What a follower does with what the leader tells. Each is called in the order in which it was said. */
-export interface Told {
-  commits?(entries: readonly CommitEntry[], ts: number): void;
-  missed?(ts: number): void;
-  /** A session or a principal's credentials have ended, which no commit tells. */
-  ended?(ended: unknown): void;
-  /** Queries are to wait, until `release`. Resolves when they do. */
-  hold?(): Promise<void>;
-  release?(app: ServedApp | null): void;
-  /** The leader wants this follower to end. */
-  stop?(): void;
-  /** This follower is to make ready to lead. Resolves when it is; rejects when it will not be. */
-  prepare?(): Promise<void>;
-  /** The leader ends soon: nothing more is to be asked of it. */
-  leaving?(): void;
+/** The leader, as the cluster publishes it. */
+export interface LeadingServer {
+  /** `host:port` for links. */
+  readonly address: string;
+  /** PEM text of the certificate with which it answers. */
+  readonly certificate: string;
+  /** Unique to this leader. */
+  readonly epoch: number;
 }
 
 export interface LeaderLinkOptions {
-  readonly conn: Deno.Conn;
+  /** Name of this server in the leader's log. */
+  readonly name: string;
   readonly secret: string;
-  readonly sealed: boolean;
-  readonly hello: Hello;
   readonly calls: LeaderCalls;
-  /** Whether this leader is still the one to follow, asked when the handshake has ended. Absent: it is. */
-  readonly isCurrent?: () => boolean;
-  readonly clock?: Clock;
+  readonly log: Log;
 }
 
-export class LeaderLink {
-  readonly #link: Link;
-  readonly #calls: LeaderCalls;
-  readonly welcome: Welcome;
-  /** What came before somebody took it. */
-  #early: Frame[] | null = [];
-  #earlyChars = 0;
-  #told: Told = {};
-  /** Whether queries were to wait before there were any. */
-  #heldEarly = false;
+interface KnownLeader extends LeadingServer {
+  /** Aborted when another server leads, or none. */
+  readonly gone: AbortController;
+  /** Whether it stops soon. Requests then wait for the next leader. */
+  leaving: boolean;
+}
 
-  private constructor(link: Link, { welcome, calls }: {
-    readonly welcome: Welcome;
-    readonly calls: LeaderCalls;
-  }) {
-    this.#link = link;
-    this.#calls = calls;
-    this.welcome = welcome;
+export class LeaderLink implements AsyncDisposable {
+  readonly #options: LeaderLinkOptions;
+  #leader: KnownLeader | null = null;
+  /** Newest epoch of a known leader. An older leader is never followed again. */
+  #newestEpoch = -Infinity;
+  /** Resolved when the leader changes. */
+  #changed = Promise.withResolvers<void>();
+  /** Loops that keep the links open, also of leaders that stop. None rejects. */
+  readonly #loops = new Map<KnownLeader, Promise<void>>();
+  /** Leaders that stop and still answer. */
+  readonly #stopping = new Set<AbortController>();
+  /** Connects to this server's own HTTP layer while it leads. */
+  #local: (() => Promise<Deno.Conn>) | null = null;
+  readonly #forwarding = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(options: LeaderLinkOptions) {
+    this.#options = options;
   }
 
   /**
-   * Shows the leader who this is and hears where it stands; calls go by this link from then on. Throws a `HandshakeError`, also
-   * when another server leads by then, or what the connection came to; it is closed then.
+   * Follows a leader; `null`: there is none, and calls wait. Connections to the previous leader are closed, except to one
+   * that has announced its stop: it answers earlier calls first.
    */
-  static async open(
-    { conn, secret, sealed, hello, calls, isCurrent = () => true, clock = steadyClock }: LeaderLinkOptions,
-  ): Promise<LeaderLink> {
-    const late = clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
-    const reader = new FrameReader(conn);
+  follow(leader: LeadingServer | null): void {
+    if (this.#closed) return;
+    this.#local = null;
+    const known = this.#leader;
+    if (known?.epoch === leader?.epoch && known?.address === leader?.address) return;
+    if (leader !== null) {
+      if (leader.epoch < this.#newestEpoch) return;
+      this.#newestEpoch = leader.epoch;
+    }
+    if (known?.leaving === true) this.#closeLater(known);
+    else known?.gone.abort();
+    const next = this.#leader = leader === null
+      ? null
+      : { ...leader, gone: new AbortController(), leaving: false };
+    this.#notifyChange();
+    if (next !== null) this.#loops.set(next, this.#keepOpen(next).finally(() => this.#loops.delete(next)));
+  }
+
+  /** This server leads: waiting requests use `connect`. */
+  leadHere(connect: () => Promise<Deno.Conn>): void {
+    this.follow(null);
+    this.#local = connect;
+    this.#notifyChange();
+  }
+
+  /** Forwards the connections of a listener until it is closed. Never rejects. */
+  async forward(listener: Deno.Listener): Promise<void> {
     try {
-      const { seal } = await greet({ conn, reader, secret, sealed }, hello);
-      const link = new Link({ conn, reader, seal, clock });
-      const welcomed = Promise.withResolvers<Welcome>();
-      let opened: LeaderLink | null = null;
-      link.ended.then(({ detail }) => welcomed.reject(new HandshakeError(`The link ended: ${detail}`)));
-      const first: Frame[] = [];
-      link.receive((frame) => {
-        if (opened !== null) return opened.#take(frame);
-        const message = frame.message as { readonly t?: unknown };
-        if (message.t === "welcome") welcomed.resolve(frame.message as Welcome);
-        else first.push(frame);
-      });
-      const welcome = await welcomed.promise;
-      // The link to the next leader may be in use already.
-      if (!isCurrent()) throw new HandshakeError("Another server leads");
-      opened = new LeaderLink(link, { welcome, calls });
-      calls.use(link);
-      // Behind that: it may be told at once that the leader ends.
-      for (const frame of first) opened.#take(frame);
-      link.ended.then(() => calls.left(link));
-      return opened;
+      for await (const near of listener) {
+        if (this.#closed || this.#forwarding.size >= linkLimits.tunnelsOfFollowerMax) {
+          closeQuietly(near);
+          continue;
+        }
+        const forwarding = this.#forward(near).finally(() => this.#forwarding.delete(forwarding));
+        this.#forwarding.add(forwarding);
+      }
     } catch (error) {
-      closeQuietly(conn);
+      if (!this.#closed) {
+        this.#options.log("error", "Cannot forward requests to the leader. Restart the server", { error });
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.follow(null);
+    this.#closed = true;
+    for (const { gone } of this.#loops.keys()) gone.abort();
+    for (const gone of this.#stopping) gone.abort();
+    this.#changed.resolve();
+    await Promise.all(this.#loops.values());
+    await Promise.all(this.#forwarding);
+  }
+
+  /** Gives a stopping leader a bounded time for its answers. */
+  #closeLater({ gone }: KnownLeader): void {
+    this.#stopping.add(gone);
+    wait(linkLimits.leaveMs, undefined, { signal: gone.signal }).then(() => gone.abort(), () => {})
+      .finally(() => this.#stopping.delete(gone));
+  }
+
+  #notifyChange(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  async #keepOpen(leader: KnownLeader): Promise<void> {
+    const { address, gone: { signal } } = leader;
+    const { name, secret, calls, log } = this.#options;
+    let logged = false;
+    for (let tries = 0; !signal.aborted && this.#leader === leader && !leader.leaving; tries++) {
+      try {
+        const conn = await connectTls(leader, signal);
+        const isCurrent = () => this.#leader === leader;
+        const hello = { name, commits: false };
+        const connection = await LeaderConnection.open({ conn, secret, hello, calls, isCurrent });
+        tries = 0;
+        const close = () => connection.close();
+        signal.addEventListener("abort", close, { once: true });
+        if (signal.aborted) close();
+        connection.listen({ leaving: () => void (leader.leaving = true) });
+        connection.ready();
+        await connection.ended;
+        signal.removeEventListener("abort", close);
+      } catch (error) {
+        // A new leader does not accept links before it serves.
+        if (!signal.aborted && !logged && tries >= LOGGED_AFTER) {
+          logged = true;
+          log("warn", "The leader of the cluster is unreachable at its --cluster-address: writes wait", {
+            code: "cluster",
+            address,
+            error,
+          });
+        }
+      }
+      const { retryMsMin, retryMsMax } = linkLimits;
+      const pauseMs = Math.min(retryMsMax / 4, retryMsMin * 2 ** Math.min(tries, 8));
+      await wait(pauseMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Never rejects. The client sees a closed connection if this server stops leading. */
+  async #answerHere(near: Deno.Conn, connect: () => Promise<Deno.Conn>): Promise<void> {
+    try {
+      await relay(near, await connect());
+    } catch {
+      closeQuietly(near);
+    }
+  }
+
+  /** Waits for a leader as long as a call does. Never rejects. */
+  async #forward(near: Deno.Conn): Promise<void> {
+    const until = performance.now() + linkLimits.leaderWaitMs;
+    for (let leader = this.#leader; performance.now() < until && !this.#closed; leader = this.#leader) {
+      if (this.#local !== null) return await this.#answerHere(near, this.#local);
+      if (leader === null || leader.leaving) {
+        await Promise.race([this.#changed.promise, wait(linkLimits.retryMsMax)]);
+        continue;
+      }
+      const { gone: { signal } } = leader;
+      let far: Deno.TlsConn;
+      try {
+        far = await this.#connect(leader);
+      } catch {
+        await wait(linkLimits.retryMsMin, undefined, { signal }).catch(() => {});
+        continue;
+      }
+      return await relay(near, far, signal);
+    }
+    closeQuietly(near);
+  }
+
+  /** Opens a connection for requests. */
+  async #connect({ address, certificate, gone: { signal } }: KnownLeader): Promise<Deno.TlsConn> {
+    const { name, secret } = this.#options;
+    const conn = await connectTls({ address, certificate }, signal);
+    const close = () => closeQuietly(conn);
+    const late = setTimeout(close, linkLimits.handshakeMs);
+    signal.addEventListener("abort", close, { once: true });
+    try {
+      await sendHello(conn, secret, { name, commits: false, requests: true });
+      return conn;
+    } catch (error) {
+      close();
       throw error;
     } finally {
-      late.cancel();
-    }
-  }
-
-  /** Never rejects. */
-  get ended(): Promise<{ readonly end: LinkEnd; readonly detail: string }> {
-    return this.#link.ended;
-  }
-
-  /** From now on this is told; first what came meanwhile. */
-  tell(told: Told): void {
-    this.#told = told;
-    const early = this.#early ?? [];
-    this.#early = null;
-    if (this.#heldEarly) void told.hold?.().catch(() => {});
-    for (const frame of early) this.#take(frame);
-  }
-
-  ready(): void {
-    this.#say({ t: "ready" });
-  }
-
-  report(report: FollowerReport): void {
-    this.#say({ t: "runs", ...report });
-  }
-
-  figures(figures: FollowerFigures): void {
-    this.#say({ t: "figures", figures });
-  }
-
-  /** Bytes that the leader has not taken yet. */
-  get unsentBytes(): number {
-    return this.#link.unsentBytes;
-  }
-
-  close(): void {
-    this.#link.close();
-  }
-
-  #say(message: FromFollower): void {
-    this.#link.send(message);
-  }
-
-  #take(frame: Frame): void {
-    const message = frame.message as FromLeader;
-    if (message.t === "mutated" || message.t === "acted" || message.t === "verified") {
-      return this.#calls.answered(message, frame.text);
-    }
-    if (message.t === "leaving") {
-      this.#calls.keep(this.#link);
-      return this.#told.leaving?.();
-    }
-    if (this.#early === null) return this.#hear(message, frame.text);
-    // Nothing runs yet that would have to wait.
-    if (message.t === "hold") {
-      this.#heldEarly = true;
-      return this.#say({ t: "held", n: message.n });
-    }
-    this.#earlyChars += frame.text.length;
-    if (this.#earlyChars > linkLimits.unsentBytesMax) {
-      throw new RangeError("Too much came before this follower had begun");
-    }
-    this.#early.push(frame);
-  }
-
-  #hear(
-    message: Exclude<FromLeader, { readonly t: "mutated" | "acted" | "verified" | "leaving" }>,
-    text: string,
-  ): void {
-    const told = this.#told;
-    switch (message.t) {
-      case "commits":
-        return told.commits?.(text === "" ? [] : entriesOf(text), message.ts);
-      case "missed":
-        return told.missed?.(message.ts);
-      case "ended":
-        return told.ended?.(message.ended);
-      case "hold": {
-        const { n } = message;
-        return void (told.hold?.() ?? Promise.resolve()).then(() => this.#say({ t: "held", n }), () => {});
-      }
-      case "prepare":
-        return void (told.prepare?.() ?? Promise.reject(new Error("It leads nothing"))).then(
-          () => this.#say({ t: "prepared", ok: true }),
-          () => this.#say({ t: "prepared", ok: false }),
-        );
-      case "release":
-        return told.release?.(message.app);
-      case "stop":
-        return told.stop?.();
-      default:
-        message satisfies never;
-        throw new TypeError("The leader said something unknown");
+      clearTimeout(late);
+      signal.removeEventListener("abort", close);
     }
   }
 }
+
+/** Failed attempts before a warning is logged. */
+const LOGGED_AFTER = 20;

@@ -1,45 +1,44 @@
-/** The bounds of links between a leader and its followers. Units stand last in the names, as in `mod/limits.ts`. */
+/** Limits of the links between a leader and its followers. Units are suffixes, as in `mod/limits.ts`. */
 
 export const linkLimits = {
-  /** Longest frame before both sides have shown that they know the secret. */
+  /** Longest frame before the follower is authenticated. */
   handshakeBytesMax: 4_096,
-  /** Longest frame of an authenticated link: a group of commits, or a call with all it brings. */
+  /** Longest frame of an authenticated link: a commit group, or a call with its arguments. */
   frameBytesMax: 268_435_456,
-  /** Bytes that may wait to be read by the other side; a side with more behind it is cut off, and begins anew. */
+  /** Bytes queued for the other side. Above it, the link is closed, and the follower reconnects and catches up. */
   unsentBytesMax: 268_435_456,
-  /** Time for the handshake, for who connects and for who comes from this machine. */
+  /** Timeout of the handshake for the connecting side, and for connections of this machine. */
   handshakeMs: 10_000,
-  /** The same for who comes over a network, and may be anybody. */
+  /** Timeout of the handshake for connections from the network, which are not trusted yet. */
   strangerMs: 2_000,
-  /** Connections whose handshake is under way; more are closed at once. */
+  /** Connections in the handshake. Further ones are closed at once. */
   handshakesMax: 256,
-  /** Of these, those of one address. */
+  /** Connections in the handshake from one address. */
   handshakesOfAddressMax: 32,
-  /** A side with nothing to say says so this often. */
-  beatMs: 1_000,
-  /** Looks, one a beat, without anything from the other side: then it hangs or is gone. */
-  silentBeatsMax: 10,
-  /** Calls of one follower that the leader has taken and not answered; more are refused as an overload. */
+  /** Interval of keepalive messages. */
+  keepaliveMs: 1_000,
+  /** Consecutive checks without received data after which a link is closed. */
+  silentChecksMax: 10,
+  /** Calls of one follower in progress at the leader. Further ones are refused as an overload. */
   callsMax: 20_000,
-  /** Calls that wait at a follower for the leader's answers, and their bytes; more are refused as an overload. */
+  /** Calls that a follower keeps until the leader answers, and their bytes. Further ones are refused as an overload. */
   pendingMax: 20_000,
   pendingBytesMax: 134_217_728,
-  /** A call that waits for a leader is refused after this; whoever asked may ask again. */
+  /** Time that a call waits for a leader. Then it is refused, and the caller may retry. */
   leaderWaitMs: 15_000,
-  /** Connections of followers to a leader on which requests come; more are closed at once. */
+  /** Connections with forwarded requests at a leader. Further ones are closed at once. */
   tunnelsMax: 512,
-  /** Of these, at the leader, those of one follower; and, at a follower, those of one client's address. */
+  /** Connections with forwarded requests of one follower. */
   tunnelsOfFollowerMax: 256,
+  /** Forwarded requests of one client address at a follower. */
   tunnelsOfClientMax: 128,
-  /** Bytes of them that are carried at once. */
+  /** Buffer of a forwarded connection. */
   tunnelChunkBytes: 65_536,
-  /** When one side of such a connection has ended, what the other still says is carried for so long. */
+  /** Time that the second direction of a forwarded connection stays open after the first has ended. */
   lingerMs: 2_000,
-  /** A leader that is told to stop waits this long for another server to make ready to lead. */
-  prepareMs: 10_000,
-  /** A leader that is about to end waits this long for calls it has taken. */
+  /** Time that a stopping leader waits for calls in progress. */
   leaveMs: 5_000,
-  /** A follower whose link broke tries again after this, and then after twice as long, up to the second. */
+  /** Backoff of a follower that reconnects. */
   retryMsMin: 50,
   retryMsMax: 2_000,
 } as const;

@@ -1,4 +1,4 @@
-/** What a leader and a follower say to each other. The short names are on the wire for each call. */
+/** Messages between a leader and its followers. The names are short, because each call carries them. */
 import { z } from "zod";
 import type { RunEnd, RunKind, ServedApp } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
@@ -58,7 +58,7 @@ const run = z.object({
   logLines: z.array(z.string()),
 });
 
-/** What a follower has to do at the moment. */
+/** Current load of a follower. */
 const figures = z.object({
   sockets: z.number(),
   subscriptions: z.number(),
@@ -73,11 +73,11 @@ const figures = z.object({
 const fromFollower = z.discriminatedUnion("t", [
   z.object({ t: z.literal("mutate"), id, call: mutationCall }),
   z.object({ t: z.literal("act"), id, call: z.object(calls) }),
-  /** Whose token is this, of an issuer that the leader knows? */
+  /** Verifies a token of an external issuer. */
   z.object({ t: z.literal("verify"), id, token: z.string() }),
-  /** Queries wait, as they were told to with this number. */
+  /** Queries are paused, as the `hold` with this number requested. */
   z.object({ t: z.literal("held"), n: z.int() }),
-  /** It serves. */
+  /** The follower serves. */
   z.object({ t: z.literal("ready") }),
   z.object({
     t: z.literal("runs"),
@@ -86,26 +86,24 @@ const fromFollower = z.discriminatedUnion("t", [
     requests: z.array(z.object({ url: z.string(), status: z.int(), count: z.int().positive() })),
   }),
   z.object({ t: z.literal("figures"), figures }),
-  /** Whether it is ready to lead as soon as the leader lets go. */
-  z.object({ t: z.literal("prepared"), ok: z.boolean() }),
 ]);
 
-/** A run that ended at a follower; how it ended without its value. */
+/** A run of a follower, without its result. */
 export interface FollowerRun extends Omit<RunEnd, "call" | "outcome"> {
   readonly kind: RunKind;
   readonly udfPath: string;
   readonly identity: Identity;
-  /** `null`: it succeeded. */
+  /** `null` if the run succeeded. */
   readonly error: CallError | null;
   readonly logLines: readonly string[];
 }
 
-/** What has happened at a follower since it last told. */
+/** Activity of a follower since its previous report. */
 export interface FollowerReport {
   readonly runs: readonly FollowerRun[];
-  /** Functions whose results were given without a run. */
+  /** Functions with results served from the cache. */
   readonly cached: readonly string[];
-  /** Requests that it has answered itself, by part of the server and status. */
+  /** HTTP requests that the follower answered, by path and status. */
   readonly requests: readonly { readonly url: string; readonly status: number; readonly count: number }[];
 }
 
@@ -118,43 +116,26 @@ export type FromFollower =
   | { readonly t: "held"; readonly n: number }
   | { readonly t: "ready" }
   | { readonly t: "runs" } & FollowerReport
-  | { readonly t: "figures"; readonly figures: FollowerFigures }
-  | { readonly t: "prepared"; readonly ok: boolean };
+  | { readonly t: "figures"; readonly figures: FollowerFigures };
 
-/** Throws for what a follower does not say. */
+/** Throws if the message is not valid. */
 export function parseFromFollower(message: unknown): FromFollower {
-  // A part that is absent in JSON is absent here, where the schema's type would allow `undefined`.
+  // The type of the schema allows `undefined`, which JSON does not contain.
   return fromFollower.parse(message) as FromFollower;
 }
 
-/** What a follower tells of itself. */
-const hello = z.object({
-  /** Its name in the log and in figures. */
-  name: z.string().max(200),
-  /** Whether it is to be told of commits, because it reads the leader's database. */
-  commits: z.boolean(),
-  /** Whether what follows are bytes of requests, and no messages. */
-  requests: z.literal(true).optional(),
-});
-
-export type Hello = Readonly<Pick<z.infer<typeof hello>, "name" | "commits">> & { readonly requests?: true };
-
-export function parseHello(told: unknown): Hello {
-  return hello.parse(told) as Hello;
-}
-
-/** What the leader tells a follower first; the app only to one that reads its database. */
+/** First message of the leader. Contains the app only for followers that read its database. */
 export interface Welcome {
   readonly ts: number;
   readonly app: ServedApp | null;
 }
 
-/** An answer's outcome without its value, which is the frame's text. */
+/** Outcome of a call without its value, which is the text of the frame. */
 export type WireEnd =
   | { readonly ok: true; readonly logLines: readonly string[] }
   | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
 
-/** From the leader, which is believed. */
+/** Not validated, because the leader is trusted. */
 export type FromLeader =
   | {
     readonly t: "mutated";
@@ -164,17 +145,15 @@ export type FromLeader =
   }
   | { readonly t: "acted"; readonly id: number; readonly end: WireEnd; readonly ts: number }
   | { readonly t: "verified"; readonly id: number; readonly verification: unknown }
-  /** The text: the packed entries, or nothing. */
+  /** The text of the frame contains the packed entries; empty if there are none. */
   | { readonly t: "commits"; readonly ts: number }
-  /** Commits up to this one were made of which nothing was told. */
+  /** There are commits up to `ts` that were not sent. */
   | { readonly t: "missed"; readonly ts: number }
   | { readonly t: "ended"; readonly ended: unknown }
   | { readonly t: "hold"; readonly n: number }
   | { readonly t: "release"; readonly app: ServedApp | null }
   | { readonly t: "stop" }
-  /** The leader is told to stop: this follower is to make ready to lead. */
-  | { readonly t: "prepare" }
-  /** It ends soon: what is asked from now on is for the next leader. What it has taken it still answers. */
+  /** The leader stops soon. It answers earlier calls; later ones are for the next leader. */
   | { readonly t: "leaving" };
 
 export function wireEnd(outcome: Outcome): { readonly end: WireEnd; readonly text: string } {
@@ -188,7 +167,7 @@ export function outcomeOf(end: WireEnd, text: string): Outcome {
   return end.ok ? { ok: true, value: text, logLines: end.logLines } : end;
 }
 
-/** The call as the other side understands it: what stands in its place is told by whoever asked. */
+/** Removes the part of a call that only this process uses. */
 export function wireCall<Call extends FunctionCall>(call: Call & Pick<MutationCall, "reportAs">): Call {
   const { reportAs: _, ...wired } = call;
   return wired as Call;

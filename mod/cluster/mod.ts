@@ -1,10 +1,10 @@
-/** Several processes that serve one app: the link between the one that writes and those that follow it. */
-export { Admissions } from "./admissions.ts";
-export { EarlyFollowers } from "./early_followers.ts";
-export { HandshakeError } from "./link/handshake.ts";
-export type { LinkEnd } from "./link/link.ts";
-export { Follower, Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
-export { type HereLeader, LeaderCalls } from "./leader_calls.ts";
-export { LeaderRoad, type LeadingServer } from "./leader_road.ts";
-export { LeaderLink, type LeaderLinkOptions, type Told } from "./leader_link.ts";
-export type { FollowerFigures, FollowerReport, FollowerRun, FromLeader, Hello, Welcome } from "./messages.ts";
+/** Links between the process that writes and the processes that follow it. */
+export { type CallHost, FollowerConnection, SessionChecks } from "./follower_connection.ts";
+export { HandshakeError } from "./handshake.ts";
+export { Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
+export { LeaderCalls, type LocalLeader } from "./leader_calls.ts";
+export { LeaderConnection, type LeaderConnectionOptions } from "./leader_connection.ts";
+export { LeaderLink, type LeadingServer } from "./leader_link.ts";
+export type { LinkEnd } from "./link.ts";
+export type { FollowerFigures, FollowerReport, FollowerRun, FromLeader, Welcome } from "./messages.ts";
+export { createCertificate, type LinkCertificate, TlsListener } from "./tls.ts";

@@ -10,7 +10,7 @@ import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type FeatureParts, openResources, type ServerResources, startFeatures } from "./feature_list.ts";
 import { prepareFollower } from "./features/following.ts";
-import { activityTracker, caughtUpWith, prepareForCluster } from "./features/cluster.ts";
+import { caughtUpWith, prepareForCluster } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes, refuseWrites } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests, upgradeSocket } from "./http/requests.ts";
 import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
@@ -51,8 +51,6 @@ export interface Backend extends AsyncDisposable {
   ): Response;
   /** Resolves when this server shows every commit that a client may have seen on another server. */
   readonly caughtUp?: () => Promise<void>;
-  /** On a cluster follower: called with the path of each request answered here. The request waits for the returned promise. */
-  readonly noteActivity?: (path: string) => Promise<void> | null;
   /** Starts background work, after a takeover or a change of leader. */
   startBackgroundWork?(): Promise<void>;
   /** Releases the database for a new process, between two commits; `null` if that is not possible now. */
@@ -265,7 +263,6 @@ async function connect(
       return response;
     },
     ...(caughtUp && { caughtUp }),
-    ...(follows && caughtUp && given.cluster && { noteActivity: activityTracker(given.cluster, caughtUp) }),
     closeSockets,
     reload: () => host.reload(),
     standBy: () => host.standBy(),

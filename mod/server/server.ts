@@ -208,7 +208,6 @@ export class Server implements AsyncDisposable {
     const { config, log } = this.#parts;
     this.#membership = await ClusterMembership.join(config, {
       url: this.url,
-      prepare: () => this.#serving.prepareToLead(),
       respond: (request, info) => this.#respondForwarded(request, info),
       log,
     });
@@ -275,15 +274,6 @@ export class Server implements AsyncDisposable {
     this.#handover?.stop();
     this.#takeoverListener?.close();
     const membership = this.#membership;
-    // Outside a cluster, waiting requests are refused before any other work runs.
-    if (membership !== null) {
-      await membership.handOver(() => this.#serving.backend).catch((error) =>
-        this.#parts.log("warn", "Cannot hand over the cluster lease", {
-          code: "cluster",
-          error,
-        })
-      );
-    }
     membership?.cluster.stopping();
     await this.#serving.settled;
     // Other servers are notified first: they keep requests they have not sent yet for the next leader.
@@ -341,8 +331,7 @@ export class Server implements AsyncDisposable {
       const respond = () => {
         const elsewhere = backend.forwardToLeader?.(request, info);
         if (elsewhere) return elsewhere;
-        const here = () => backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
-        const answer = backend.noteActivity?.(path)?.then(here) ?? here();
+        const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
         if (requests !== null && answer instanceof Promise) requests.add(answer);
         return answer;
       };

@@ -158,8 +158,6 @@ export class Serving {
     if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
       throw new Error("This server cannot lead now");
     }
-    // Apply outstanding commits now: they would delay the switch later.
-    cluster.look();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
     let released = false;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
-import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
+import { LeaderCalls, LeaderConnection } from "../../mod/cluster/mod.ts";
+import { connectTls } from "../../mod/cluster/tls.ts";
 import { rateLimits } from "../../mod/auth/limits.ts";
 import { bearerOf, type TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
@@ -248,42 +248,6 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     assert.equal((await told.json()).role, "follower");
   });
 
-  await steps.step(
-    "[PG5] [PG15] what came together while nobody looked is shown to whoever asks, or waits for an answer",
-    async () => {
-      const limits = clusterLimits as {
-        lookMs: number;
-        unseenGatherMsPerCommit: number;
-        unseenGatherMsMax: number;
-      };
-      const before = { ...limits };
-      // Without anybody who looks nothing is read on, after a first commit.
-      Object.assign(limits, { lookMs: 50, unseenGatherMsPerCommit: 1e6, unseenGatherMsMax: 1e6 });
-      const shown = async () => (await (await fetch(`${b.url}/api/health`)).json()).ts;
-      /** Gives back the ts of a commit that is not shown. */
-      const unseen = async () => {
-        await new Promise((resolve) => setTimeout(resolve, 2 * limits.lookMs));
-        for (;;) {
-          const ts = await add(a, "unseen");
-          await new Promise((resolve) => setTimeout(resolve, 50));
-          if (await shown() < ts) return ts;
-        }
-      };
-      try {
-        let ts = await unseen();
-        const { body } = await b.post("/api/query", { path: "notes:list", args: {} });
-        assert.ok(body.value.includes("unseen") && await shown() >= ts, "by a query");
-        ts = await unseen();
-        const hook = await fetch(`${b.url}/hook`, { method: "POST", body: "looks" });
-        assert.deepEqual([hook.status, await hook.text()], [201, "looks"]);
-        assert.ok(await shown() > ts, "by an answer of the leader");
-      } finally {
-        Object.assign(limits, before);
-        await notes(b);
-      }
-    },
-  );
-
   await steps.step("[PG20] servers that were told a folder refuse a deploy, whichever is asked", async () => {
     for (const { url } of [a, b]) {
       const headers = { Authorization: `Bearer ${root}` };
@@ -294,33 +258,38 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     }
   });
 
-  await steps.step(
-    "[PG17] nobody is heard on the way between servers who does not know the secret",
-    async () => {
-      const client = await postgres.client("test_1");
-      const { rows: [lease] } = await client.query<{ address: string }>("select address from syncline.lease");
-      await client.end();
-      const port = Number(lease?.address.split(":").at(-1));
-      assert.notEqual(port, Number(new URL(a.url).port));
-      for (const secret of [SECRET, "", "another secret of all servers"]) {
-        const calls = new LeaderCalls({ ts: () => 0 });
-        const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-        const hello = { name: "liar", commits: false };
-        await assert.rejects(LeaderLink.open({ conn, secret, sealed: true, hello, calls }));
-        calls.close();
-      }
-      await a.logs("warn A follower was refused");
-      // What servers say to one another is nothing for clients to say.
-      const headers = {
-        "syncline-passed-call": "mutation",
-        "syncline-passed-key": "",
-        "syncline-passed-ts": "999999",
-      };
-      const said = await fetch(`${b.url}/api/auth/providers`, { headers });
-      assert.equal(said.status, 200);
-      await said.body?.cancel();
-    },
-  );
+  await steps.step("[PG17] the port for servers requires the certificate and the secret", async () => {
+    const client = await postgres.client("test_1");
+    const { rows: [lease] } = await client.query<{ address: string; certificate: string }>(
+      "select address, certificate from syncline.lease",
+    );
+    await client.end();
+    assert.ok(lease !== undefined);
+    const port = Number(lease.address.split(":").at(-1));
+    assert.notEqual(port, Number(new URL(a.url).port));
+    const hello = { name: "stranger", commits: false };
+    for (const secret of [SECRET, "", "another secret of all servers"]) {
+      const calls = new LeaderCalls({ ts: () => 0 });
+      const conn = await connectTls(lease, AbortSignal.timeout(5_000));
+      await assert.rejects(LeaderConnection.open({ conn, secret, hello, calls }), /has another secret/);
+      calls.close();
+    }
+    const plain = await Deno.connect({ hostname: "127.0.0.1", port });
+    await plain.write(new TextEncoder().encode("GET / HTTP/1.1\r\n\r\n"));
+    // A TLS alert at most, then the end.
+    const text = await new Response(plain.readable).text().catch(() => "");
+    assert.ok(!text.includes("HTTP"));
+    await a.logs("warn Refused a follower");
+    // Clients cannot use internal headers.
+    const headers = {
+      "syncline-passed-call": "mutation",
+      "syncline-passed-key": "",
+      "syncline-passed-ts": "999999",
+    };
+    const response = await fetch(`${b.url}/api/auth/providers`, { headers });
+    assert.equal(response.status, 200);
+    await response.body?.cancel();
+  });
 
   await steps.step(
     "[PG16] while the leader changes, what is asked waits for the next one and is done once",
@@ -372,9 +341,8 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   );
 
   await steps.step(
-    "[PG8] a leader that is stopped hands over to one that has made ready meanwhile",
+    "[PG8] when the leader is stopped, another server leads within seconds, and no write is lost or repeated",
     async () => {
-      // Whichever leads by now.
       let leader = a;
       await until(async () => {
         for (const server of [a, b]) if (await role(server) === "leader") leader = server;
@@ -382,49 +350,53 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       });
       const next = leader === a ? b : a;
       assert.equal(await role(next), "follower");
-      const failures: unknown[] = [];
+      const codes = new Set<string>();
       const done: string[] = [];
+      const refused: string[] = [];
+      let lastAt = 0;
+      let pauseMs = 0;
       let stopped = false;
-      const write = async (who: string) => {
+      // Without a request id, the outcome of a write may be unknown.
+      const write = async (name: string) => {
         for (let n = 0; !stopped; n++) {
-          const text = `${who} ${n}`;
-          // Without a name: whoever is not sure that it ran says so.
+          const text = `${name} ${n}`;
           const { body } = await next.post("/api/mutation", { path: "notes:add", args: { text } });
-          if (body.status === "success") done.push(text);
-          else failures.push(body);
+          const now = performance.now();
+          if (body.status === "success") {
+            if (lastAt > 0) pauseMs = Math.max(pauseMs, now - lastAt);
+            lastAt = now;
+            done.push(text);
+            continue;
+          }
+          const { code } = body.errorData;
+          codes.add(code);
+          if (code === "unavailable") refused.push(text);
+          await new Promise((resolve) => setTimeout(resolve, 20));
         }
       };
-      // One of them is always under way, also when what answers is exchanged.
-      const read = async (path: string) => {
-        while (!stopped) {
-          const { body } = await next.post("/api/query", { path, args: {} });
-          if (body.status !== "success") failures.push(body);
-        }
-      };
-      const work = [write("handed"), write("over"), read("notes:listSlowly"), read("notes:list")];
-      await until(() => done.length > 10 || failures.length > 0);
+      const work = [write("handed"), write("over")];
+      await until(() => done.length > 10);
       let atEnd = 0;
       await leader.restart(async () => {
         atEnd = done.length;
         await until(async () => await role(next) === "leader");
-        await until(() => done.length > atEnd + 10 || failures.length > 0);
+        await until(() => done.length > atEnd + 10);
       });
       stopped = true;
       await Promise.all(work);
-      const said = next.logged.filter((line) => / lead|leader /.test(line)).slice(-2);
-      assert.deepEqual(said, [
-        "info Prepared to lead the cluster as soon as the leader stops",
-        "info This server is the leader of its cluster",
-      ]);
-      assert.deepEqual(failures, [], next.logged.slice(-20).join("\n"));
-      const there = (await notes(next)).filter((text) => /^(handed|over) /.test(text));
-      assert.deepEqual(there.toSorted(), done.toSorted(), "each is there once");
+      const known = new Set(["unavailable", "outcome_unknown"]);
+      assert.ok(codes.isSubsetOf(known), `${[...codes]}\n${next.logged.slice(-20).join("\n")}`);
+      assert.ok(pauseMs < 10_000, `writes paused ${pauseMs} ms`);
+      const stored = (await notes(next)).filter((text) => /^(handed|over) /.test(text));
+      assert.equal(new Set(stored).size, stored.length, "none is there twice");
+      assert.ok(new Set(done).isSubsetOf(new Set(stored)), "each acknowledged write is there");
+      assert.ok(new Set(refused).isDisjointFrom(new Set(stored)), "no refused write is there");
       await until(async () => (await notes(leader)).length === (await notes(next)).length);
     },
   );
 
   await steps.step(
-    "[PG8] [PG9] behind a hand-over nothing scheduled goes on at the old leader, and an upload in pieces begins again",
+    "[PG8] [PG9] after a stop, no scheduled action continues at the old leader, and a resumable upload starts again",
     async () => {
       const leader = await role(a) === "leader" ? a : b;
       const next = leader === a ? b : a;
@@ -456,10 +428,10 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
 
       await leader.restart(async () => {
         await until(async () => await role(next) === "leader");
-        // The old leader has ended it, and said so, before the other one led and took it for one of a server that is dead.
+        // The old leader has ended the action before it released the lease.
         const { body: { value } } = await next.post("/api/query", { path: "notes:jobErrors", args: {} });
         assert.equal(value.length, 1);
-        assert.match(value[0], /ended its isolate/);
+        assert.match(value[0], /ended its isolate|the server stopped/);
         const left = await beats();
         await add(next, "behind it");
         assert.equal(await beats(), left);

@@ -4,7 +4,7 @@ import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { ClusterError } from "../../mod/cluster/postgres/cluster_error.ts";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { Notices } from "../../mod/cluster/postgres/notices.ts";
+import { Notifications } from "../../mod/cluster/postgres/notifications.ts";
 import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf } from "../engine/support.ts";
@@ -125,12 +125,12 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
 async function toldOfRows(postgres: TestPostgres): Promise<void> {
   const url = await postgres.database();
   await using folder = new TempFolder();
-  const { told } = Notices.prototype;
-  /** By server, how often rows were told of. */
-  const heard = new Map<Notices, number>();
-  Notices.prototype.told = function (channel) {
+  const { notify } = Notifications.prototype;
+  /** Number of notifications of rows by server. */
+  const heard = new Map<Notifications, number>();
+  Notifications.prototype.notify = function (channel) {
     if (channel === "syncline_log") heard.set(this, (heard.get(this) ?? 0) + 1);
-    told.call(this, channel);
+    notify.call(this, channel);
   };
   try {
     for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
@@ -141,7 +141,7 @@ async function toldOfRows(postgres: TestPostgres): Promise<void> {
     await using b = await joinCluster(url, { dataDir: folder.at("b"), folder });
     assert.equal(await b.begin(), "follower");
     await until(() => heard.size > ofA.length, { what: "it looks for what came before it was told" });
-    const [ofB] = [...heard.keys()].filter((notices) => !ofA.includes(notices));
+    const [ofB] = [...heard.keys()].filter((notifications) => !ofA.includes(notifications));
     assert.ok(ofB !== undefined);
     heard.clear();
     {
@@ -167,7 +167,7 @@ async function toldOfRows(postgres: TestPostgres): Promise<void> {
     await until(() => heard.size === 2, { what: "both are told" });
     await other.end();
   } finally {
-    Notices.prototype.told = told;
+    Notifications.prototype.notify = notify;
   }
 }
 
@@ -175,10 +175,10 @@ async function toldOfNone(postgres: TestPostgres): Promise<void> {
   const url = await postgres.database();
   await using folder = new TempFolder();
   const { query } = Connection.prototype;
-  let tells = 0;
+  let notifications = 0;
   Connection.prototype.query = function (statement, ...values) {
-    if (!statement.name.endsWith("_tell")) return query.call(this, statement, ...values);
-    return tells++ % 2 === 0 ? new Promise(() => {}) : Promise.reject(new Error("The queue is full"));
+    if (!statement.name.endsWith("_notify")) return query.call(this, statement, ...values);
+    return notifications++ % 2 === 0 ? new Promise(() => {}) : Promise.reject(new Error("The queue is full"));
   };
   try {
     await using cluster = await joinCluster(url, { dataDir: folder.path, folder });
@@ -186,7 +186,7 @@ async function toldOfNone(postgres: TestPostgres): Promise<void> {
     using leading = new Leading(cluster, folder.path);
     await leading.begin();
     await leading.insert(4);
-    assert.equal(tells, 5);
+    assert.equal(notifications, 5);
     assert.equal((await cluster.end())?.seq, 5);
   } finally {
     Connection.prototype.query = query;

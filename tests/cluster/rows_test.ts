@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { Lease } from "../../mod/cluster/postgres/lease.ts";
-import { Notices } from "../../mod/cluster/postgres/notices.ts";
+import { Notifications } from "../../mod/cluster/postgres/notifications.ts";
 import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { PostgresLog } from "../../mod/cluster/postgres/postgres_log.ts";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
@@ -118,7 +118,7 @@ Deno.test(
     assert.equal(b.lease.epoch, 2);
     assert.equal(await a.lease.renew(), null);
     const fenced = rows.keep(a.next("three of the old epoch"));
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
     rows.close();
     assert.equal((await fenced)?.known, true, "another row is in its place");
     b.stand(two);
@@ -163,7 +163,7 @@ Deno.test(
     const ask = (rows: PostgresRows, row: JournalRow | null) =>
       rows.keep(row).then((refusal) => void answers.push(refusal?.known));
     const asked = [ask(ofA, null)];
-    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
+    await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
     // What comes now is not sent, and not answered either.
     asked.push(ask(ofA, null), ask(ofA, a.next("late")));
     await settled();
@@ -177,7 +177,7 @@ Deno.test(
     assert.equal(await ofB.keep(b.next("one")), null);
     assert.equal(await ofB.keep(null), null);
     void alsoOfA.keep(null);
-    await until(() => Promise.resolve(a.lost.length === 2), { what: "it notices" });
+    await until(() => Promise.resolve(a.lost.length === 2), { what: "it notifications" });
     alsoOfA.close();
     ofB.close();
   },
@@ -231,31 +231,31 @@ Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that
       removeEventListener.apply(signal, args);
     },
   });
-  const notices = new Notices();
-  const waited = notices.next("log", { ms: 60_000, signal });
+  const notifications = new Notifications();
+  const waited = notifications.next("log", { ms: 60_000, signal });
   assert.equal(listening.length, 1);
-  notices.told("log");
+  notifications.notify("log");
   await waited;
   assert.equal(listening.length, 0);
 });
 
 Deno.test("[PG5] a notice that comes while one looks is not waited for again", async () => {
   const { signal } = new AbortController();
-  const notices = new Notices();
+  const notifications = new Notifications();
   const wait = { ms: 3_600_000, signal };
   for (const told of ["log", null]) {
-    const since = notices.from("log");
-    notices.told(told);
+    const since = notifications.since("log");
+    notifications.notify(told);
     await since(wait);
   }
   // One that came before, or on another channel, says nothing of what comes now.
-  const since = notices.from("log");
-  notices.told("lease");
+  const since = notifications.since("log");
+  notifications.notify("lease");
   let over = false;
   const waiting = since(wait).then(() => over = true);
   await pause(20);
   assert.equal(over, false);
-  notices.told("log");
+  notifications.notify("log");
   await waiting;
 });
 
@@ -467,11 +467,10 @@ Deno.test(
   },
 );
 
-Deno.test("[PG5] behind many commits more come together before they are read, unless another one is to lead", async () => {
+Deno.test("[PG5] after many commits, the next read waits for more rows for a bounded time", async () => {
   const clock = new FakeClock();
-  const notices = new Notices(clock);
+  const notifications = new Notifications(clock);
   let logged: readonly Record<string, unknown>[] = [];
-  let unseen = false;
   await using log = new PostgresLog({
     connection: {
       query: ({ name }, after) => {
@@ -482,9 +481,8 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
     statements: statementsFor("any"),
     place: "here",
     generation: GENERATION,
-    more: () => notices.from("log"),
-    hurry: () => notices.from("lease"),
-    unseen: () => unseen,
+    more: () => notifications.since("log"),
+    gathers: true,
     clock,
   });
   let position = { generation: GENERATION, seq: 0, ts: 0, sum: "" };
@@ -495,7 +493,7 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
     const row = { seq: Number(seq) + 1, ts_before: Number(ts), ts: Number(ts) + commits, at: 1, sum: "s" };
     const end = { end_seq: row.seq, end_ts: row.ts };
     logged = [...logged, { ...row, text: "{}", bytes: null }].map((row) => ({ ...row, ...end }));
-    notices.told("log");
+    notifications.notify("log");
   };
   const read = async () => {
     const { items } = await log.read(position, { signal });
@@ -519,7 +517,7 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
   };
   await behind(1);
   add(1);
-  assert.deepEqual(await readOn(), { rows: 1, ms: 0.25 }, "one commit holds up hardly anybody");
+  assert.deepEqual(await readOn(), { rows: 1, ms: 0.25 }, "one commit causes little delay");
   await behind(40);
   add(1);
   assert.deepEqual(await readOn(() => add(1)), { rows: 2, ms: 10 });
@@ -529,29 +527,7 @@ Deno.test("[PG5] behind many commits more come together before they are read, un
   await behind(10_000);
   clock.move(clusterLimits.gatherMsMax);
   add(1);
-  assert.equal((await readOn()).ms, 0, "what comes later is read at once");
-  await behind(10_000);
-  add(1);
-  assert.equal((await readOn(() => notices.told("lease"))).ms, 0);
-  unseen = true;
-  await behind(1);
-  add(1);
-  assert.equal(
-    (await readOn()).ms,
-    clusterLimits.unseenGatherMsPerCommit,
-    "few commits hold up nobody either",
-  );
-  await behind(10_000);
-  add(1);
-  assert.equal((await readOn()).ms, clusterLimits.unseenGatherMsMax);
-  await behind(10_000);
-  add(1);
-  assert.equal((await readOn(() => notices.told("lease"))).ms, 0, "until somebody looks");
-  unseen = false;
-  await behind(10_000);
-  notices.told("lease");
-  add(1);
-  assert.equal((await readOn()).ms, 0, "also when it was told while rows were applied");
+  assert.equal((await readOn()).ms, 0, "later rows are read at once");
   await behind(10_000);
   add(1);
   const reading = read();

@@ -123,12 +123,12 @@ Deno.test("a planted bug of the cluster is found: a call lost with its leader co
       },
   });
   using _left = planted(LeaderCalls.prototype, {
-    name: "left",
-    by: (left) =>
+    name: "linkEnded",
+    by: (linkEnded) =>
       function (this: LeaderCalls, link) {
         for (const answer of lost) answer();
         lost.clear();
-        left.call(this, link);
+        linkEnded.call(this, link);
       },
   });
   await findBug(UNTRUE);

@@ -19,8 +19,7 @@ import {
   type TargetPlace,
 } from "../../ops/replication/mod.ts";
 import { clusterSource } from "../../engine/mod.ts";
-import type { LeadingServer } from "../leader_road.ts";
-import { Attention } from "./attention.ts";
+import type { LeadingServer } from "../mod.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, Connection } from "./connection.ts";
 import {
@@ -34,9 +33,9 @@ import {
 } from "./identity.ts";
 import { Lease, type LeaseHolder } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
-import { beginHistory, type LocalMember, lookAtDatabase, undoHistory } from "./local_database.ts";
+import { beginHistory, inspectDatabase, type LocalMember, undoHistory } from "./local_database.ts";
 import { type Member, readMembers } from "./members.ts";
-import { Notices } from "./notices.ts";
+import { Notifications } from "./notifications.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
 import { PostgresLog } from "./postgres_log.ts";
 import { PostgresRows, warmRows } from "./postgres_rows.ts";
@@ -97,15 +96,7 @@ export class PostgresCluster implements AsyncDisposable {
   readonly #leaseConnection: Connection;
   /** What may take seconds: the log as it is read and trimmed, snapshots, versions. */
   readonly #connection: Connection;
-  readonly #notices = new Notices();
-  readonly #attention = new Attention({
-    isWatched: () => this.#ready !== null || (this.#served?.sockets() ?? 0) > 0,
-    // What waits for rows, or for some to come together, goes on: perhaps nobody tells of any.
-    wake: () => {
-      const { log, lease } = channelsOf(this.#options.place.schema);
-      for (const channel of [log, lease]) this.#notices.told(channel);
-    },
-  });
+  readonly #notifications = new Notifications();
   readonly #holder = crypto.randomUUID();
   readonly #lease: Lease;
   /** Nothing is waited for any more. */
@@ -173,7 +164,7 @@ export class PostgresCluster implements AsyncDisposable {
       place: options.place,
       use: "lease",
       first: () => [`listen ${lease}`, ...this.#role === "leader" ? [] : [`listen ${log}`]],
-      onNotice: (channel) => this.#notices.told(channel),
+      onNotice: (channel) => this.#notifications.notify(channel),
     });
     this.#lease = new Lease({
       connection: this.#leaseConnection,
@@ -229,16 +220,17 @@ export class PostgresCluster implements AsyncDisposable {
     return linkSecretOf(this.#options.secret, this.#identity.id);
   }
 
-  /** Where others reach this server while it leads, and how many do, `null` while none can; to be said before it begins. */
-  reachedAt(
-    address: string,
+  /** Sets how other servers reach this one while it leads. Call it before `begin`. */
+  publish(
+    published: { readonly address: string; readonly certificate: string },
     { links, unlinkedMs }: {
+      /** Number of links from other servers; `null` while this server does not accept any. */
       readonly links: () => number | null;
-      /** How long this server has had no link to a leader; `null` while it has one, or leads. */
+      /** Time without a link to a leader; `null` while there is one or this server leads. */
       readonly unlinkedMs: () => number | null;
     },
   ): void {
-    this.#lease.address = address;
+    this.#lease.published = published;
     this.#links = links;
     this.#unlinkedMs = unlinkedMs;
   }
@@ -312,7 +304,6 @@ export class PostgresCluster implements AsyncDisposable {
     // Whose first statement would take longer, with everybody waiting.
     void warmRows(this.#rowsConnection, this.#statements);
     const { promise, resolve } = Promise.withResolvers<"taken" | "another's">();
-    this.look();
     this.#ready = { after, tell: resolve };
     try {
       const late = new AbortController();
@@ -326,7 +317,7 @@ export class PostgresCluster implements AsyncDisposable {
     } finally {
       this.#ready = null;
     }
-    const found = await lookAtDatabase(this.#options.dataDir);
+    const found = await inspectDatabase(this.#options.dataDir);
     if (found.kind !== "member") throw new ClusterError("The database is not one of this cluster any more");
     return found;
   }
@@ -348,7 +339,7 @@ export class PostgresCluster implements AsyncDisposable {
   async handOver(): Promise<void> {
     this.#rows?.close();
     await this.#lease.release();
-    this.#notices.told(channelsOf(this.#options.place.schema).lease);
+    this.#notifications.notify(channelsOf(this.#options.place.schema).lease);
   }
 
   /**
@@ -386,25 +377,15 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** The log as followers read it. */
   openLog(): CommitLog<JournalRow> {
-    const { log, lease } = channelsOf(this.#options.place.schema);
+    const { log } = channelsOf(this.#options.place.schema);
     return new PostgresLog({
       connection: this.#connection,
       statements: this.#statements,
       place: this.place,
       generation: this.#identity.generation,
-      more: () => this.#notices.from(log),
-      // Writes wait for whoever is about to lead.
-      hurry: () => this.#notices.from(lease),
-      unseen: () => !this.#attention.isPaid,
+      more: () => this.#notifications.since(log),
+      gathers: true,
     });
-  }
-
-  /**
-   * Somebody looks at what is shown here: for a while rows are applied as they come, and those that came together now. Gives
-   * back whether nobody had looked for a while: then the newest is shown in a moment.
-   */
-  look(): boolean {
-    return this.#attention.pay();
   }
 
   /** What is served is there; until `unserve` it is renewed when the role changes. */
@@ -412,7 +393,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#unproven = false;
     this.#served = this.#newest = served;
     // Who leads is looked for at once.
-    this.#notices.told(channelsOf(this.#options.place.schema).lease);
+    this.#notifications.notify(channelsOf(this.#options.place.schema).lease);
     const epoch = this.#lease.epoch;
     const rows = this.#rows;
     if (this.#role === "leader" && rows !== null && epoch !== null) {
@@ -519,12 +500,12 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Followers are told of rows; who leads would be woken by each of its own. Never rejects. */
   async #hear(): Promise<void> {
-    const { hear, unhear } = this.#statements;
+    const { listen, unlisten } = this.#statements;
     const hears = this.#role === "follower";
     try {
-      await this.#leaseConnection.query(hears ? hear : unhear);
+      await this.#leaseConnection.query(hears ? listen : unlisten);
       // What came before nobody was told of.
-      if (hears) this.#notices.told(channelsOf(this.#options.place.schema).log);
+      if (hears) this.#notifications.notify(channelsOf(this.#options.place.schema).log);
     } catch {
       // The next connection begins with it; without it there is a look each second.
     }
@@ -533,7 +514,7 @@ export class PostgresCluster implements AsyncDisposable {
   async #makeReady(): Promise<LogPosition> {
     const { dataDir, snapshots: target, log } = this.#options;
     const { id, generation } = this.#identity;
-    const local = await lookAtDatabase(dataDir);
+    const local = await inspectDatabase(dataDir);
     const fits = local.kind === "member" && local.position.generation === generation;
     if (local.kind === "member" && fits && !this.#anew && !await this.#lacksVersion(local)) {
       return local.position;
@@ -562,7 +543,7 @@ export class PostgresCluster implements AsyncDisposable {
       }
     }
     this.#anew = false;
-    const fetched = await lookAtDatabase(dataDir);
+    const fetched = await inspectDatabase(dataDir);
     if (fetched.kind !== "member") throw new ClusterError("The newest snapshot is not one of this cluster");
     return fetched.position;
   }
@@ -601,7 +582,7 @@ export class PostgresCluster implements AsyncDisposable {
           "The cluster has no snapshot to begin with yet: its first server makes one when it serves",
         );
       }
-      await wait(clusterLimits.firstSnapshotLookMs, undefined, { signal: this.#stopping.signal });
+      await wait(clusterLimits.firstSnapshotCheckMs, undefined, { signal: this.#stopping.signal });
     }
   }
 
@@ -642,15 +623,15 @@ export class PostgresCluster implements AsyncDisposable {
   async #run(): Promise<void> {
     const { signal } = this.#ended;
     const channel = channelsOf(this.#options.place.schema).lease;
-    const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
+    const renewMs = Math.min(clusterLimits.renewMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
     while (!signal.aborted) {
-      let notice = this.#notices.from(channel);
-      let pauseMs = tendMs;
+      let notice = this.#notifications.since(channel);
+      let pauseMs = renewMs;
       const begunAt = performance.now();
       try {
         await this.#tend();
         // A renewal that took long is followed by the next one sooner.
-        pauseMs = Math.max(clusterLimits.reconnectMs, tendMs - (performance.now() - begunAt));
+        pauseMs = Math.max(clusterLimits.reconnectMs, renewMs - (performance.now() - begunAt));
         if (this.#awaySince !== null) this.#tellBack(this.#awaySince);
         this.#awaySince = null;
       } catch (error) {
@@ -669,7 +650,7 @@ export class PostgresCluster implements AsyncDisposable {
         // Nothing was told meanwhile.
         this.#unreachedSince = null;
         // A new connection counts as a notice: one that was made in vain is no reason to try again at once.
-        notice = (wait) => this.#notices.next(channel, wait);
+        notice = (wait) => this.#notifications.next(channel, wait);
       }
       // As soon as the lease of another server may have ended.
       const ms = Math.min(pauseMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
@@ -821,7 +802,7 @@ export class PostgresCluster implements AsyncDisposable {
     if (this.#ready === null) {
       // Who was quicker tells so.
       const { lease } = channelsOf(this.#options.place.schema);
-      await this.#notices.next(lease, { ms: (0.5 + Math.random()) * clusterLimits.jitterMs, signal });
+      await this.#notifications.next(lease, { ms: (0.5 + Math.random()) * clusterLimits.jitterMs, signal });
     }
     return !signal.aborted;
   }
@@ -834,17 +815,16 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** With the lease nobody else adds rows: what is there is the end. */
   async #takeOver(served: ServedState): Promise<void> {
-    this.look();
     const { epoch } = this.#lease;
     const end = await this.#end();
     const { seq } = end;
     this.#endOfTaken = { epoch, end };
-    const until = performance.now() + clusterLimits.tendMs;
+    const until = performance.now() + clusterLimits.renewMs;
     while (served.position().seq < seq) {
       // The lease has to be renewed meanwhile.
       if (performance.now() > until || this.#stopping.signal.aborted) return;
-      this.#notices.told(channelsOf(this.#options.place.schema).log);
-      await wait(clusterLimits.applyLookMs);
+      this.#notifications.notify(channelsOf(this.#options.place.schema).log);
+      await wait(clusterLimits.applyCheckMs);
     }
     if (this.#served !== served) return;
     if (this.#ready !== null) this.#ready.tell("taken");
@@ -879,7 +859,7 @@ async function findOrMake(
     }
   }
   const known = await readIdentity(connection, asked);
-  const local = await lookAtDatabase(dataDir);
+  const local = await inspectDatabase(dataDir);
   if (known !== null) {
     refuseOthers(options, { known, local });
     await updateCluster(connection, asked);
@@ -920,7 +900,7 @@ async function foundAfterAll(
       `The schema at ${placeOf(place)} holds other tables: name another one with ?schema=name`,
     );
   }
-  refuseOthers(options, { known, local: await lookAtDatabase(dataDir) });
+  refuseOthers(options, { known, local: await inspectDatabase(dataDir) });
   // Its maker may be of the version before this one.
   await updateCluster(connection, { place, statements });
   await useServiceKey(known.serviceKey);
@@ -949,7 +929,7 @@ async function isSurelyNotThere(
 
 function refuseOthers(
   { dataDir, place }: ClusterOptions,
-  { known, local }: { readonly known: Identity; readonly local: Awaited<ReturnType<typeof lookAtDatabase>> },
+  { known, local }: { readonly known: Identity; readonly local: Awaited<ReturnType<typeof inspectDatabase>> },
 ): void {
   if (local.kind === "own") {
     throw new ClusterError(

@@ -1,4 +1,4 @@
-/** Why a server cannot be part of a cluster, for whoever runs it. */
+/** The reason why a server cannot join a cluster, as a message for the operator. */
 export class ClusterError extends Error {
   override readonly name = "ClusterError";
 }

@@ -1,4 +1,4 @@
-/** The log and the snapshots of a cluster as who restores a point in time reads them: without its secret, and beside its servers. */
+/** Reads the log and the snapshots of a cluster for a point-in-time restore, without its secret and while its servers run. */
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import {
@@ -16,12 +16,12 @@ import { placeOf, type PostgresPlace } from "./place.ts";
 import { rowOf } from "./postgres_log.ts";
 import { FORMAT, type Statements, statementsFor } from "./statements.ts";
 
-/** For large answers over links that may be slow: nobody waits behind it. */
+/** A connection for large responses over slow networks. */
 export function restoreConnection(place: PostgresPlace): Connection {
   return new Connection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
 }
 
-/** Opens a cluster as a replica. Throws a `ReplicaError` when there is none, or it cannot be read. */
+/** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
 export async function openClusterReplica(
   { place, snapshots }: { readonly place: PostgresPlace; readonly snapshots: TargetPlace },
 ): Promise<ReplicaTarget> {
@@ -29,8 +29,8 @@ export async function openClusterReplica(
   const connection = opened.use(restoreConnection(place));
   const statements = statementsFor(place.schema);
   const at = placeOf(place);
-  // Not asked again: whoever has named a wrong address hears of it at once.
-  const generation = await told(at, async () => {
+  // Without retries, so that a wrong address fails at once.
+  const generation = await withMessages(at, async () => {
     const [cluster] = await connection.query(statements.cluster);
     if (cluster === undefined) throw new ReplicaError("asked", `There is no cluster at ${at}`);
     if (Number(cluster["format"]) > FORMAT) {
@@ -91,7 +91,7 @@ export class ClusterSource implements LogSource {
 
   async rowsBehind(seq: number, upTo: number): Promise<readonly JournalRow[]> {
     const { rowsRead, restoreRowBytesRead } = clusterLimits;
-    // With the row itself, when it is still there.
+    // Includes the row `seq` itself, if the log still has it.
     const count = Math.min(rowsRead, upTo - seq + 1);
     const rows = await this.#ask(this.#parts.statements.read, seq, count, restoreRowBytesRead);
     return rows.map((row) => ({ seq: Number(row["seq"]), row }))
@@ -112,11 +112,11 @@ export class ClusterSource implements LogSource {
     await archives[Symbol.asyncDispose]();
   }
 
-  /** While the database is away it is asked again, for a bounded time: all that it is asked are questions. */
+  /** Repeats a read while the database is unreachable, for a bounded time. */
   async #ask(statement: Statement, ...values: unknown[]): Promise<readonly Record<string, unknown>[]> {
     const { connection, place, clock = steadyClock } = this.#parts;
     const { restoreAwayMs, restorePauseMs } = clusterLimits;
-    return await told(place, async () => {
+    return await withMessages(place, async () => {
       let awayAt: number | null = null;
       for (;;) {
         try {
@@ -132,8 +132,8 @@ export class ClusterSource implements LogSource {
   }
 }
 
-/** What the database says becomes a line for people. */
-async function told<Result>(at: string, ask: () => Promise<Result>): Promise<Result> {
+/** Converts errors of the database into messages for the operator. */
+async function withMessages<Result>(at: string, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask();
   } catch (error) {

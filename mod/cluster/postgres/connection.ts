@@ -1,6 +1,6 @@
 /**
- * A connection to the cluster's database, made anew when it is lost. Statements go out one behind the other without waiting
- * for answers. What is lost with a connection is told to whoever asked: only they know whether it may be asked again.
+ * A connection to the cluster's database, which is reopened when it is lost. Statements are pipelined. Statements in flight
+ * reject with an `AwayError` when the connection is lost, because only the caller knows whether to repeat them.
  */
 // @ts-types="./driver.d.ts"
 import pg from "pg";
@@ -9,15 +9,15 @@ import { clusterLimits } from "./limits.ts";
 import type { PostgresPlace } from "./place.ts";
 
 export interface Statement {
-  /** It is prepared under this name. */
+  /** Name of the prepared statement. */
   readonly name: string;
   readonly text: string;
 }
 
-/** The database cannot be asked now. */
+/** The database is unreachable, or cannot execute statements now. */
 export class AwayError extends Error {
   override readonly name = "AwayError";
-  /** Whether the statement may have reached it: what became of it is not known then. */
+  /** Whether the database may have executed the statement. */
   readonly asked: boolean;
 
   constructor(message: string, { asked, cause }: { readonly asked: boolean; readonly cause?: unknown }) {
@@ -28,29 +28,29 @@ export class AwayError extends Error {
 
 export interface ConnectionOptions {
   readonly place: PostgresPlace;
-  /** What it is for, where that is one thing: the database shows it beside the name of the program. */
+  /** Purpose of the connection, which PostgreSQL shows as part of the application name. */
   readonly use?: string;
-  /** A statement without an answer for so long has none: the connection is given up. The database gives it up as well. */
+  /** Timeout of a statement, here and in the database. After it, the connection is closed. */
   readonly statementMs?: number;
-  /** Statements that each new connection begins with. */
+  /** Returns the statements that start each new connection. */
   readonly first?: () => readonly string[];
-  /** Told of notifications, and with `null` when some may have been missed. */
+  /** Called with the channel of a notification; `null` if notifications may have been missed. */
   readonly onNotice?: (channel: string | null) => void;
 }
 
 type Row = Record<string, unknown>;
 
 /**
- * SQLSTATE classes that say something of the server and not of the statement: connection, resources, shutdown, the disk, a
- * statement that was cancelled or waited too long, another primary.
+ * SQLSTATE codes that concern the server instead of the statement: connection, resources, shutdown, disk, cancelled statements,
+ * lock timeouts, a changed primary.
  */
 const AWAY = /^(?:08|53|57P|57014|55P03|58|25006|40001|40P01|XX)/;
-/** Those of them after which nothing of the statement has happened, when the connection goes on. */
+/** Codes after which the statement had no effect, if the connection stays open. */
 const REFUSED = /^(?:53|57014|55P03|58|25006|40001|40P01)/;
 
 /**
- * What is committed here is acknowledged: where it would be confirmed before it is on the database's disk it is not. What
- * waits for standbys as well stays as it is set.
+ * Commits are acknowledged to clients, so the database must sync them to its disk first. Settings that also wait for standbys
+ * stay unchanged.
  */
 const SYNCED_SQL = `select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit', true) = 'off'`;
@@ -65,7 +65,7 @@ export class Connection implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Throws an `AwayError`, or what the database says of the statement. */
+  /** Throws an `AwayError`, or the error of the statement. */
   async query({ name, text }: Statement, ...values: unknown[]): Promise<readonly Row[]> {
     const client = await this.#connected();
     try {
@@ -75,7 +75,7 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** Several statements in one transaction, which are no prepared ones. */
+  /** Runs unprepared statements in one transaction. */
   async transaction<Result>(
     run: (ask: (text: string, ...values: unknown[]) => Promise<readonly Row[]>) => Promise<Result>,
   ): Promise<Result> {
@@ -91,7 +91,7 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  /** Connects if there is no connection. Throws an `AwayError`, or what the database says. */
+  /** Connects if there is no connection. Throws an `AwayError`, or the error of the database. */
   async open(): Promise<void> {
     await this.#connected();
   }
@@ -122,7 +122,7 @@ export class Connection implements AsyncDisposable {
       host,
       port,
       user,
-      // An empty one would be looked for in variables and files of the machine.
+      // The driver would replace an empty string by variables and files of the machine.
       password: () => password,
       database,
       ssl: tls === null
@@ -177,7 +177,7 @@ export class Connection implements AsyncDisposable {
   }
 }
 
-/** One that does not answer any more is cut off. Never rejects. */
+/** Closes a connection, by force if it does not answer. Never rejects. */
 async function end(client: Client): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, clusterLimits.connectMs);
@@ -186,13 +186,13 @@ async function end(client: Client): Promise<void> {
   client.connection.stream.destroy();
 }
 
-/** The SQLSTATE of what the database said; `null` when it was not the database that spoke. */
+/** Returns the SQLSTATE of an error; `null` if it is not an error of the database. */
 export function codeOf(error: unknown): string | null {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return null;
   return /^[0-9A-Z]{5}$/.test(error.code) && "severity" in error ? error.code : null;
 }
 
-/** As the database calls it, in its own language. */
+/** Returns the severity, in the language of the database. */
 function severityOf(error: unknown): unknown {
   return error instanceof Error && "severity" in error ? error.severity : null;
 }

@@ -1,4 +1,4 @@
-/** What of the driver's interface is used here. The package of its types brings others for the runtime, which differ. */
+/** The part of the driver's interface in use. Its package of types includes types of Node, which differ from Deno's. */
 export interface ClientOptions {
   readonly host: string;
   readonly port: number;
@@ -21,12 +21,12 @@ export interface QueryResult<Row> {
 }
 
 export declare class Client {
-  /** What it speaks over. */
+  /** The transport. */
   readonly connection: { readonly stream: { destroy(): void } };
   constructor(options: ClientOptions);
   connect(): Promise<void>;
   end(): Promise<void>;
-  // deno-lint-ignore no-explicit-any -- rows are looked at where they are read
+  // deno-lint-ignore no-explicit-any -- rows are checked by the reader
   query<Row = any>(text: string, values?: readonly unknown[]): Promise<QueryResult<Row>>;
   // deno-lint-ignore no-explicit-any -- the same
   query<Row = any>(

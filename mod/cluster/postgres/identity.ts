@@ -1,4 +1,4 @@
-/** What a cluster is: its id, where its history begins, and the key with which all its servers sign. */
+/** Identity of a cluster: its id, the start of its history, and the key with which its servers sign. */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from 
 export interface Identity {
   readonly id: string;
   readonly generation: string;
-  /** Behind which row, ts and sum the log begins. */
+  /** Position before the first row of the log. */
   readonly first: { readonly seq: number; readonly ts: number; readonly sum: string };
   /** Text of the service's key file. */
   readonly serviceKey: string;
@@ -20,29 +20,32 @@ export interface Identity {
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seals the service's key for a cluster under its secret. */
-function seal(text: string, { id, secret }: { readonly id: string; readonly secret: string }): Uint8Array {
+/** Encrypts the service's key with the secret of the cluster. */
+function encrypt(text: string, { id, secret }: { readonly id: string; readonly secret: string }): Uint8Array {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", sealingKey(secret, id), iv);
+  const cipher = createCipheriv("aes-256-gcm", encryptionKey(secret, id), iv);
   cipher.setAAD(Buffer.from(id));
-  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-  return Buffer.concat([iv, cipher.getAuthTag(), sealed]);
+  const encrypted = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), encrypted]);
 }
 
-function unseal(bytes: Uint8Array, { id, secret }: { readonly id: string; readonly secret: string }): string {
+function decrypt(
+  bytes: Uint8Array,
+  { id, secret }: { readonly id: string; readonly secret: string },
+): string {
   const given = Buffer.from(bytes);
-  const decipher = createDecipheriv("aes-256-gcm", sealingKey(secret, id), given.subarray(0, IV_BYTES));
+  const decipher = createDecipheriv("aes-256-gcm", encryptionKey(secret, id), given.subarray(0, IV_BYTES));
   decipher.setAAD(Buffer.from(id));
   decipher.setAuthTag(given.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
   const opened = Buffer.concat([decipher.update(given.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
   return opened.toString("utf8");
 }
 
-function sealingKey(secret: string, id: string): Uint8Array {
+function encryptionKey(secret: string, id: string): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, id, "syncline cluster service key v1", 32));
 }
 
-/** What servers of a cluster show one another to know on their links: nobody learns the secret itself from it. */
+/** Derives the secret with which followers authenticate at the leader. It does not reveal the configured secret. */
 export function linkSecretOf(secret: string, id: string): string {
   return Buffer.from(hkdfSync("sha256", secret, id, "syncline cluster link v1", 32)).toString("hex");
 }
@@ -53,7 +56,7 @@ interface Asked {
   readonly statements: Statements;
 }
 
-/** `null`: there is no cluster yet. Throws a `ClusterError` for one that this server cannot be part of. */
+/** Resolves with `null` if there is no cluster yet. Throws a `ClusterError` if this server cannot join the cluster. */
 export async function readIdentity(
   connection: Connection,
   { place, secret, statements }: Asked,
@@ -65,7 +68,7 @@ export async function readIdentity(
     const code = codeOf(error);
     if (code === "3F000" || code === "42P01") return null;
     if (code === "42703") {
-      throw new ClusterError(`What lies at ${placeOf(place)} is no cluster`, { cause: error });
+      throw new ClusterError(`The tables at ${placeOf(place)} do not belong to a cluster`, { cause: error });
     }
     throw refusal(error, place);
   }
@@ -79,11 +82,11 @@ export async function readIdentity(
     );
   }
   if (typeof id !== "string" || typeof generation !== "string" || !(service_key instanceof Uint8Array)) {
-    throw new ClusterError(`What lies at ${placeOf(place)} is no cluster`);
+    throw new ClusterError(`The tables at ${placeOf(place)} do not belong to a cluster`);
   }
   let serviceKey: string;
   try {
-    serviceKey = unseal(service_key, { id, secret });
+    serviceKey = decrypt(service_key, { id, secret });
   } catch (error) {
     throw new ClusterError(
       `The cluster at ${placeOf(place)} was made with another secret than --cluster-secret`,
@@ -95,8 +98,7 @@ export async function readIdentity(
 }
 
 /**
- * Makes a cluster, if there is none. Gives back whether it was made: otherwise there is one, or the schema holds other tables.
- * Throws a `ClusterError`.
+ * Creates a cluster. Returns `false` if there is one, or if the schema contains other tables. Throws a `ClusterError`.
  */
 export async function createCluster(
   connection: Connection,
@@ -104,7 +106,7 @@ export async function createCluster(
   { place, secret }: Pick<Asked, "place" | "secret">,
 ): Promise<boolean> {
   const schema = quoted(place.schema);
-  const sealed = seal(serviceKey, { id, secret });
+  const encrypted = encrypt(serviceKey, { id, secret });
   try {
     await connection.transaction(async (ask) => {
       await makeSchema(ask, place.schema);
@@ -118,7 +120,7 @@ export async function createCluster(
         first.seq,
         first.ts,
         first.sum,
-        sealed,
+        encrypted,
       );
       await ask(
         `insert into ${schema}.lease (one, epoch, holder, address, until) values (1, 0, '', '', '-infinity')`,
@@ -126,12 +128,12 @@ export async function createCluster(
     });
     return true;
   } catch (error) {
-    if (isThere(error)) return false;
+    if (alreadyExists(error)) return false;
     throw refusal(error, place);
   }
 }
 
-/** Makes a cluster of the format before this one of this one; servers that know only that one cannot be started any more. */
+/** Converts a cluster of the previous format to the current one. Older servers cannot start afterwards. */
 export async function updateCluster(
   connection: Connection,
   { place, statements }: Pick<Asked, "place" | "statements">,
@@ -141,14 +143,14 @@ export async function updateCluster(
     try {
       await connection.transaction((ask) => ask(updateSql(place.schema)));
     } catch (error) {
-      // Another server was quicker.
-      if (!isThere(error) || await format() < FORMAT) throw refusal(error, place);
+      // Another server has converted it.
+      if (!alreadyExists(error) || await format() < FORMAT) throw refusal(error, place);
     }
   }
   await addColumns(connection, { place, statements });
 }
 
-/** Who waits for the lock of a table holds up all who use it, the leader's renewals too: so briefly, and again. */
+/** A statement that waits for a table lock delays all others, also the leader's renewals. So it waits briefly, and retries. */
 async function addColumns(
   connection: Connection,
   { place, statements }: Pick<Asked, "place" | "statements">,
@@ -156,7 +158,7 @@ async function addColumns(
   const givesUpAt = performance.now() + clusterLimits.startMs;
   for (;;) {
     try {
-      if ((await connection.query(statements.hasLag, place.schema)).length > 0) return;
+      if ((await connection.query(statements.hasCertificate, place.schema)).length > 0) return;
       return await connection.transaction(async (ask) => {
         await ask(`set local lock_timeout = ${clusterLimits.lockMs}`);
         await ask(addedSql(place.schema));
@@ -168,7 +170,7 @@ async function addColumns(
         continue;
       }
       throw new ClusterError(
-        `The cluster at ${placeOf(place)} cannot be brought up to this version: ${error.message}`,
+        `The cluster at ${placeOf(place)} cannot be updated to this version: ${error.message}`,
         { cause: error },
       );
     }
@@ -176,8 +178,8 @@ async function addColumns(
 }
 
 /**
- * Makes the tables of a cluster and takes them back, before anything is written: whatever refuses them is found here.
- * `false`: some of them are there. A transaction that makes them at the same moment is waited for. Throws a `ClusterError`.
+ * Creates the tables of a cluster and rolls back, to find errors before anything is written. Returns `false` if some of the
+ * tables exist. Waits for a concurrent transaction that creates them. Throws a `ClusterError`.
  */
 export async function canCreate(connection: Connection, place: PostgresPlace): Promise<boolean> {
   const undone = new Error("undone");
@@ -189,18 +191,18 @@ export async function canCreate(connection: Connection, place: PostgresPlace): P
     });
   } catch (error) {
     if (error === undone || error instanceof AwayError && error.cause === undone) return true;
-    if (isThere(error)) return false;
+    if (alreadyExists(error)) return false;
     throw refusal(error, place);
   }
   return true;
 }
 
-/** A schema, a table or the cluster's row is there already: somebody else may have made it at the same moment. */
-function isThere(error: unknown): boolean {
+/** Whether a schema, a table or the cluster's row exists. Another server may create them at the same time. */
+function alreadyExists(error: unknown): boolean {
   return ["23505", "42P06", "42P07"].includes(codeOf(error) ?? "");
 }
 
-/** Who may not make schemas may still have been given one. */
+/** Creates the schema if it is missing. A user without the right to create schemas can use an existing one. */
 export async function makeSchema(
   ask: (text: string, ...values: unknown[]) => Promise<readonly unknown[]>,
   schema: string,
@@ -209,13 +211,13 @@ export async function makeSchema(
   if (there.length === 0) await ask(`create schema ${quoted(schema)}`);
 }
 
-/** What the database says that is for the operator to mend; everything else is given back as it is. */
+/** Converts an error of the database into a message for the operator. Returns other errors unchanged. */
 export function refusal(error: unknown, place: PostgresPlace): unknown {
   const code = codeOf(error);
   if (code === null) return error;
   const reason = error instanceof Error ? error.message : String(error);
   const advice = code === "42501"
-    ? ": give this user the right to make the schema, or the schema to this user"
+    ? ": grant this user the right to create the schema, or the ownership of the schema"
     : "";
   return new ClusterError(`The cluster's database at ${placeOf(place)} refuses: ${reason}${advice}`, {
     cause: error,

@@ -1,4 +1,4 @@
-/** The lease of a cluster: who is the leader, under which epoch. Only the database's clock counts. */
+/** The lease of a cluster names the leader and its epoch. It ends by the database's clock. */
 import { type Clock, steadyClock, type Timer } from "../../kit/clock.ts";
 import { AwayError, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
@@ -6,15 +6,15 @@ import type { Statements } from "./statements.ts";
 
 export interface LeaseOptions {
   readonly connection: Pick<Connection, "query">;
-  /** By which it is renewed and released as well when the other one has no answer for long; not at all when absent. */
+  /** Also used to renew and release the lease if `connection` does not answer for a second. */
   readonly second?: Pick<Connection, "query">;
-  /** Makes one more, for when neither has. */
+  /** Opens a third connection, for when neither answers. */
   readonly fresh?: () => Pick<Connection, "query"> & AsyncDisposable;
   readonly statements: Statements;
-  /** Names this run of this server. */
+  /** Identifies this process. */
   readonly holder: string;
   readonly leaseMs?: number;
-  /** Called when another one may have it, or has: before that it was this server's alone. */
+  /** Called when another server may have the lease, or has it. */
   readonly onLapse?: () => void;
   readonly clock?: Clock;
 }
@@ -22,46 +22,49 @@ export interface LeaseOptions {
 export interface LeaseHolder {
   readonly epoch: number;
   readonly address: string;
+  /** PEM text of the certificate of its links; empty for servers of an older version. */
+  readonly certificate: string;
   readonly isThis: boolean;
-  /** For how long it is kept unless it is renewed; negative when it has ended. */
+  /** Time to its end without a renewal; negative after its end. */
   readonly leftMs: number;
 }
 
-/** Of a lease, by which it is looked on as over before it is: what is ended then has ended when another one takes it. */
+/** Share of the lease by which it counts as expired early, so that work ends before another server leads. */
 const EARLY_SHARE = 0.1;
 
 export class Lease {
   readonly #options: LeaseOptions;
   readonly #clock: Clock;
-  /** Until when nobody else can have it, as long as the database's clock goes on evenly. */
+  /** Time until which no other server can have the lease, unless the database's clock jumps. */
   #sureUntil = -Infinity;
-  /** Rings then. */
+  /** Runs `onLapse` at that time. */
   #lapse: Timer | null = null;
-  /** Set by `take`, `null` again when it was lost or given up. */
+  /** Set by `take`; `null` after the lease was lost or released. */
   #epoch: number | null = null;
-  /** Where other servers reach this one while it leads. */
-  address = "";
+  /** Published with the lease: where and how other servers reach this one while it leads. */
+  published = { address: "", certificate: "" };
 
   constructor(options: LeaseOptions) {
     this.#options = options;
     this.#clock = options.clock ?? steadyClock;
   }
 
-  /** Whether nobody else can have it by now, wherever the database is. */
+  /** Whether no other server can have the lease, also while the database is unreachable. */
   get isSure(): boolean {
     return this.#epoch !== null && this.#clock.now() < this.#sureUntil;
   }
 
-  /** `null`: this server does not have it, as far as it knows. */
+  /** `null` if this server does not have the lease, as far as it knows. */
   get epoch(): number | null {
     return this.#epoch;
   }
 
-  /** Takes it, if nobody has it any more. Throws an `AwayError`. */
+  /** Acquires the lease if it has ended. Throws an `AwayError`. */
   async take(): Promise<boolean> {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
+    const { address, certificate } = this.published;
     const askedAt = this.#clock.now();
-    const [row] = await connection.query(statements.take, holder, this.address, leaseMs);
+    const [row] = await connection.query(statements.take, holder, address, leaseMs, certificate);
     if (row === undefined) return false;
     this.#epoch = Number(row["epoch"]);
     this.#keptFrom(askedAt);
@@ -69,8 +72,8 @@ export class Lease {
   }
 
   /**
-   * Keeps it. Gives back how many other servers were heard of lately, none when it was given up meanwhile; `null`: another
-   * one has taken it, and it is lost. Throws an `AwayError`.
+   * Renews the lease. Resolves with the number of other live servers (0 if the lease was released in the meantime), or with
+   * `null` if another server has the lease. Throws an `AwayError`.
    */
   async renew(): Promise<{ readonly others: number } | null> {
     const { statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
@@ -88,7 +91,7 @@ export class Lease {
     return null;
   }
 
-  /** Who has it, or had it last; `null` when it was given up, or nobody ever had it. Throws an `AwayError`. */
+  /** Returns the last holder; `null` if the lease was released or never taken. Throws an `AwayError`. */
   async holder(): Promise<LeaseHolder | null> {
     const { connection, statements, holder } = this.#options;
     const [row] = await connection.query(statements.lease);
@@ -96,12 +99,13 @@ export class Lease {
     return {
       epoch: Number(row["epoch"]),
       address: String(row["address"]),
+      certificate: String(row["certificate"]),
       isThis: row["holder"] === holder,
       leftMs: Number(row["left_ms"]),
     };
   }
 
-  /** Leaves it to others, at once. It ends by itself where that cannot be said. */
+  /** Releases the lease. If the database is unreachable, the lease expires. */
   async release(): Promise<void> {
     const epoch = this.#epoch;
     this.#epoch = null;
@@ -115,7 +119,7 @@ export class Lease {
     }
   }
 
-  /** Whichever answers first; several may, for what is asked says the same again. Gives back when that one was asked. */
+  /** Runs an idempotent statement on one connection after the other, until one answers. Returns when that one was asked. */
   async #askAll<Answer>(
     ask: (connection: Pick<Connection, "query">) => Promise<Answer>,
   ): Promise<{ readonly answer: Answer; readonly askedAt: number }> {
@@ -132,7 +136,7 @@ export class Lease {
       ask(way).then((answer) => resolve({ answer, askedAt }), (error) => {
         waiting--;
         if (!(error instanceof AwayError)) return reject(error);
-        // At once where the first is known to be lost.
+        // Do not wait if the first connection is lost.
         bySecond();
         if (waiting === 0) reject(error);
       });
@@ -158,12 +162,12 @@ export class Lease {
     } finally {
       isOver = true;
       for (const timer of timers) timer.cancel();
-      // Nobody waits for its end.
+      // Closed in the background.
       for (const third of made) void third[Symbol.asyncDispose]();
     }
   }
 
-  /** Reckoned from before it was asked for: by the database it ends later. */
+  /** Counts from before the request, so that the lease ends later in the database. */
   #keptFrom(askedAt: number): void {
     const { leaseMs = clusterLimits.leaseMs, onLapse } = this.#options;
     this.#sureUntil = askedAt + leaseMs * (1 - EARLY_SHARE);

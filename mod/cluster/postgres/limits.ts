@@ -1,107 +1,101 @@
-/** Bounds of a cluster over PostgreSQL, each with its reason. */
+/** Limits of a cluster over PostgreSQL. */
 export const clusterLimits = {
-  /** A leader that was not heard of for this long, by the database's clock, is taken over from. */
+  /** Duration of the lease, by the database's clock. */
   leaseMs: 3_000,
-  /** A lease is renewed, and one that ended is looked for, so often: a third of it, so that one lost try costs nothing. */
-  tendMs: 1_000,
-  /** A lease that is to end is looked at so long after it. */
+  /** Interval of renewals, and of checks for an ended lease: a third of its duration, so that one attempt may be lost. */
+  renewMs: 1_000,
+  /** Delay of the check after the expected end of a lease. */
   endedMs: 10,
-  /** Of those who see a lease end at once one should come first. */
+  /** Random delay before a free lease is taken, so that few servers compete. */
   jitterMs: 150,
-  /** Commits wait this long for a database that is away, then they fail and can be tried again. */
+  /** Time that commits wait for an unreachable database. Then they fail with a retryable error. */
   writeWaitMs: 5_000,
-  /** A statement without an answer for this long has none: the connection is given up. */
+  /** Timeout of a statement. After it, the connection is closed. */
   statementMs: 4_000,
-  /** A renewal of the lease without an answer for this long goes by another connection as well: a third of the lease. */
+  /** Time after which a renewal without a response is also sent on another connection. */
   leaseAnswerMs: 1_000,
-  /** A connection that is not there after this long is tried anew. */
+  /** Timeout of a connection attempt. */
   connectMs: 3_000,
-  /** Pause between two tries to connect. */
+  /** Pause between connection attempts. */
   reconnectMs: 100,
-  /** A server that starts waits this long for the database. */
+  /** Time that a starting server waits for the database. */
   startMs: 30_000,
-  /** Who changes a table that others use waits so long for its lock, and tries again after that pause. */
+  /** Timeout of the lock for a change of a table, and the pause before the next attempt. */
   lockMs: 200,
   lockPauseMs: 500,
-  /** Followers look for rows this often when nobody tells them of any. */
+  /** Interval in which followers check for rows without a notification. */
   pollMs: 1_000,
-  /** Who has taken the lease looks so often whether all rows are applied. */
-  applyLookMs: 1,
-  /** Only who is behind the end of the log by fewer rows takes the lease: what is applied within a moment. */
+  /** Interval in which a new holder of the lease checks whether all rows are applied. */
+  applyCheckMs: 1,
+  /** Maximum distance from the end of the log at which a server takes the lease. */
   takeRowsMax: 1_000,
-  /** A lease is given up when its holder does not lead and has not come nearer to it for this long. */
+  /** Time without progress after which a holder that does not lead releases the lease. */
   stuckMs: 10_000,
   /**
-   * Who was given commits reads on so much later for each of them, about as long as a leader under full load makes as many:
-   * what is applied in one transaction costs less, and few commits are read on from at once. At most so long.
+   * Delay of the next read for each received commit, about the time in which a busy leader makes one. Rows applied in one
+   * transaction cost less.
    */
   gatherMsPerCommit: 0.25,
+  /** Longest delay of that kind. */
   gatherMsMax: 50,
-  /** The same where nobody looks: above 200 commits/s documents and pages that change again and again are written once a second. */
-  unseenGatherMsPerCommit: 5,
-  unseenGatherMsMax: 1_000,
-  /** Whoever asked for something here is taken to look for so long. */
-  lookMs: 10_000,
-  /** Who asks first after nobody has waits so long for what came together. */
-  firstLookWaitMs: 1_000,
-  /** Rows that are read at once. */
+  /** Rows of one read. */
   rowsRead: 512,
-  /** Bytes of them: one row may be larger. */
+  /** Bytes of one read, unless a single row is larger. */
   rowBytesRead: 8 * 2 ** 20,
-  /** The same for who restores a point in time, perhaps over a slow link. */
+  /** The same for a point-in-time restore, which may use a slow network. */
   restoreRowBytesRead: 2 * 2 ** 20,
-  /** A statement of theirs has so long, in the database and with its answer. */
+  /** Timeout of a statement of a restore. */
   restoreStatementMs: 30_000,
-  /** When the database is away they ask again for this long, as while another one takes over, with such a pause. */
+  /** Time that a restore waits for an unreachable database, such as during a failover, and the pause between attempts. */
   restoreAwayMs: 30_000,
   restorePauseMs: 500,
-  /** Rows behind the newest snapshot after which another one is made. */
+  /** Rows after the newest snapshot that make the next one due. */
   snapshotRows: 200_000,
   /** The same in bytes. */
   snapshotBytes: 256 * 2 ** 20,
-  /** A snapshot is looked for so often: a day of little work makes one, too. */
+  /** Maximum age of the newest snapshot while there are commits. */
   snapshotEveryMs: 86_400_000,
-  /** One that could not be fetched is tried again after this long. */
+  /** Pause before a failed download is repeated. */
   snapshotFetchRetryMs: 1_000,
-  /** A snapshot that failed is tried again after this long. */
+  /** Pause after a failed snapshot. */
   snapshotRetryMs: 60_000,
-  /** The same where there is none yet: nobody else can begin. */
+  /** The same before the first snapshot, which other servers wait for. */
   firstSnapshotRetryMs: 5_000,
-  /** A server that begins waits this long for a first one, which may be of large data, and looks so often. */
+  /** Time that a starting server waits for the first snapshot, which may be large, and the interval of its checks. */
   firstSnapshotMs: 600_000,
-  firstSnapshotLookMs: 250,
-  /** Snapshots that are kept; the log is kept from the oldest of them on. */
+  firstSnapshotCheckMs: 250,
+  /** Number of snapshots. The log starts at the oldest one. */
   snapshotsKept: 2,
-  /** Rows of the log that one statement removes. */
+  /** Rows of the log that one statement removes at most. */
   rowsTrimmed: 2_000,
-  /** Bytes of them: a statement has only so long. */
+  /** Bytes of these rows, because a statement has a timeout. */
   rowBytesTrimmed: 16 * 2 ** 20,
-  /** Pieces in which bundles of code lie in the database. */
+  /** Size of the pieces of a bundle. */
   versionPieceBytes: 256 * 2 ** 10,
-  /** Bytes of all bundles; a deploy is refused that would make it more. */
+  /** Size of all bundles. A deploy beyond it is refused. */
   versionsBytesMax: 2 * 2 ** 30,
-  /** Versions to which a cluster can go back; older ones are kept while a server may come by them in the log. */
+  /** Versions for rollbacks. Older ones are kept while a row of the log names them. */
   versionsKept: 10,
-  /** A server that was not heard of for this long is not listed any more. */
+  /** Time after which a silent server is not listed. */
   memberMs: 60_000,
-  /** A leader counts those others that were heard of within this: three looks. */
+  /** Time after which a leader counts a silent server as gone. */
   heardMs: 3_000,
-  /** A leader that none of several others reaches for this long leaves the lease to them: links that break come back sooner. */
+  /** Time after which a leader that no other server reaches releases the lease. Broken links recover sooner. */
   unreachedMs: 8_000,
-  /** Of so many: of two servers that do not reach one another nobody knows which is cut off. */
+  /** Number of other servers for that. With two servers, it is unknown which one is cut off. */
   othersMin: 2,
-  /** A server that could not serve as the leader leaves the lease to others for this long. */
+  /** Time in which a server that failed to lead does not take the lease. */
   holdOffMs: 10_000,
-  /** A socket waits this long for what was committed before it came, so that nobody sees an older state than before. */
+  /** Time that a new socket waits for earlier commits, so that its client sees no older state than before. */
   socketWaitMs: 3_000,
-  /** It looks so often. */
-  socketLookMs: 5,
-  /** A server that has made ready to lead waits this long for the lease. */
+  /** Interval of the checks in that time. */
+  socketCheckMs: 5,
+  /** Time that a server prepared to lead waits for the lease. */
   handOverMs: 20_000,
-  /** What a server that comes to lead had begun to answer before gets this long. */
+  /** Time for requests in flight when a server starts to lead. */
   answersMs: 1_000,
-  /** A secret of fewer characters could be guessed. */
+  /** Minimum length of the secret. */
   secretCharsMin: 24,
-  /** A follower without a link to the leader for this long is not ready. */
+  /** Time without a link to the leader after which a follower is not ready. */
   unlinkedMs: 5_000,
 } as const;

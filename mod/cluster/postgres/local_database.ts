@@ -1,4 +1,4 @@
-/** The database of a data folder: whether it is of a cluster, and, where nobody has it open, how it becomes one's. */
+/** The database of a data folder, while no process uses it: its cluster, and the start of a cluster's history. */
 import { join } from "node:path";
 import {
   clusterOfSource,
@@ -12,7 +12,7 @@ import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { LogPosition } from "../../ops/replication/mod.ts";
 
-/** `own`: it has commits of its own, or follows somebody else. */
+/** `own`: it has commits of its own, or follows a replica. */
 export type LocalDatabase =
   | { readonly kind: "none" }
   | { readonly kind: "own" }
@@ -22,12 +22,12 @@ export interface LocalMember {
   readonly kind: "member";
   readonly clusterId: string;
   readonly position: LogPosition;
-  /** The version of the app's code that it names. */
+  /** Deployed version of the app; `null` before the first deploy. */
   readonly version: string | null;
 }
 
-/** Throws an `UnusableDatabaseError` as readers do. */
-export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {
+/** Throws an `UnusableDatabaseError`. */
+export async function inspectDatabase(dataDir: string): Promise<LocalDatabase> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(path) === null) return { kind: "none" };
   const { place, history, version } = readFollowerState(path);
@@ -37,14 +37,14 @@ export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {
   return { kind: "member", clusterId, position: { generation, seq, ts, sum }, version };
 }
 
-/** Begins a cluster's history in it; makes it where there is none. */
+/** Starts a cluster's history in the database, which is created if it is missing. */
 export function beginHistory(dataDir: string, clusterId: string): JournalHead {
   const path = join(dataDir, archiveNames.database);
   openWriterDatabase(path)[Symbol.dispose]();
   return startClusterHistory(path, { id: clusterId, now: Date.now() });
 }
 
-/** Takes back what {@linkcode beginHistory} has done. */
+/** Reverts {@linkcode beginHistory}. */
 export async function undoHistory(dataDir: string, { made }: { readonly made: boolean }): Promise<void> {
   const path = join(dataDir, archiveNames.database);
   if (!made) return forgetHistory(path, "written");

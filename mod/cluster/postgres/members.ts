@@ -1,4 +1,4 @@
-/** The servers of a cluster, as each tells of itself. */
+/** The servers of a cluster, as each reports itself. */
 import type { Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -6,19 +6,19 @@ import type { Statements } from "./statements.ts";
 export interface Member {
   readonly address: string;
   readonly role: "leader" | "follower";
-  /** Under which epoch it leads; `null` for followers. */
+  /** Epoch of the leader; `null` for followers. */
   readonly epoch: number | null;
   readonly ts: number;
-  /** Behind the newest commit of the log. */
+  /** Commits between this server and the end of the log. */
   readonly lagCommits: number;
-  /** Since when it may lack something, as it was when it was heard of; `null`: it has not told. The leader lacks nothing. */
+  /** Age of the oldest commit that it may lack, at its last report; `null` if it has not reported one; 0 for the leader. */
   readonly lagMs: number | null;
   readonly sockets: number;
-  /** Since it was heard of. */
+  /** Time since its last report. */
   readonly seenMs: number;
 }
 
-/** Those that were heard of not long ago. The leader is whoever has the lease, whatever it says itself. */
+/** Returns the servers with a recent report. The leader is the holder of the lease. */
 export async function readMembers(
   connection: Connection,
   statements: Statements,

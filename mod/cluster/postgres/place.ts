@@ -1,16 +1,16 @@
-/** Where the database of a cluster is, as its URL says. */
+/** The address of a cluster's database, parsed from its URL. */
 import { ClusterError } from "./cluster_error.ts";
 
-/** What it takes to connect. */
+/** Connection parameters. */
 export interface PostgresPlace {
   readonly host: string;
   readonly port: number;
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** The schema that is the cluster's. */
+  /** Schema with the tables of the cluster. */
   readonly schema: string;
-  /** `null`: no TLS. Otherwise chain and name are checked against these roots, or the system's. */
+  /** `null`: no TLS. Otherwise chain and name are verified with these root certificates, or those of the system. */
   readonly tls: { readonly rootFile: string | null } | null;
 }
 
@@ -21,8 +21,8 @@ const MODES = ["disable", "verify-full"];
 
 /**
  * Reads `postgres://user:password@host:port/database?schema=name&sslmode=verify-full&sslrootcert=file&host=/socket/folder`.
- * Certificates are checked unless the address is this machine's, or `sslmode=disable` says otherwise. Throws a
- * `ClusterError`, which never shows the password.
+ * Certificates are verified unless the address is local or `sslmode=disable` is set. Throws a `ClusterError`, which does not
+ * contain the password.
  */
 export function parsePostgresUrl(text: string): PostgresPlace {
   let url: URL;
@@ -30,35 +30,39 @@ export function parsePostgresUrl(text: string): PostgresPlace {
     url = new URL(text);
   } catch {
     throw new ClusterError(
-      "The address of the cluster's database is not a URL: postgres://user@host/database",
+      "The address of the cluster's database is not a URL like postgres://user@host/database",
     );
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
-    throw new ClusterError(`The cluster's database is reached by postgres://, not by ${url.protocol}//`);
+    throw new ClusterError(
+      `The URL of the cluster's database must begin with postgres://, not ${url.protocol}//`,
+    );
   }
   const { searchParams: said } = url;
   const schema = said.get("schema") ?? "syncline";
   if (!SCHEMA.test(schema)) {
     throw new ClusterError(
-      `"${schema}" cannot be the cluster's schema: lower-case letters, digits and _ only, 56 at most`,
+      `"${schema}" cannot be the schema of the cluster: use at most 56 lower-case letters, digits and _`,
     );
   }
   const known = ["schema", "sslmode", "sslrootcert", "host"];
   for (const name of said.keys()) {
     if (!known.includes(name)) {
-      throw new ClusterError(`The cluster's database has no parameter "${name}": ${known.join(", ")}`);
+      throw new ClusterError(
+        `Unknown parameter "${name}" of the cluster's database. Known: ${known.join(", ")}`,
+      );
     }
   }
   const host = said.get("host") ?? decodeURIComponent(url.hostname);
   const isHere = host.startsWith("/") || LOOPBACK.has(host);
   const mode = said.get("sslmode") ?? (isHere ? "disable" : "verify-full");
   if (!MODES.includes(mode)) {
-    throw new ClusterError(`sslmode=${mode} does not check who answers: use ${MODES.join(" or ")}`);
+    throw new ClusterError(`sslmode=${mode} does not verify the server: use ${MODES.join(" or ")}`);
   }
   const database = decodeURIComponent(url.pathname.slice(1));
   if (host === "" || database === "" || url.username === "") {
     throw new ClusterError(
-      "The address of the cluster's database names user, host and database: postgres://user@host/database",
+      "The URL of the cluster's database must name user, host and database: postgres://user@host/database",
     );
   }
   return {
@@ -72,7 +76,7 @@ export function parsePostgresUrl(text: string): PostgresPlace {
   };
 }
 
-/** For people: never with the password. */
+/** Formats the address for messages, without the password. */
 export function placeOf({ host, port, database, schema }: PostgresPlace): string {
   return `${host.startsWith("/") ? host : `${host}:${port}`}/${database}, schema ${schema}`;
 }

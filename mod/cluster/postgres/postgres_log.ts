@@ -1,4 +1,4 @@
-/** The log of a cluster, as its followers read it. */
+/** Reads the log of a cluster, for its followers. */
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
@@ -11,25 +11,25 @@ export interface PostgresLogOptions {
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;
-  /** Asked before it is read: what it gives resolves when there may be more since, when the time is over, or when it is aborted. */
+  /**
+   * Called before each read. The result resolves when there may be rows that this read does not see, after a timeout, or on an
+   * abort.
+   */
   readonly more: () => Wait;
-  /** The same for what makes it wait no longer for rows to come together; when absent it does not wait for that. */
-  readonly hurry?: () => Wait;
-  /** Whether nobody looks at what is applied: then more comes together. */
-  readonly unseen?: () => boolean;
+  /** Whether reads wait under load, so that more rows are applied together. */
+  readonly gathers?: boolean;
   readonly clock?: Clock;
   readonly now?: () => number;
 }
 
 type Wait = (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void>;
 
-/** The end of the log as it was read last. */
+/** The end of the log at the last read. */
 interface End {
   readonly seq: number;
-  /** Waits for what has come since. */
+  /** Waits for rows since that read. */
   readonly more: Wait;
-  /** Waits for more to come together, up to a moment of the clock. */
-  readonly gather: Wait | null;
+  /** Time until which the next read waits for further rows. */
   readonly gatherUntil: number;
 }
 
@@ -42,7 +42,7 @@ export class PostgresLog implements CommitLog<JournalRow> {
   readonly place: string;
   readonly #options: PostgresLogOptions;
   readonly #clock: Clock;
-  /** `null`: it was not read to its end. */
+  /** `null` if the last read did not reach the end. */
   #end: End | null = null;
 
   constructor(options: PostgresLogOptions) {
@@ -52,53 +52,60 @@ export class PostgresLog implements CommitLog<JournalRow> {
   }
 
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
-    const { generation, more, hurry, unseen } = this.#options;
-    if (after.generation !== generation) throw new LogGapError("The database is of another history");
-    // Each row costs one look, not another one behind it that finds nothing.
-    if (this.#end?.seq === after.seq) await this.#comeTogether(this.#end, signal);
+    const { generation, more, gathers = false } = this.#options;
+    if (after.generation !== generation) throw new LogGapError("The database has another history");
+    // Wait first: a second read behind each row would find nothing.
+    if (this.#end?.seq === after.seq) await this.#waitForRows(this.#end, signal);
     signal.throwIfAborted();
     this.#end = null;
-    const waits = { more: more(), gather: hurry?.() ?? null };
+    const wait = more();
     const readAt = this.#clock.now();
     const { end, ...found } = await this.#readOnce(after);
     const seq = after.seq + found.items.length;
     const commits = (found.items.at(-1)?.ts ?? after.ts) - after.ts;
     if (seq === end) {
-      this.#end = { ...waits, seq, gatherUntil: readAt + gatherMs(commits, unseen?.() ?? false) };
+      this.#end = { seq, more: wait, gatherUntil: readAt + (gathers ? gatherMs(commits) : 0) };
     }
     return found;
   }
 
-  async #comeTogether({ more, gather, gatherUntil }: End, signal: AbortSignal): Promise<void> {
+  async #waitForRows({ more, gatherUntil }: End, signal: AbortSignal): Promise<void> {
     await more({ ms: clusterLimits.pollMs, signal });
     const ms = gatherUntil - this.#clock.now();
-    if (gather !== null && ms > 0) await gather({ ms, signal });
+    if (ms <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = this.#clock.after(ms, resolve);
+    const aborted = () => resolve();
+    signal.addEventListener("abort", aborted, { once: true });
+    await promise;
+    signal.removeEventListener("abort", aborted);
+    timer.cancel();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve();
   }
 
-  /** With the number of the last row. */
+  /** Returns the rows with the number of the last row of the log. */
   async #readOnce(after: LogPosition): Promise<LogPart<JournalRow> & { readonly end: number }> {
     const { connection, statements, now = systemNow } = this.#options;
     const { rowsRead, rowBytesRead } = clusterLimits;
     const lookedAt = now();
     const rows = await connection.query(statements.read, after.seq, rowsRead, rowBytesRead).catch((error) => {
       if (codeOf(error) !== NO_TEXT) throw error;
-      throw new LogGapError("A row of the log is damaged: its bytes are no text", { cause: error });
+      throw new LogGapError("A row of the log is damaged: it is not valid text", { cause: error });
     });
     const items: JournalRow[] = [];
     for (const row of rows) {
       const seq = Number(row["seq"]);
       if (seq === after.seq) {
         if (row["sum"] !== after.sum) {
-          throw new LogGapError(`Row ${seq} of the log is another than was applied`);
+          throw new LogGapError(`Row ${seq} of the log differs from the applied one`);
         }
         continue;
       }
       if (seq !== after.seq + 1 + items.length) {
-        throw new LogGapError(`The log begins with row ${seq} by now`);
+        throw new LogGapError(`The log now begins with row ${seq}`);
       }
       items.push(rowOf(seq, row));
     }
@@ -110,21 +117,19 @@ export class PostgresLog implements CommitLog<JournalRow> {
     const [end] = await connection.query(statements.end);
     const endSeq = Number(end?.["seq"] ?? after.seq);
     if (endSeq < after.seq) {
-      throw new LogGapError(`The log ends with row ${endSeq}, before what was applied`);
+      throw new LogGapError(`The log ends with row ${endSeq}, before the last applied one`);
     }
     return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt, end: endSeq };
   }
 }
 
-/** For how long rows come together behind so many commits. */
-function gatherMs(commits: number, unseen: boolean): number {
-  const { gatherMsPerCommit, gatherMsMax, unseenGatherMsPerCommit, unseenGatherMsMax } = clusterLimits;
-  return unseen
-    ? Math.min(unseenGatherMsMax, commits * unseenGatherMsPerCommit)
-    : Math.min(gatherMsMax, commits * gatherMsPerCommit);
+/** Delay of the next read after a read with this number of commits. */
+function gatherMs(commits: number): number {
+  const { gatherMsPerCommit, gatherMsMax } = clusterLimits;
+  return Math.min(gatherMsMax, commits * gatherMsPerCommit);
 }
 
-/** A row of the log as a journal has it. */
+/** Converts a row of the log to a journal row. */
 export function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
   const { ts_before, ts, at, sum, text, bytes } = row;
   const body = bytes instanceof Uint8Array ? decoder.decode(bytes) : text;

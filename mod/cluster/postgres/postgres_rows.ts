@@ -1,6 +1,6 @@
 /**
- * Keeps the leader's rows in the cluster's log. A row is kept when the database says so; where its answer was lost the log is
- * looked at before the row is sent again, so that it is there once or not at all.
+ * Appends the leader's rows to the cluster's log. After a lost response, the log is checked before the row is sent again, so
+ * that it contains the row once or not at all.
  */
 import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
@@ -16,30 +16,27 @@ export interface PostgresRowsOptions {
   readonly connection: Pick<Connection, "query">;
   readonly statements: Statements;
   readonly epoch: number;
-  /** Behind which row the log begins. */
+  /** Number of the row before the first one of the log. */
   readonly firstSeq: number;
-  /** Where this server's database stands, which is where the log ends. */
+  /** Position of this server's database, which is the end of the log. */
   readonly at: Pick<JournalRow, "seq" | "sum">;
-  /** The log is another's: this server has to stop being the leader. Called once. */
+  /** Called once when another server has written to the log: this server must stop leading. */
   readonly onLost: (reason: string) => void;
   readonly waitMs?: number;
   readonly clock?: Clock;
 }
 
 const LATE: Refusal = {
-  message: "The database of the cluster cannot be reached, try again later",
+  message: "The database of the cluster is unreachable. Try again later",
   known: true,
 };
 const NOT_LEADER: Refusal = {
-  message: "This server does not lead its cluster any more, try again in a moment",
+  message: "This server no longer leads its cluster. Try again in a moment",
   known: true,
 };
 const UNKNOWN: Refusal = { message: "It is not known whether the mutation was committed", known: false };
 
-/**
- * Has a connection know the statement for rows, and the database what it needs for that, before there is a row: of an epoch
- * that never was nothing is added. Never rejects.
- */
+/** Prepares the statement for rows on a connection. An unknown epoch appends nothing. Never rejects. */
 export async function warmRows(
   connection: Pick<Connection, "query">,
   statements: Pick<Statements, "append">,
@@ -57,20 +54,20 @@ export class PostgresRows implements RowKeeper {
   readonly waitMs: number;
   readonly #options: PostgresRowsOptions;
   readonly #clock: Clock;
-  /** Since when the database has not answered; `null` while it does. */
+  /** Start of the current outage of the database; `null` while it answers. */
   #awaySince: number | null = null;
-  /** Set when this server is not the leader any more: nothing is kept then. */
+  /** Set when this server no longer leads. Rows are then refused. */
   #isLost = false;
   #closed = false;
-  /** Calls that wait for an answer. */
+  /** Calls without an answer. */
   readonly #waiting = new Set<Waiting>();
-  /** The newest call of `keep`, settled or not. */
+  /** The newest call of `keep`, pending or settled. */
   #keeping: Promise<unknown> = Promise.resolve();
-  /** Where the rows end that were kept. */
+  /** The newest appended row. */
   #end: Pick<JournalRow, "seq" | "sum">;
-  /** Whether one row may be in the log without being committed here. */
+  /** Whether the log may contain a row that is not committed here. */
   #uncertain = false;
-  /** Of rows kept by this. */
+  /** Bytes of the rows appended by this leader. */
   #bytes = 0;
   #seq = 0;
 
@@ -81,17 +78,17 @@ export class PostgresRows implements RowKeeper {
     this.waitMs = options.waitMs ?? clusterLimits.writeWaitMs;
   }
 
-  /** Since when rows have to wait, by its clock; `null`: they do not. */
+  /** Start of the current outage by the clock; `null` if rows do not wait. */
   get awaySince(): number | null {
     return this.#awaySince;
   }
 
-  /** Bytes that were kept, and the newest row. */
+  /** Appended bytes, and the newest row. */
   get kept(): { readonly bytes: number; readonly seq: number } {
     return { bytes: this.#bytes, seq: this.#seq };
   }
 
-  /** Whether the log was found to be another's, or this was closed. */
+  /** Whether another server has written to the log, or this was closed. */
   get isLost(): boolean {
     return this.#isLost;
   }
@@ -104,15 +101,15 @@ export class PostgresRows implements RowKeeper {
 
   begins({ seq, sum }: Pick<JournalRow, "seq" | "sum">): Promise<Refusal | null> {
     return this.#answered(async () => {
-      // Of a writer that was lost meanwhile.
+      // A lost writer may have sent a row.
       await this.#keeping;
       const { seq: end, sum: endSum } = this.#end;
       if (seq === end && sum === endSum) return null;
-      return this.#lose(`row ${end} of the log is not in this server's database, which is at ${seq}`);
+      return this.#lose(`row ${end} of the log is missing in this server's database, which is at row ${seq}`);
     });
   }
 
-  /** Refuses the rows that wait, and those that come: this server does not lead any more. */
+  /** Refuses waiting and further rows: this server no longer leads. */
   close(): void {
     this.#isLost = this.#closed = true;
     for (const { answer, sent } of this.#waiting) answer(sent ? UNKNOWN : NOT_LEADER);
@@ -120,8 +117,8 @@ export class PostgresRows implements RowKeeper {
   }
 
   /**
-   * A server that has lost its lease answers nothing until `close`: by then its sockets and links are closed, and what they
-   * asked goes to the next leader.
+   * After a lost lease, calls are answered only at `close`. Then sockets and links are closed, and clients repeat their
+   * requests at the next leader.
    */
   async #answered(find: (waiting: Waiting) => Promise<Refusal | null | "lost">): Promise<Refusal | null> {
     if (this.#closed) return NOT_LEADER;
@@ -141,16 +138,18 @@ export class PostgresRows implements RowKeeper {
     let looks = this.#uncertain;
     while (!this.#isLost) {
       const before = waiting.sent;
-      // Until the statement is answered.
+      // Until the statement has a response.
       waiting.sent = row !== null;
       try {
         const kept = row === null ? await this.#leads() : await this.#once(row, { body, looks });
         this.#awaySince = null;
         if (!kept) {
-          // Another row is in its place, or another epoch: a late statement adds nothing either.
+          // The log has another row or another epoch, so a late statement appends nothing either.
           waiting.sent = false;
           return this.#lose(
-            row === null ? "the lease or the log is another's" : `row ${row.seq} of the log is another's`,
+            row === null
+              ? "another server has the lease, or has written to the log"
+              : `row ${row.seq} of the log is from another server`,
           );
         }
         if (row === null) return null;
@@ -160,12 +159,12 @@ export class PostgresRows implements RowKeeper {
         this.#end = row;
         return null;
       } catch (error) {
-        // Whatever else the database says of the statement, nothing was added, and whose the log is was not told.
+        // After any other error of the database, nothing was appended, and the owner of the log is unknown.
         waiting.sent = before || row !== null && error instanceof AwayError && error.asked;
         looks ||= waiting.sent;
         this.#awaySince ??= this.#clock.now();
         if (this.#clock.now() - this.#awaySince > this.waitMs) {
-          // What may still arrive is found by the next row, which then does not fit.
+          // If the row arrives late, the next one does not match.
           this.#uncertain ||= waiting.sent;
           return waiting.sent ? UNKNOWN : LATE;
         }
@@ -175,20 +174,20 @@ export class PostgresRows implements RowKeeper {
     return "lost";
   }
 
-  /** Whether this server has the lease, and everything that is in the log. */
+  /** Returns whether this server has the lease and all rows of the log. */
   async #leads(): Promise<boolean> {
     const { connection, statements, epoch } = this.#options;
     return (await connection.query(statements.leads, epoch, this.#end.seq)).length === 1;
   }
 
-  /** Whether the log has the row now. */
+  /** Appends the row. Returns whether the log contains it. */
   async #once(
     row: JournalRow,
     { body, looks }: { readonly body: Uint8Array; readonly looks: boolean },
   ): Promise<boolean> {
     if (looks) {
       const there = await this.#sumOf(row.seq);
-      if (there === row.sum) this.#tell();
+      if (there === row.sum) this.#notify();
       if (there !== null) return there === row.sum;
     }
     const { connection, statements, epoch, firstSeq } = this.#options;
@@ -205,20 +204,20 @@ export class PostgresRows implements RowKeeper {
         body,
         firstSeq,
       );
-      // The database comes to it behind the row, and has answered for that by then.
-      this.#tell();
+      // Pipelined after the row.
+      this.#notify();
       return (await adding).length === 1;
     } catch (error) {
       if (codeOf(error) !== "23505") throw error;
-      // It may be this very row, sent before and late.
+      // It may be this row, from an earlier attempt.
       return await this.#sumOf(seq) === sum;
     }
   }
 
-  /** That there is a new row. Whoever does not hear of it looks all the same, soon. */
-  #tell(): void {
+  /** Notifies followers of a new row. They also poll, so a lost notification only delays them. */
+  #notify(): void {
     const { connection, statements } = this.#options;
-    void connection.query(statements.tell).catch(() => {});
+    void connection.query(statements.notify).catch(() => {});
   }
 
   async #sumOf(seq: number): Promise<string | null> {
@@ -227,7 +226,7 @@ export class PostgresRows implements RowKeeper {
       return typeof row?.["sum"] === "string" ? row["sum"] : null;
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
-      // To look sends no row.
+      // The query appends nothing.
       throw new AwayError(error.message, { asked: false, cause: error });
     }
   }

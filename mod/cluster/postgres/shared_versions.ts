@@ -1,6 +1,6 @@
 /**
- * The versions of the app's code that were deployed to a cluster, as packed bundles in its database: a server that has to serve
- * one gets it there. What is in a bundle is checked by who takes it; here it is bytes in pieces.
+ * Stores the deployed versions of the app's code in the cluster's database, from which each server downloads them. A version is
+ * a packed bundle in pieces. The receiver validates it.
  */
 import { Buffer } from "node:buffer";
 import { CATALOG_MARK } from "../../engine/mod.ts";
@@ -9,16 +9,16 @@ import { ClusterError } from "./cluster_error.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
-/** A version that was deployed. */
+/** A deployed version. */
 export interface SharedVersion {
   readonly hash: string;
-  /** When it was deployed last, in milliseconds since 1970. */
+  /** Time of the newest deploy, in milliseconds since 1970. */
   readonly at: number;
   readonly by: string;
   readonly functions: Readonly<Record<string, string>>;
-  /** Of its bundle. */
+  /** Size of its bundle. */
   readonly bytes: number;
-  /** Whether another one is known to have been named behind it. */
+  /** Whether a later row of the log names another version. */
   readonly replaced: boolean;
 }
 
@@ -34,7 +34,7 @@ export class SharedVersions {
     this.#options = options;
   }
 
-  /** Those that were deployed and are there, the newest first. Throws an `AwayError`. */
+  /** Lists deployed versions, newest first. Throws an `AwayError`. */
   async list(): Promise<readonly SharedVersion[]> {
     const { connection, statements } = this.#options;
     const rows = await connection.query(statements.versions);
@@ -48,7 +48,7 @@ export class SharedVersions {
     }));
   }
 
-  /** Whether a row behind this one names a version. Throws an `AwayError`, also where there is too much to look through. */
+  /** Returns whether a row after `seq` names the version. Throws an `AwayError`, also if the search takes too long. */
   async isNamedBehind(seq: number, hash: string): Promise<boolean> {
     const { connection, statements } = this.#options;
     const rows = await connection.query(
@@ -61,8 +61,8 @@ export class SharedVersions {
   }
 
   /**
-   * Puts a bundle there, which is packed unless it is there whole. What servers may not need any more makes room. Throws a
-   * `ClusterError` when there is none, and an `AwayError`. For the leader: `named` is what its database names at the row `seq`.
+   * Uploads a bundle unless it is complete in the database. Removes versions that no server needs. For the leader: `named` is
+   * the version that its database names at row `seq`. Throws a `ClusterError` if there is not enough space, or an `AwayError`.
    */
   async put(
     hash: string,
@@ -78,7 +78,7 @@ export class SharedVersions {
     await connection.query(statements.removePieces);
     const [kept] = await connection.query(statements.versionsBytes);
     let left = clusterLimits.versionsBytesMax - Number(kept?.["bytes"] ?? 0);
-    // Who puts the same one there at the same time has other pieces.
+    // A concurrent upload of the same version has its own pieces.
     const upload = `${hash}/${crypto.randomUUID()}`;
     let bytes = 0;
     let piece = 0;
@@ -88,7 +88,7 @@ export class SharedVersions {
         if (left < 0) {
           throw new ClusterError(
             `The cluster keeps ${clusterLimits.versionsBytesMax} bytes of versions that its servers may still need: ` +
-              "deploy again when there is a newer snapshot",
+              "deploy again after the next snapshot",
           );
         }
         await connection.query(statements.addPiece, upload, piece++, part);
@@ -98,12 +98,12 @@ export class SharedVersions {
       const [there] = await connection.query(statements.keepVersion, hash);
       if (there === undefined) throw new ClusterError("Another server is deploying at the same time");
     } finally {
-      // Otherwise the next one does.
+      // After a failure, the next upload removes them.
       await connection.query(statements.removePieces).catch(() => {});
     }
   }
 
-  /** The bundle of a version; `null`: it is not there. Fails with an `AwayError`. */
+  /** Resolves with the bundle of a version; `null` if the database does not have it. Throws an `AwayError`. */
   async read(hash: string): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
     const { connection, statements } = this.#options;
     const [known] = await connection.query(statements.versionBytes, hash);
@@ -115,13 +115,13 @@ export class SharedVersions {
         if (at === pieces) return controller.close();
         const [row] = await connection.query(statements.readPiece, hash, at++);
         const body = row?.["body"];
-        if (!(body instanceof Uint8Array)) throw new ClusterError(`A piece of version ${hash} is gone`);
+        if (!(body instanceof Uint8Array)) throw new ClusterError(`A piece of version ${hash} is missing`);
         controller.enqueue(new Uint8Array(body));
       },
     });
   }
 
-  /** Notes that a version is served from a row of the log on. Throws an `AwayError`. */
+  /** Records that a version is served from row `seq`. Throws an `AwayError`. */
   async served(version: Omit<SharedVersion, "bytes" | "replaced">, seq: number): Promise<void> {
     const { connection, statements } = this.#options;
     const { hash, at, by, functions } = version;

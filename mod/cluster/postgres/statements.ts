@@ -1,10 +1,10 @@
-/** What is kept in the cluster's schema, and every statement that is asked of it: plain SQL of version 13 on. */
+/** The tables of a cluster and all its statements: SQL of PostgreSQL 13 and later. */
 import type { Statement } from "./connection.ts";
 
-/** Raised when a server of before could not understand the tables any more. */
+/** Incremented when older servers cannot use the tables. */
 export const FORMAT = 2;
 
-/** SQL that makes the tables; run in one transaction with the cluster's row. */
+/** Returns the SQL that creates the tables, for one transaction with the cluster's row. */
 export function createSql(name: string): string {
   const schema = quoted(name);
   return `
@@ -12,7 +12,7 @@ export function createSql(name: string): string {
       generation text not null, first_seq bigint not null, first_ts bigint not null, first_sum text not null,
       service_key bytea not null, created_at timestamptz not null default now());
     create table ${schema}.lease (one int primary key check (one = 1), epoch bigint not null, holder text not null,
-      address text not null, until timestamptz not null);
+      address text not null, until timestamptz not null, certificate text not null default '');
     create table ${schema}.log (seq bigint primary key, epoch bigint not null, ts_before bigint not null,
       ts bigint not null, at double precision not null, sum text not null, body bytea not null);
     alter table ${schema}.log alter body set storage external;
@@ -24,7 +24,7 @@ export function createSql(name: string): string {
     ${versionsSql(schema)}`;
 }
 
-/** SQL that makes the tables of what was deployed. `served_at` is by the leader's clock; `until_seq`: the row that named another. */
+/** Returns the SQL of the tables for deployed versions. `until_seq` is the row that named another version. */
 function versionsSql(schema: string): string {
   return `
     create table ${schema}.versions (hash text primary key, bytes bigint not null, pieces int not null, served_at bigint,
@@ -35,12 +35,14 @@ function versionsSql(schema: string): string {
     alter table ${schema}.version_pieces alter body set storage external;`;
 }
 
-/** SQL that adds what came later, and what servers of before need not know: they name the columns that they write. */
+/** Returns the SQL that adds newer columns. Older servers do not need them, because they name the columns that they write. */
 export function addedSql(name: string): string {
-  return `alter table ${quoted(name)}.members add column if not exists lag_ms double precision`;
+  const schema = quoted(name);
+  return `alter table ${schema}.members add column if not exists lag_ms double precision;
+    alter table ${schema}.lease add column if not exists certificate text not null default '';`;
 }
 
-/** SQL that makes a cluster of the format before this one of this one. */
+/** Returns the SQL that converts a cluster of the previous format. */
 export function updateSql(name: string): string {
   const schema = quoted(name);
   return `${versionsSql(schema)} update ${schema}.cluster set format = ${FORMAT};`;
@@ -48,10 +50,10 @@ export function updateSql(name: string): string {
 
 export type Statements = ReturnType<typeof statementsFor>;
 
-/** The channels on which servers tell one another. */
+/** The notification channels of a cluster. */
 export const channelsOf = (schema: string) => ({ log: `${schema}_log`, lease: `${schema}_lease` }) as const;
 
-/** For SQL: a name may be one of its words. */
+/** Quotes a schema name, which may be a keyword. */
 export const quoted = (schema: string) => `"${schema}"`;
 
 export function statementsFor(schemaName: string) {
@@ -64,8 +66,8 @@ export function statementsFor(schemaName: string) {
       `select format, id, generation, first_seq, first_ts, first_sum, service_key from ${schema}.cluster`,
     ),
     /**
-     * No row comes back when the epoch is over, or when the row before is another one than is thought. The lock is what
-     * keeps a takeover waiting until this is committed or has failed; comparing the epoch alone would not.
+     * Returns no row if the epoch is over or the previous row is missing. The lock makes a takeover wait until this transaction
+     * ends. A comparison of the epoch alone would not.
      */
     append: named(
       "append",
@@ -79,22 +81,22 @@ export function statementsFor(schemaName: string) {
          returning seq)
        select seq from added`,
     ),
-    /** One row while nobody else leads and the log ends behind the row `$2`. */
+    /** Returns a row while this server leads and `$2` is the last row of the log. */
     leads: named(
       "leads",
       `select 1 as leads from ${schema}.lease l where l.one = 1 and l.epoch = $1::bigint
          and not exists (select from ${schema}.log where seq > $2::bigint)`,
     ),
-    /** That there are new rows. In a statement of its own: its lock, and waking all who listen, hold up no row. */
-    tell: named("tell", `notify ${channels.log}`),
-    /** A server that leads is told of no rows: they are its own. */
-    hear: named("hear", `listen ${channels.log}`),
-    unhear: named("unhear", `unlisten ${channels.log}`),
+    /** A separate statement, because the lock of a notification and the wake-up of all listeners would delay rows. */
+    notify: named("notify", `notify ${channels.log}`),
+    listen: named("listen", `listen ${channels.log}`),
+    /** For the leader, whose own rows would wake it. */
+    unlisten: named("unlisten", `unlisten ${channels.log}`),
     sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
     end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
     /**
-     * What follows a row, and the row itself without its text; each with where the log ends. The text comes as such where
-     * the database can hold every text: bytes would come as hexadecimal digits.
+     * The rows after a row, and that row without its body, each with the end of the log. Bodies are sent as text if the
+     * database uses UTF-8, because bytes would be sent as hexadecimal digits.
      */
     read: named(
       "read",
@@ -108,16 +110,16 @@ export function statementsFor(schemaName: string) {
            from ${schema}.log where seq >= $1::bigint order by seq limit $2::int) as rows) as sized
        where before < $3::bigint order by seq`,
     ),
-    /** The lock waits for rows that are being added; whoever comes behind it finds another epoch. */
+    /** The lock waits for rows that are being appended. Later rows find another epoch. */
     take: named(
       "take",
       `with ended as (select one from ${schema}.lease where one = 1 and until < now() for update)
-       , taken as (update ${schema}.lease l set holder = $1, address = $2, epoch = epoch + 1,
+       , taken as (update ${schema}.lease l set holder = $1, address = $2, certificate = $4, epoch = epoch + 1,
          until = clock_timestamp() + $3::double precision * interval '1 millisecond'
        from ended where l.one = ended.one returning epoch)
        select epoch, pg_notify('${channels.lease}', '') from taken`,
     ),
-    /** As long as nobody has taken it the lease is the holder's, however late. With it come who else was heard of lately. */
+    /** Succeeds until another server has taken the lease, also after its end. Also counts the other live servers. */
     renew: named(
       "renew",
       `update ${schema}.lease set until = clock_timestamp() + $3::double precision * interval '1 millisecond'
@@ -127,26 +129,26 @@ export function statementsFor(schemaName: string) {
     ),
     release: named(
       "release",
-      // Without a holder: a renewal that is still on its way does not bring it back. Its disk is not waited for: who takes the
-      // lease waits for that, and after a power failure before it this one ends by itself.
+      // Clears the holder, so that a renewal in flight has no effect. Not synced: taking the lease is, and a lost release only
+      // means that the lease expires.
       `with given as (update ${schema}.lease set until = '-infinity', holder = '' where one = 1 and epoch = $1::bigint and holder = $2
          returning epoch)
        select pg_notify('${channels.lease}', ''), set_config('synchronous_commit', 'off', true) from given`,
     ),
     lease: named(
       "lease",
-      `select epoch, holder, address, until > '-infinity' as held, case when until > '-infinity'
+      `select epoch, holder, address, certificate, until > '-infinity' as held, case when until > '-infinity'
          then (extract(epoch from until - now()) * 1000)::double precision else -1 end as left_ms
        from ${schema}.lease where one = 1`,
     ),
-    /** No value: it has no such setting. */
+    /** Null if the server has no such setting. */
     fsync: named("fsync", `select current_setting('fsync', true) as fsync`),
     snapshots: named(
       "snapshots",
       `select seq, ts, sum, name, bytes, (extract(epoch from now() - made_at) * 1000)::double precision as age_ms
        from ${schema}.snapshots order by seq desc`,
     ),
-    /** The oldest first, each with when its newest commit was made, by its leader's clock as in all rows. */
+    /** Oldest first, each with the time of its newest commit by the leader's clock. */
     snapshotTimes: named(
       "snapshot_times",
       `select s.seq, s.ts, s.sum, s.bytes, coalesce(l.at, extract(epoch from s.made_at) * 1000)::double precision as at
@@ -159,7 +161,7 @@ export function statementsFor(schemaName: string) {
        on conflict (seq) do update set name = excluded.name, bytes = excluded.bytes, made_at = now() returning seq`,
     ),
     removeSnapshot: named("remove_snapshot", `delete from ${schema}.snapshots where seq = $1::bigint`),
-    /** The newest row stays: the next one is chained to it. At most $2 rows, of which all but the last have $3 bytes together. */
+    /** Removes at most $2 rows, until $3 bytes are removed. The newest row stays, because the next one refers to it. */
     trim: named(
       "trim",
       `delete from ${schema}.log where seq in (
@@ -177,13 +179,13 @@ export function statementsFor(schemaName: string) {
     ),
     versionBytes: named("version_bytes", `select bytes, pieces from ${schema}.versions where hash = $1`),
     versionsBytes: named("versions_bytes", `select coalesce(sum(bytes), 0) as bytes from ${schema}.versions`),
-    /** Of a version that is there whole: it is about to be named. */
+    /** Keeps a complete version, which a row will name. */
     keepVersion: named(
       "keep_version",
       `update ${schema}.versions v set until_seq = null where hash = $1 and
          pieces = (select count(*) from ${schema}.version_pieces p where p.hash = v.hash) returning hash`,
     ),
-    /** One of which pieces are gone. */
+    /** Removes an incomplete version. */
     dropVersion: named(
       "drop_version",
       `delete from ${schema}.versions v where hash = $1 and
@@ -197,13 +199,13 @@ export function statementsFor(schemaName: string) {
       "read_piece",
       `select body from ${schema}.version_pieces where hash = $1 and piece = $2::int`,
     ),
-    /** Also those that somebody is just putting there: that one finds that they are not complete. */
+    /** Also removes pieces of a concurrent upload, which then fails as incomplete. */
     removePieces: named(
       "remove_pieces",
       `delete from ${schema}.version_pieces p where
          not exists (select from ${schema}.versions v where v.hash = p.hash)`,
     ),
-    /** Of pieces that were put there under a name of their own, when all of them are there, and nobody was quicker. */
+    /** Renames the pieces of a complete upload, unless another server was faster. */
     addVersion: named(
       "add_version",
       `with added as (
@@ -213,7 +215,7 @@ export function statementsFor(schemaName: string) {
        , named as (update ${schema}.version_pieces p set hash = added.hash from added where p.hash = $4)
        select hash from added`,
     ),
-    /** Where another version is the one that is named, none of these is needed behind the end of the log. */
+    /** Marks the versions that rows after $2 do not need, because another version is named. */
     replaceVersions: named(
       "replace_versions",
       `update ${schema}.versions set until_seq = $2::bigint where hash <> $1 and until_seq is null`,
@@ -222,16 +224,16 @@ export function statementsFor(schemaName: string) {
       "serve_version",
       `update ${schema}.versions set served_at = $2::bigint, served_by = $3, functions = $4, until_seq = null where hash = $1`,
     ),
-    /** What no server needs that begins with the oldest row; but not what was deployed last, nor the one that is named, $2. */
+    /** Removes versions that no row of the log needs, except the newest deploys and the named version $2. */
     trimVersions: named(
       "trim_versions",
       `delete from ${schema}.versions where until_seq <= (select min(seq) from ${schema}.log) and hash <> $2 and
          hash not in (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)`,
     ),
-    /** Rows behind one that have $2 near their beginning, which few have, and $3 somewhere. */
+    /** Finds a row after $1 with $2 near its start and $3 anywhere. */
     rowBehind: named(
       "row_behind",
-      // In this order: the whole of a row is looked at only where its beginning says so.
+      // The `case` limits the full search to rows with a matching start.
       `select 1 from ${schema}.log where seq > $1::bigint and
          case when position($2::bytea in substring(body from 1 for 256)) > 0
            then position($3::bytea in body) > 0 else false end limit 1`,
@@ -248,11 +250,11 @@ export function statementsFor(schemaName: string) {
       `delete from ${schema}.members where holder = $1 or
          seen_at < now() - $2::double precision * interval '1 millisecond'`,
     ),
-    /** No row: the table is of before there was that column. */
-    hasLag: named(
-      "has_lag",
+    /** Returns no row if an older version created the tables. */
+    hasCertificate: named(
+      "has_certificate",
       `select 1 from information_schema.columns
-       where table_schema = $1 and table_name = 'members' and column_name = 'lag_ms'`,
+       where table_schema = $1 and table_name = 'lease' and column_name = 'certificate'`,
     ),
     members: named(
       "members",

@@ -61,9 +61,6 @@ export async function prepareForCluster(
   }
 }
 
-/** Paths that monitoring polls. They do not count as activity. */
-const MONITORING_PATHS = /^\/(?:metrics|api\/health(?:\/.*)?)$/;
-
 export interface ClusterFeature extends Feature {
   /** `null` outside a cluster. */
   readonly figures: (() => ClusterFigures) | null;
@@ -91,8 +88,6 @@ export function startClustering(
   );
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null };
-  // A caller that waits for rows needs them at once.
-  host.onAwaited(() => void cluster.look());
   const served: ServedState = {
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
@@ -126,7 +121,7 @@ async function clusterStatus(cluster: PostgresCluster): Promise<object> {
  * timeout. Concurrent calls share a query.
  */
 export function caughtUpWith(
-  cluster: Pick<PostgresCluster, "end" | "look">,
+  cluster: Pick<PostgresCluster, "end">,
   { host, stuck, clock = steadyClock }: {
     readonly host: Pick<IsolateHost, "ts">;
     /** Whether this server cannot apply any more commits. */
@@ -154,31 +149,10 @@ export function caughtUpWith(
     });
   };
   return async (waitMs = clusterLimits.socketWaitMs) => {
-    cluster.look();
     const until = clock.now() + waitMs;
     const late = Promise.withResolvers<number>();
     const timer = clock.after(waitMs, () => late.resolve(0));
     const ts = await Promise.race([newest(), late.promise]).finally(() => timer.cancel());
-    while (host.ts < ts && !stuck() && clock.now() < until) await wait(clusterLimits.socketLookMs);
-  };
-}
-
-/**
- * Returns a function that is called with the path of each request a follower answers. It returns a promise to wait for, which
- * is bounded and never rejects, or `null`. After a time without activity, the data may be a second old.
- */
-export function activityTracker(
-  cluster: Pick<PostgresCluster, "look" | "figures">,
-  caughtUp: (waitMs: number) => Promise<void>,
-): (path: string) => Promise<void> | null {
-  let waking: Promise<void> | null = null;
-  return (path) => {
-    if (MONITORING_PATHS.test(path)) return null;
-    if (cluster.look() && cluster.figures.awayMs === null) {
-      // The follower reports errors of the database. Existing data can still be shown.
-      waking = caughtUp(clusterLimits.firstLookWaitMs).catch(() => {}).finally(() => waking = null);
-    }
-    // Sockets wait in `caughtUp`.
-    return path === "/api/sync" ? null : waking;
+    while (host.ts < ts && !stuck() && clock.now() < until) await wait(clusterLimits.socketCheckMs);
   };
 }

@@ -1,32 +1,29 @@
 /**
- * Links between the servers of a cluster. The leader accepts the links of its followers; a follower forwards to the leader
- * what it cannot do itself. Calls that wait when the leader is lost go to the next leader, which may be this server.
+ * Links between the servers of a cluster. The leader accepts the links of its followers. A follower forwards calls and requests
+ * that only the leader can answer. Calls that wait when the leader is lost go to the next leader, which may be this server.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { Admissions, EarlyFollowers, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
+import { Leader, LeaderCalls, LeaderLink, SessionChecks } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
+import { ServiceError } from "../../errors.ts";
 import type { IsolateHost, LeaderPort } from "../../functions/host/mod.ts";
+import { errorResponse } from "../../kit/error_response.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath } from "../../kit/http_request.ts";
 import { ForwardedRequests } from "../takeover/mod.ts";
+import { notLeaderResponse, withShownTs } from "../workers/internal_headers.ts";
 import type { LeaderParts } from "../workers/leader_parts.ts";
 import { LeaderProxy } from "../workers/leader_proxy.ts";
-import { ServiceError } from "../../errors.ts";
-import { errorResponse } from "../../kit/error_response.ts";
-import { ClientRequestLimit } from "./client_request_limit.ts";
-import { isForLeader } from "./leader_requests.ts";
-import { listenForServers } from "./link_listener.ts";
-import { notLeaderResponse, withShownTs } from "../workers/internal_headers.ts";
+import { ClientRequestLimit, isForLeader } from "./leader_requests.ts";
+import { type LinkListener, listenForServers } from "./link_listener.ts";
 
 export interface ClusterLinksOptions {
   readonly cluster: PostgresCluster;
   readonly config: ClusterConfig;
   readonly dataDir: string;
-  /** Prepares this server to lead. Rejects if it cannot lead. */
-  readonly prepare: () => Promise<void>;
   /** Answers a forwarded request as if it had arrived at this server. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
@@ -50,66 +47,58 @@ export interface ForwardContext {
 const REQUESTS_SOCKET = "leader.sock";
 
 interface Opened {
-  readonly listener: Deno.TcpListener;
+  readonly listener: LinkListener["listener"];
   readonly socket: LocalSocket;
-  readonly passed: ForwardedRequests;
+  readonly forwarded: ForwardedRequests;
 }
 
 export class ClusterLinks implements AsyncDisposable {
   readonly #options: ClusterLinksOptions;
   readonly #opened: Opened;
   readonly #calls = new LeaderCalls({ ts: () => 0 });
-  readonly #connection: LeaderRoad;
+  readonly #link: LeaderLink;
   readonly #toLeader: LeaderProxy;
   readonly #clientLimit = new ClientRequestLimit();
   readonly #loops: readonly Promise<void>[];
   /** Set while this server leads and serves. */
   #leading: { readonly leader: Leader; readonly parts: LeaderParts } | null = null;
-  /** Followers that connected before this server was ready to lead. */
-  readonly #early: EarlyFollowers;
   /** Set when this server stops while it leads. */
   #leaving = false;
-  /** Set when it has handed the lease to another server and is about to end. */
-  #handedOver = false;
   /** Forwarded requests in flight. */
   readonly #inFlight = new Set<Promise<void>>();
   #closed = false;
 
   private constructor(options: ClusterLinksOptions, opened: Opened) {
-    const { cluster, prepare, log } = options;
+    const { cluster, log } = options;
     this.#options = options;
     this.#opened = opened;
-    const secret = cluster.linkSecret;
-    this.#early = new EarlyFollowers(secret);
-    this.#connection = new LeaderRoad({ name: cluster.name, secret, calls: this.#calls, prepare, log });
+    this.#link = new LeaderLink({ name: cluster.name, secret: cluster.linkSecret, calls: this.#calls, log });
     // A pooled connection may lead to a former leader and end during a request.
     this.#toLeader = new LeaderProxy({ path: opened.socket.path, idleMax: 0, log });
-    this.#loops = [this.#accept(), this.#connection.passOn(opened.socket.listener)];
-    cluster.onLeader((leader) =>
-      (this.#leading === null || this.#handedOver) && this.#connection.follow(leader)
-    );
+    this.#loops = [this.#accept(), this.#link.forward(opened.socket.listener)];
+    cluster.onLeader((leader) => this.#leading === null && this.#link.follow(leader));
   }
 
-  /** Listens for the other servers and publishes its address in the cluster. Throws a `StartError`. */
+  /** Listens for the other servers and publishes its address and certificate. Throws a `StartError`. */
   static async open(options: ClusterLinksOptions): Promise<ClusterLinks> {
     const { cluster, config, dataDir, log } = options;
     let self: ClusterLinks | null = null;
     await using stack = new AsyncDisposableStack();
-    const { listener, address } = await listenForServers(config, { log });
-    stack.defer(() => closeQuietly(listener));
+    const { listener, address, certificate } = await listenForServers(config, { log });
+    stack.defer(() => listener.close());
     const folder = await Deno.realPath(dataDir);
     const socket = stack.use(await LocalSocket.open(folder, REQUESTS_SOCKET));
-    const passed = await ForwardedRequests.open(folder, {
+    const forwarded = await ForwardedRequests.open(folder, {
       calls: null,
       kept: true,
       respond: (request, info) => self === null ? notLeaderResponse() : self.#answer(request, info),
     });
     stack.move();
-    self = new ClusterLinks(options, { listener, socket, passed });
-    const forwarding = self;
-    cluster.reachedAt(address, {
-      links: () => forwarding.#leading?.leader.followers.size ?? null,
-      unlinkedMs: () => forwarding.#calls.unlinkedMs,
+    self = new ClusterLinks(options, { listener, socket, forwarded });
+    const links = self;
+    cluster.publish({ address, certificate }, {
+      links: () => links.#leading?.leader.followers.size ?? null,
+      unlinkedMs: () => links.#calls.unlinkedMs,
     });
     log("info", "Listening for other servers of the cluster", { address });
     return self;
@@ -135,46 +124,32 @@ export class ClusterLinks implements AsyncDisposable {
   serve(parts: LeaderParts | undefined): void {
     const { cluster, log } = this.#options;
     if (this.#closed || cluster.role !== "leader" || parts === undefined) return;
-    const passed = () => Deno.connect({ transport: "unix", path: this.#opened.passed.socket });
+    const requestsTo = () => Deno.connect({ transport: "unix", path: this.#opened.forwarded.socket });
     const { host, admits, verify } = parts;
     const leader = new Leader({
       host,
       secret: cluster.linkSecret,
-      sealed: true,
       ...(admits && { admits }),
       ...(verify && { verify }),
-      requestsTo: passed,
+      requestsTo,
       log,
     });
     this.#leading = { leader, parts };
-    this.#early.giveTo(leader);
-    this.#connection.leadHere(passed);
+    this.#link.leadHere(requestsTo);
     // A session may have ended while its calls waited.
-    const admissions = new Admissions(admits);
-    this.#calls.runHere({
+    const sessions = new SessionChecks(admits);
+    this.#calls.runLocally({
       async mutate(call) {
-        const refused = await admissions.refusalOf(call);
+        const refused = await sessions.refusalOf(call);
         return refused === null
           ? await host.mutate(call)
           : { outcome: refused, ts: host.ts, replayed: false };
       },
       act: async (call) => ({
-        outcome: await admissions.refusalOf(call) ?? await host.act(call),
+        outcome: await sessions.refusalOf(call) ?? await host.act(call),
         ts: host.ts,
       }),
     });
-  }
-
-  /** Has another server prepare to lead. Returns whether one is prepared. Does nothing on a follower. */
-  async prepareNext(): Promise<boolean> {
-    return await this.#leading?.leader.prepareNext() ?? false;
-  }
-
-  /** Called when this server stops writing. Further calls go to the next leader. */
-  stopCommitting(): LeaderPort["mutate"] {
-    this.#handedOver = true;
-    this.#calls.use(null);
-    return (call) => this.#calls.mutate(call);
   }
 
   /** Asks followers to keep new calls for the next leader. Resolves when earlier ones are answered, or after a timeout. */
@@ -185,7 +160,7 @@ export class ClusterLinks implements AsyncDisposable {
     const late = new AbortController();
     const answered = Promise.all([leads.leader.leave(), ...this.#inFlight]);
     await Promise.race([
-      answered.then(() => leads.leader.carried()),
+      answered.then(() => leads.leader.requestsEnded()),
       wait(linkLimits.leaveMs, undefined, { signal: late.signal }).catch(() => {}),
     ]);
     late.abort();
@@ -196,8 +171,7 @@ export class ClusterLinks implements AsyncDisposable {
     const leads = this.#leading;
     this.#leading = null;
     if (leads === null) return;
-    // After a handover, calls that end here still go to the next leader.
-    if (!this.#handedOver) this.#calls.use(null);
+    this.#calls.use(null);
     await leads.leader[Symbol.asyncDispose]();
   }
 
@@ -205,24 +179,21 @@ export class ClusterLinks implements AsyncDisposable {
     this.#closed = true;
     await this.stopLeading();
     this.#calls.close();
-    const { listener, socket, passed } = this.#opened;
-    this.#early[Symbol.dispose]();
-    closeQuietly(listener);
+    const { listener, socket, forwarded } = this.#opened;
+    listener.close();
     this.#toLeader[Symbol.dispose]();
     socket[Symbol.dispose]();
-    await this.#connection[Symbol.asyncDispose]();
+    await this.#link[Symbol.asyncDispose]();
     await Promise.all(this.#loops);
-    await passed[Symbol.asyncDispose]();
+    await forwarded[Symbol.asyncDispose]();
   }
 
   /** Never rejects. */
   async #accept(): Promise<void> {
     try {
       for await (const conn of this.#opened.listener) {
-        conn.setNoDelay();
-        if (this.#leading !== null) this.#leading.leader.take(conn);
-        else if (!this.#closed && this.#options.cluster.hasLease) this.#early.hold(conn);
-        else closeQuietly(conn);
+        if (this.#leading === null) closeQuietly(conn);
+        else this.#leading.leader.accept(conn);
       }
     } catch (error) {
       if (this.#closed) return;

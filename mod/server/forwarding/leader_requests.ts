@@ -1,4 +1,5 @@
-/** Decides which requests a follower forwards to the leader: those that may write or need the leader's state. */
+/** Decides which HTTP requests a follower forwards to the leader, and limits them for each client. */
+import { linkLimits } from "../../cluster/limits.ts";
 
 /** Below `/api/admin/`: reports about the server itself. */
 const OWN_REPORTS = new Set(["cluster", "logs", "replication"]);
@@ -12,7 +13,10 @@ export interface RequestTarget {
   readonly path: string;
 }
 
-/** `isRoute`: whether the app has a route for the request. Function calls are forwarded elsewhere. */
+/**
+ * Returns whether a request may write or needs the leader's state. Function calls are forwarded elsewhere.
+ * @param isRoute Returns whether the app has a route for the request.
+ */
 export function isForLeader({ method, path }: RequestTarget, isRoute: () => boolean): boolean {
   // All servers answer CORS preflight requests alike.
   if (method === "OPTIONS") return false;
@@ -36,4 +40,23 @@ export function isForLeader({ method, path }: RequestTarget, isRoute: () => bool
 
 function isBelow(pathname: string, folder: string): boolean {
   return pathname === folder || pathname.startsWith(`${folder}/`);
+}
+
+/** Limits the concurrent requests of each client to the leader, so that none uses most of the connections. */
+export class ClientRequestLimit {
+  readonly #requests = new Map<string, number>();
+
+  /** Counts a request until the promise settles. Returns `false` if the client has reached the limit. */
+  take(client: string, until: Promise<unknown>): boolean {
+    const before = this.#requests.get(client) ?? 0;
+    if (before >= linkLimits.tunnelsOfClientMax) return false;
+    this.#requests.set(client, before + 1);
+    const over = () => {
+      const left = (this.#requests.get(client) ?? 1) - 1;
+      if (left === 0) this.#requests.delete(client);
+      else this.#requests.set(client, left);
+    };
+    until.then(over, over);
+    return true;
+  }
 }

@@ -1,10 +1,12 @@
 /** Listens for the other servers of a cluster and determines the address to publish. */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
+import { createCertificate, type LinkCertificate, TlsListener } from "../../cluster/mod.ts";
+import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { ClusterConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Log } from "../../kit/log.ts";
-import { asHost, guessHost } from "./guess_host.ts";
 
 const LOOPBACK = /^(?:127\.|::1$)/;
 const ONLY_HERE =
@@ -20,21 +22,33 @@ type Resolve = (
   options: { readonly all: true },
 ) => Promise<readonly { readonly address: string }[]>;
 
-/** Opens a port for the other servers and returns it with its address. Throws a `StartError`. */
+/** The listener with the address and the certificate that the cluster publishes. */
+export interface LinkListener {
+  readonly listener: TlsListener;
+  readonly address: string;
+  readonly certificate: string;
+}
+
+/** Opens a port for the other servers. Throws a `StartError`. */
 export async function listenForServers(
   config: Pick<ClusterConfig, "place" | "address" | "listen">,
   { log, resolve = lookup }: { readonly log: Log; readonly resolve?: Resolve },
-): Promise<{ readonly listener: Deno.TcpListener; readonly address: string }> {
+): Promise<LinkListener> {
   const { place, address, listen } = config;
   const host = address?.host ??
     (listen !== null && isOneAddress(listen.host) ? listen.host : await guessHost(place));
   if (address === null && LOOPBACK.test(host)) log("warn", ONLY_HERE, { address: asHost(host) });
   const port = listen?.port ?? address?.port ?? 0;
+  const pair = await createCertificate();
   try {
     const listener = listen === null
-      ? await listenAt(host, { port, log, resolve })
-      : Deno.listen({ hostname: listen.host, port });
-    return { listener, address: `${asHost(host)}:${address?.port || listener.addr.port}` };
+      ? await listenAt(host, { port, pair, log, resolve })
+      : await TlsListener.listen({ ...pair, hostname: listen.host, port });
+    return {
+      listener,
+      address: `${asHost(host)}:${address?.port || listener.port}`,
+      certificate: pair.certificate,
+    };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new StartError(
@@ -55,18 +69,25 @@ function isOneAddress(host: string): boolean {
 /** Listens on `host` if it is an address of this machine. Behind NAT it is not; then on all interfaces. */
 async function listenAt(
   host: string,
-  { port, log, resolve }: { readonly port: number; readonly log: Log; readonly resolve: Resolve },
-): Promise<Deno.TcpListener> {
+  { port, pair, log, resolve }: {
+    readonly port: number;
+    readonly pair: LinkCertificate;
+    readonly log: Log;
+    readonly resolve: Resolve;
+  },
+): Promise<TlsListener> {
   const { address, why } = await addressHere(host, resolve);
   if (address !== null) {
     try {
-      return Deno.listen({ hostname: address, port });
+      return await TlsListener.listen({ ...pair, hostname: address, port });
     } catch (error) {
-      if (!(error instanceof Deno.errors.AddrNotAvailable)) throw error;
+      // The runtime also reports EINVAL for an address of another machine.
+      const code = error instanceof Error && "code" in error ? error.code : null;
+      if (code !== "EADDRNOTAVAIL" && code !== "EINVAL") throw error;
     }
   }
   log("warn", EVERYWHERE, { reason: why ?? `${host} is not an address of this machine` });
-  return Deno.listen({ hostname: host.includes(":") ? "::" : "0.0.0.0", port });
+  return await TlsListener.listen({ ...pair, hostname: host.includes(":") ? "::" : "0.0.0.0", port });
 }
 
 /** Resolves a name to an address of this machine; `null` with a reason if the result may differ for other machines. */
@@ -90,3 +111,21 @@ async function addressHere(
     return { address: null, why: `${host} cannot be resolved: ${reason}` };
   }
 }
+
+/** Returns the local address of a connection to the cluster's database: other servers most likely reach it too. */
+async function guessHost({ host, port }: Pick<ClusterConfig["place"], "host" | "port">): Promise<string> {
+  if (host.startsWith("/")) return "127.0.0.1";
+  for (const until = performance.now() + clusterLimits.startMs;;) {
+    try {
+      // Nothing is sent.
+      using conn = await Deno.connect({ hostname: host, port });
+      return conn.localAddr.hostname;
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await wait(clusterLimits.reconnectMs);
+    }
+  }
+}
+
+/** Formats an address for use with a port. */
+const asHost = (hostname: string) => hostname.includes(":") ? `[${hostname}]` : hostname;

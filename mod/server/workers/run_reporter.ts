@@ -1,10 +1,10 @@
 /** Reports a follower's runs to the leader, so that logs, stats and metrics cover all processes. */
-import type { FollowerRun, LeaderLink } from "../../cluster/mod.ts";
+import type { FollowerRun, LeaderConnection } from "../../cluster/mod.ts";
 import type { RunEnd, RunKind, RunObserver } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { workerLimits } from "../limits.ts";
 
-type Way = Pick<LeaderLink, "report" | "unsentBytes">;
+type Way = Pick<LeaderConnection, "report" | "unsentBytes">;
 
 /** Paths below `/api` that a worker answers itself. */
 const PARTS = new Set(["query", "mutation", "action", "sync"]);

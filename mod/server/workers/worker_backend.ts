@@ -1,6 +1,6 @@
 /** The backend of a worker: its own readers, sockets and sign-in state. Writes go to the leader. */
 import { AccessTokens, AccountAuthenticator, type EndedSession, type OtherIssuers } from "../../auth/mod.ts";
-import { LeaderCalls, LeaderLink } from "../../cluster/mod.ts";
+import { LeaderCalls, LeaderConnection } from "../../cluster/mod.ts";
 import { ServiceError } from "../../errors.ts";
 import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
@@ -42,7 +42,7 @@ export async function startWorkerBackend(
   const calls = new LeaderCalls({ ts: () => now() });
   opened.defer(() => calls.close());
   const conn = await Deno.connect({ transport: "unix", path });
-  const link = await LeaderLink.open({ conn, secret, sealed: false, hello: { name, commits: true }, calls });
+  const link = await LeaderConnection.open({ conn, secret, hello: { name, commits: true }, calls });
   opened.defer(() => link.close());
   link.ended.then(({ detail }) => ended.resolve({ why: detail, orderly: false }));
   const report = opened.use(new RunReporter(link, log));
@@ -67,7 +67,7 @@ export async function startWorkerBackend(
   now = () => host.ts;
   const newest = opened.use(new NewestTsReader(config.dataDir));
   const { authenticator, hub } = await wire(boot, { host, calls, newest, report, socketsMax, log });
-  link.tell(
+  link.listen(
     leaderEvents({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }),
   );
   const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
@@ -150,7 +150,7 @@ function leaderEvents(
     readonly log: Log;
     readonly stop: (why: string, orderly: boolean) => void;
   },
-): Parameters<LeaderLink["tell"]>[0] {
+): Parameters<LeaderConnection["listen"]>[0] {
   return {
     commits: (entries, ts) => host.hear(entries, ts),
     missed: (ts) => host.missed(ts),
@@ -166,7 +166,7 @@ function leaderEvents(
   };
 }
 
-function figuresOf(hub: Hub): Parameters<LeaderLink["figures"]>[0] {
+function figuresOf(hub: Hub): Parameters<LeaderConnection["figures"]>[0] {
   return {
     sockets: hub.socketCount,
     subscriptions: hub.subscriptionCount,

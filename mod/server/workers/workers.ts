@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServeConfig } from "../../config/config.ts";
-import { type Follower, type FollowerFigures, Leader } from "../../cluster/mod.ts";
+import { type FollowerConnection, type FollowerFigures, Leader } from "../../cluster/mod.ts";
 import { httpLimits } from "../../limits.ts";
 import { LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
@@ -78,7 +78,6 @@ export class Workers implements AsyncDisposable {
     const leader = new Leader({
       host,
       secret,
-      sealed: false,
       ...(admits && { admits }),
       ...(verify && { verify }),
       ...(observer && { observer }),
@@ -87,7 +86,7 @@ export class Workers implements AsyncDisposable {
       onFollower: (follower) => self.#watch(follower),
       log,
     });
-    parts.onEnded((ended) => leader.tell({ t: "ended", ended }));
+    parts.onEnded((ended) => leader.send({ t: "ended", ended }));
     const self: Workers = new Workers(options, { leader, newest, secret, socket, passed });
     leader.listen(socket.listener);
     const firsts = Array.from({ length: workers - 1 }, () => Promise.withResolvers<void>());
@@ -112,7 +111,7 @@ export class Workers implements AsyncDisposable {
   /** Lets the workers finish running requests and ends them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
-    this.#leader.tell({ t: "stop" });
+    this.#leader.send({ t: "stop" });
     const late = setTimeout(() => {
       for (const worker of this.#running.values()) worker.kill();
     }, httpLimits.drainMs + workerLimits.stopMs);
@@ -125,10 +124,10 @@ export class Workers implements AsyncDisposable {
   }
 
   /** Kills a worker whose link ends while its process continues: it is unresponsive or no longer receives commits. */
-  #watch(follower: Follower): void {
+  #watch(follower: FollowerConnection): void {
     const worker = this.#running.get(follower.name);
     // It was starting when the server was stopped.
-    if (this.#stopping.signal.aborted) follower.tell({ t: "stop" });
+    if (this.#stopping.signal.aborted) follower.send({ t: "stop" });
     follower.ended.then(({ end, detail }) => {
       this.#pastTransitions += follower.figures?.transitions ?? 0;
       if (worker === undefined || this.#stopping.signal.aborted) return;
@@ -189,7 +188,7 @@ export class Workers implements AsyncDisposable {
     return signal ?? `exit code ${code}`;
   }
 
-  #followerOf(name: string): Follower | undefined {
+  #followerOf(name: string): FollowerConnection | undefined {
     return [...this.#leader.followers].find((follower) => follower.name === name);
   }
 

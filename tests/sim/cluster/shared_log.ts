@@ -44,7 +44,7 @@ export class SharedLog {
     switch (name) {
       case "syncline_append":
         return this.#append(values);
-      case "syncline_tell":
+      case "syncline_notify":
         // The simulation itself says when somebody hears of rows.
         return [];
       case "syncline_sum_of":

@@ -1,7 +1,6 @@
 /** The kept link of a follower to its leader: what each side says waits until the simulation carries it, or is lost. */
 import type { LeaderCalls } from "../../../mod/cluster/mod.ts";
-import { frameBody, parseBody } from "../../../mod/cluster/link/frames.ts";
-import { Link } from "../../../mod/cluster/link/link.ts";
+import { frameBody, Link, parseBody } from "../../../mod/cluster/link.ts";
 import { type FromLeader, parseFromFollower, wireEnd } from "../../../mod/cluster/messages.ts";
 import type { AnswerMessage } from "../../../mod/cluster/leader_calls.ts";
 import type { ClusterHost } from "./cluster_host.ts";
@@ -46,7 +45,7 @@ export class SimLink {
   cut(): void {
     if (!this.open) return;
     this.open = false;
-    this.#calls.left(this.#link);
+    this.#calls.linkEnded(this.#link);
   }
 
   #ask(body: Uint8Array): void {

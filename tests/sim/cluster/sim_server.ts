@@ -6,7 +6,7 @@ import { LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { AwayError } from "../../../mod/cluster/postgres/connection.ts";
 import { Lease, type LeaseHolder } from "../../../mod/cluster/postgres/lease.ts";
 import { clusterLimits } from "../../../mod/cluster/postgres/limits.ts";
-import { Notices } from "../../../mod/cluster/postgres/notices.ts";
+import { Notifications } from "../../../mod/cluster/postgres/notifications.ts";
 import { PostgresLog } from "../../../mod/cluster/postgres/postgres_log.ts";
 import { PostgresRows } from "../../../mod/cluster/postgres/postgres_rows.ts";
 import { statementsFor } from "../../../mod/cluster/postgres/statements.ts";
@@ -51,7 +51,7 @@ interface Served {
 class Process {
   readonly lease: Lease;
   readonly calls: LeaderCalls;
-  readonly notices: Notices;
+  readonly notifications: Notifications;
   readonly log: PostgresLog;
   readonly stopping = new AbortController();
   tending = false;
@@ -63,13 +63,13 @@ class Process {
   ) {
     this.lease = new Lease({ connection, statements, holder, clock });
     this.calls = new LeaderCalls({ ts: () => 0, clock });
-    this.notices = new Notices(clock);
+    this.notifications = new Notifications(clock);
     this.log = new PostgresLog({
       connection,
       statements,
       place: "sim",
       generation,
-      more: () => this.notices.from(LOG),
+      more: () => this.notifications.since(LOG),
       now: () => clock.now(),
     });
   }
@@ -147,14 +147,14 @@ export class SimServer implements Disposable {
 
   /** There are new rows, as the database tells whoever listens. */
   notice(): void {
-    this.#process?.notices.told(LOG);
+    this.#process?.notifications.notify(LOG);
   }
 
-  /** The connections break: notices may have been missed. */
+  /** The connections break: notifications may have been missed. */
   cut(late: (run: () => void) => void): void {
     this.connection.cut(late);
     this.rowsConnection.cut(late);
-    this.#process?.notices.told(null);
+    this.#process?.notifications.notify(null);
   }
 
   /** What was lost meanwhile has it start anew behind its sockets, as a follower. */
@@ -302,13 +302,12 @@ export class SimServer implements Disposable {
     const caughtUp = caughtUpWith(
       {
         end: () => this.#end().catch((error) => error instanceof AwayError ? null : Promise.reject(error)),
-        look: () => false,
       },
       { host, stuck: () => false, clock },
     );
     this.#served = { role: rows === null ? "follower" : "leader", host, hub, rows, caughtUp };
     if (rows === null) return;
-    process.calls.runHere({
+    process.calls.runLocally({
       mutate: (call) => host.mutate(call),
       act: async (call) => ({ outcome: await host.act(call), ts: host.ts }),
     });

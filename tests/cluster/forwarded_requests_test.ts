@@ -1,10 +1,8 @@
-/** Connections that are carried between servers: what is said last on them arrives. */
+/** Requests that a follower forwards to the leader: which ones, how many, and how their bytes are copied. */
 import assert from "node:assert/strict";
-import { carry } from "../../mod/cluster/tunnel.ts";
 import { linkLimits } from "../../mod/cluster/limits.ts";
-import { ClientRequestLimit } from "../../mod/server/forwarding/client_request_limit.ts";
-import { FrameReader } from "../../mod/cluster/link/frames.ts";
-import { isForLeader } from "../../mod/server/forwarding/leader_requests.ts";
+import { relay } from "../../mod/cluster/relay.ts";
+import { ClientRequestLimit, isForLeader } from "../../mod/server/forwarding/leader_requests.ts";
 
 async function pair(): Promise<readonly [Deno.Conn, Deno.Conn]> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -16,28 +14,24 @@ async function pair(): Promise<readonly [Deno.Conn, Deno.Conn]> {
   return [near, far];
 }
 
-/** Who asks, and who is asked, with two servers between them. */
-async function road(signal: AbortSignal) {
+/** A client and a server with two relays between them. */
+async function relayed(signal: AbortSignal) {
   const [client, near] = await pair();
   const [toLeader, fromFollower] = await pair();
   const [there, server] = await pair();
-  const far = (conn: Deno.Conn) => ({ conn, reader: new FrameReader(conn), seal: null });
-  const carried = Promise.all([
-    carry(near, { far: far(toLeader), signal }),
-    carry(there, { far: far(fromFollower), signal }),
-  ]);
-  return { client, server, carried };
+  const done = Promise.all([relay(near, toLeader, signal), relay(there, fromFollower, signal)]);
+  return { client, server, done };
 }
 
 async function textOf(conn: Deno.Conn): Promise<string> {
   return await new Response(conn.readable).text();
 }
 
-Deno.test("[PG9] what is answered before all was asked arrives, and both ends are told that it is over", async () => {
-  const { client, server, carried } = await road(new AbortController().signal);
-  const asking = (async () => {
+Deno.test("[PG9] a response sent before the whole request was read arrives, and both ends see the end", async () => {
+  const { client, server, done } = await relayed(new AbortController().signal);
+  const sending = (async () => {
     const chunk = new Uint8Array(65_536);
-    // Until nobody takes it any more.
+    // Ends when the connection is closed.
     for (let n = 0; n < 10_000; n++) await client.write(chunk);
   })().catch(() => {});
   await server.read(new Uint8Array(1_000));
@@ -49,27 +43,27 @@ Deno.test("[PG9] what is answered before all was asked arrives, and both ends ar
   assert.equal(await client.read(new Uint8Array(1)), null);
   client.close();
   server.close();
-  await asking;
-  await carried;
+  await sending;
+  await done;
 });
 
-Deno.test("[PG9] who asked and is gone is gone at the other end as well; an abort cuts both off", async () => {
-  const gone = await road(new AbortController().signal);
+Deno.test("[PG9] the end of a client reaches the server, and an abort closes both", async () => {
+  const gone = await relayed(new AbortController().signal);
   await gone.client.write(new TextEncoder().encode("asked"));
   gone.client.close();
   assert.equal(await textOf(gone.server), "asked");
-  await gone.carried;
+  await gone.done;
   const end = new AbortController();
-  const cut = await road(end.signal);
+  const cut = await relayed(end.signal);
   end.abort();
   assert.equal(await cut.client.read(new Uint8Array(1)).catch(() => null), null);
   assert.equal(await cut.server.read(new Uint8Array(1)).catch(() => null), null);
-  await cut.carried;
+  await cut.done;
   cut.client.close();
   cut.server.close();
 });
 
-Deno.test("[PG9] what acts on the process that is asked is not the leader's", () => {
+Deno.test("[PG9] operations on the process itself are not forwarded", () => {
   const none = () => false;
   assert.equal(isForLeader({ method: "POST", path: "/api/admin/restore/restart" }, none), false);
   assert.equal(isForLeader({ method: "GET", path: "/api/admin/logs" }, none), false);
@@ -77,7 +71,7 @@ Deno.test("[PG9] what acts on the process that is asked is not the leader's", ()
   assert.equal(isForLeader({ method: "GET", path: "/api/auth/providers" }, none), true);
 });
 
-Deno.test("[PG9] one client has a share of the ways to the leader, until its requests are answered", async () => {
+Deno.test("[PG9] each client has a share of the connections to the leader", async () => {
   const shares = new ClientRequestLimit();
   const ends = Array.from({ length: linkLimits.tunnelsOfClientMax }, () => Promise.withResolvers<void>());
   for (const { promise } of ends) assert.equal(shares.take("one", promise), true);

@@ -1,19 +1,20 @@
-/** What servers tell one another by the database: that there are new rows, or that the lease is free. */
+/** Waits for notifications from the database: new rows, or a free lease. */
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 
-export class Notices {
+export class Notifications {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** How many came on each channel, and how often some may have been missed on all. */
+  /** Number of notifications by channel. */
   readonly #counts = new Map<string, number>();
+  /** How often notifications may have been missed on all channels. */
   #missed = 0;
 
   constructor(clock: Clock = steadyClock) {
     this.#clock = clock;
   }
 
-  /** `null`: some may have been missed on every channel. */
-  told(channel: string | null): void {
+  /** Wakes the waiting callers of a channel; `null`: of all, because notifications may have been missed. */
+  notify(channel: string | null): void {
     const channels = channel === null ? [...this.#waiting.keys()] : [channel];
     if (channel === null) this.#missed++;
     else this.#counts.set(channel, (this.#counts.get(channel) ?? 0) + 1);
@@ -25,16 +26,16 @@ export class Notices {
   }
 
   /**
-   * To be asked before one looks whether there is something. What it gives waits as `next` does, but for a notice that has come
-   * since: it may have come while one looked, and nobody tells it again.
+   * Call it before a read. The returned function waits like `next`, but resolves at once if a notification has arrived since
+   * this call: it may have arrived during the read.
    */
-  from(channel: string): (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void> {
-    const come = () => this.#missed + (this.#counts.get(channel) ?? 0);
-    const before = come();
-    return (wait) => come() > before ? Promise.resolve() : this.next(channel, wait);
+  since(channel: string): (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void> {
+    const count = () => this.#missed + (this.#counts.get(channel) ?? 0);
+    const before = count();
+    return (wait) => count() > before ? Promise.resolve() : this.next(channel, wait);
   }
 
-  /** Resolves with the next notice, when the time is over, or when it is aborted. */
+  /** Resolves with the next notification, after a timeout, or on an abort. */
   async next(
     channel: string,
     { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },

@@ -1,0 +1,240 @@
+/** The leader's end of the link to one follower: runs its calls, with the limits of local calls, and sends it events. */
+import type { RunObserver } from "../functions/host/mod.ts";
+import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
+import type { Identity } from "../functions/identity.ts";
+import { failed, type Outcome, outcomeUnknown } from "../functions/outcome.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { Hello } from "./handshake.ts";
+import { linkLimits } from "./limits.ts";
+import type { Link, LinkEnd } from "./link.ts";
+import {
+  type FollowerFigures,
+  type FollowerReport,
+  type FromFollower,
+  type FromLeader,
+  parseFromFollower,
+  wireEnd,
+} from "./messages.ts";
+
+/** The host of the leader, as its followers use it. */
+export interface CallHost {
+  readonly answeredTs: number;
+  mutate(call: MutationCall): Promise<MutationAnswer>;
+  act(call: FunctionCall): Promise<Outcome>;
+}
+
+/** Returns whether the session of a caller is live. */
+export type IsLive = (identity: Identity) => Promise<boolean>;
+
+export interface FollowerOptions {
+  readonly host: CallHost;
+  /** Checks sessions. A follower may not have received the end of one yet. */
+  readonly admits?: IsLive;
+  /** Verifies a token of an external issuer. May throw. */
+  readonly verify?: (token: string) => Promise<unknown>;
+  /** Observes the runs of followers like the leader's own. */
+  readonly observer?: RunObserver | null;
+  /** Called with the function path when a follower answers from its cache. */
+  readonly onCacheHit?: (udfPath: string) => void;
+  /** Called for HTTP requests that followers have answered. */
+  readonly onRequests?: (url: string, answers: { readonly status: number; readonly count: number }) => void;
+  readonly log: Log;
+}
+
+/** Checks the sessions of callers before their calls run. The calls of one caller keep their order. */
+export class SessionChecks {
+  readonly #isLive: IsLive | undefined;
+  /** Newest check by caller. */
+  readonly #newest = new Map<string, Promise<Outcome | null>>();
+
+  /** Without `isLive`, every call is accepted. */
+  constructor(isLive: IsLive | undefined) {
+    this.#isLive = isLive;
+  }
+
+  /** Resolves with the refusal of a call; `null` if it may run. */
+  async refusalOf({ caller, identity, origin }: FunctionCall): Promise<Outcome | null> {
+    const turn = caller?.turn ?? "";
+    const before = this.#newest.get(turn);
+    const isLive = this.#isLive;
+    // Anonymous callers have no session.
+    const needed = isLive !== undefined && identity.sessionId !== null && origin !== "system";
+    if (before === undefined && !needed) return null;
+    const check = (before ?? Promise.resolve()).catch(() => {})
+      .then(async () => !needed || await isLive(identity) ? null : sessionEnded());
+    this.#newest.set(turn, check);
+    try {
+      return await check;
+    } finally {
+      if (this.#newest.get(turn) === check) this.#newest.delete(turn);
+    }
+  }
+}
+
+export class FollowerConnection {
+  readonly #link: Link;
+  readonly #hello: Hello;
+  readonly #options: FollowerOptions;
+  readonly #ready = Promise.withResolvers<void>();
+  /** Resolvers of `pauseQueries`, by number. */
+  readonly #pausing = new Map<number, () => void>();
+  readonly #sessions: SessionChecks;
+  /** Calls in progress. */
+  #calls = 0;
+  /** Resolved when no call is in progress. Set while `leave` waits. */
+  #idle: PromiseWithResolvers<void> | null = null;
+  /** Newest reported load; `null` before the first report. */
+  figures: FollowerFigures | null = null;
+
+  constructor(link: Link, { hello, options }: { readonly hello: Hello; readonly options: FollowerOptions }) {
+    this.#link = link;
+    this.#hello = hello;
+    this.#options = options;
+    this.#sessions = new SessionChecks(options.admits);
+    this.#ready.promise.catch(() => {});
+    link.ended.then(({ detail }) => {
+      this.#ready.reject(new Error(`The link ended: ${detail}`));
+      for (const done of this.#pausing.values()) done();
+    });
+  }
+
+  get name(): string {
+    return this.#hello.name;
+  }
+
+  /** Whether it reads the leader's database. */
+  get readsHere(): boolean {
+    return this.#hello.commits;
+  }
+
+  /** Resolves when it serves. Rejects when its link ends before. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get ended(): Promise<{ readonly end: LinkEnd; readonly detail: string }> {
+    return this.#link.ended;
+  }
+
+  /** Begins to handle messages. */
+  serve(): void {
+    this.#link.receive(({ message }) => this.#handle(parseFromFollower(message)));
+  }
+
+  send(message: FromLeader, text = ""): void {
+    this.#link.send(message, text);
+  }
+
+  sendBody(body: Uint8Array): void {
+    this.#link.sendBody(body);
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  /** Asks it to keep further calls for the next leader. Resolves when its earlier calls are answered, or the link ends. */
+  async leave(): Promise<void> {
+    this.send({ t: "leaving" });
+    if (this.#calls === 0) return;
+    this.#idle ??= Promise.withResolvers();
+    await Promise.race([this.#idle.promise, this.#link.ended]);
+  }
+
+  /** Resolves when its queries are paused. Closes the link if that takes too long. */
+  async pauseQueries(
+    n: number,
+    { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
+  ): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (!this.#link.open) return;
+    this.#pausing.set(n, resolve);
+    this.send({ t: "hold", n });
+    const late = clock.after(timeoutMs, () => this.close());
+    await promise;
+    late.cancel();
+    this.#pausing.delete(n);
+  }
+
+  #handle(message: FromFollower): void {
+    switch (message.t) {
+      case "mutate":
+        return void this.#run(message.id, () => this.#mutate(message.id, message.call));
+      case "act":
+        return void this.#run(message.id, () => this.#act(message.id, message.call));
+      case "verify":
+        return void this.#run(message.id, () => this.#verify(message.id, message.token));
+      case "held":
+        return this.#pausing.get(message.n)?.();
+      case "ready":
+        return this.#ready.resolve();
+      case "runs":
+        return this.#observe(message);
+      case "figures":
+        this.figures = message.figures;
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  /** Never rejects. Each call is answered, because the follower waits for that. */
+  async #run(id: number, work: () => Promise<void>): Promise<void> {
+    if (this.#calls >= linkLimits.callsMax) {
+      return this.#answer(id, failed("internal", "Too many calls of one server", { retryable: true }));
+    }
+    this.#calls++;
+    try {
+      await work();
+    } catch (error) {
+      this.#options.log("error", "A call of a follower failed", { error });
+      this.#answer(id, outcomeUnknown(error instanceof Error ? error.message : String(error)));
+    } finally {
+      if (--this.#calls === 0) {
+        this.#idle?.resolve();
+        this.#idle = null;
+      }
+    }
+  }
+
+  async #mutate(id: number, call: MutationCall): Promise<void> {
+    const refused = await this.#sessions.refusalOf(call);
+    if (refused !== null) return this.#answer(id, refused);
+    const { outcome, ...answer } = await this.#options.host.mutate(call);
+    const { end, text } = wireEnd(outcome);
+    this.send({ t: "mutated", id, end, answer }, text);
+  }
+
+  async #act(id: number, call: FunctionCall): Promise<void> {
+    this.#answer(id, await this.#sessions.refusalOf(call) ?? await this.#options.host.act(call));
+  }
+
+  async #verify(id: number, token: string): Promise<void> {
+    const { verify } = this.#options;
+    if (verify === undefined) throw new Error("The leader does not verify tokens");
+    const verification = await verify(token);
+    this.send({ t: "verified", id, verification });
+  }
+
+  #answer(id: number, outcome: Outcome): void {
+    const { end, text } = wireEnd(outcome);
+    this.send({ t: "acted", id, end, ts: this.#options.host.answeredTs }, text);
+  }
+
+  #observe({ runs, cached, requests }: FollowerReport): void {
+    const { observer, onCacheHit, onRequests } = this.#options;
+    for (const { url, ...answers } of requests) onRequests?.(url, answers);
+    for (const { kind, udfPath, identity, error, logLines, ...end } of runs) {
+      const outcome: Outcome = error === null
+        ? { ok: true, value: "null", logLines }
+        : { ok: false, error, logLines };
+      observer?.runEnded(kind, { ...end, call: { udfPath, identity }, outcome });
+    }
+    for (const udfPath of cached) onCacheHit?.(udfPath);
+  }
+}
+
+function sessionEnded(): Outcome {
+  return failed("internal", "The session of the caller has ended", { retryable: true });
+}

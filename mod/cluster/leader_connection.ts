@@ -1,0 +1,183 @@
+/** One connection of a follower to its leader: the handshake, and the messages that the leader sends. */
+import type { CommitEntry } from "../engine/types.ts";
+import { entriesOf, type ServedApp } from "../functions/host/mod.ts";
+import { type Clock, steadyClock } from "../kit/clock.ts";
+import { closeQuietly } from "../kit/local_socket.ts";
+import { HandshakeError, type Hello, sendHello } from "./handshake.ts";
+import type { LeaderCalls } from "./leader_calls.ts";
+import { linkLimits } from "./limits.ts";
+import { type Frame, Link, type LinkConn, type LinkEnd } from "./link.ts";
+import type { FollowerFigures, FollowerReport, FromFollower, FromLeader, Welcome } from "./messages.ts";
+
+/** Called in the order in which the leader sent the messages. */
+export interface LeaderEvents {
+  commits?(entries: readonly CommitEntry[], ts: number): void;
+  /** There are commits up to `ts` that were not sent. */
+  missed?(ts: number): void;
+  /** Credentials have expired, without a commit. */
+  ended?(ended: unknown): void;
+  /** Pauses queries until `release`. Resolves when they are paused. */
+  hold?(): Promise<void>;
+  release?(app: ServedApp | null): void;
+  /** Ends this follower. */
+  stop?(): void;
+  /** The leader stops soon. Further calls go to the next one. */
+  leaving?(): void;
+}
+
+export interface LeaderConnectionOptions {
+  readonly conn: LinkConn;
+  readonly secret: string;
+  readonly hello: Hello;
+  readonly calls: LeaderCalls;
+  /** Returns whether this leader is still the current one after the handshake. Absent: it is. */
+  readonly isCurrent?: () => boolean;
+  readonly clock?: Clock;
+}
+
+export class LeaderConnection {
+  readonly #link: Link;
+  readonly #calls: LeaderCalls;
+  readonly welcome: Welcome;
+  /** Messages received before `listen`. */
+  #early: Frame[] | null = [];
+  #earlyChars = 0;
+  #events: LeaderEvents = {};
+  /** Whether the leader paused queries before `listen`. */
+  #pausedEarly = false;
+
+  private constructor(link: Link, { welcome, calls }: {
+    readonly welcome: Welcome;
+    readonly calls: LeaderCalls;
+  }) {
+    this.#link = link;
+    this.#calls = calls;
+    this.welcome = welcome;
+  }
+
+  /**
+   * Performs the handshake and receives the leader's state. Calls use this connection from then on.
+   * @throws a `HandshakeError`, also if another server leads by now, or the error of the connection, which is closed.
+   */
+  static async open(
+    { conn, secret, hello, calls, isCurrent = () => true, clock = steadyClock }: LeaderConnectionOptions,
+  ): Promise<LeaderConnection> {
+    const late = clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
+    try {
+      const reader = await sendHello(conn, secret, hello);
+      const link = new Link({ conn, reader, clock });
+      const welcomed = Promise.withResolvers<Welcome>();
+      let opened: LeaderConnection | null = null;
+      link.ended.then(({ detail }) => welcomed.reject(new HandshakeError(`The link ended: ${detail}`)));
+      const first: Frame[] = [];
+      link.receive((frame) => {
+        if (opened !== null) return opened.#handle(frame);
+        const message = frame.message as { readonly t?: unknown };
+        if (message.t === "welcome") welcomed.resolve(frame.message as Welcome);
+        else first.push(frame);
+      });
+      const welcome = await welcomed.promise;
+      // The connection to the next leader may be in use already.
+      if (!isCurrent()) throw new HandshakeError("Another server leads");
+      opened = new LeaderConnection(link, { welcome, calls });
+      calls.use(link);
+      // After `use`: the leader may announce its stop first.
+      for (const frame of first) opened.#handle(frame);
+      link.ended.then(() => calls.linkEnded(link));
+      return opened;
+    } catch (error) {
+      closeQuietly(conn);
+      throw error;
+    } finally {
+      late.cancel();
+    }
+  }
+
+  /** Never rejects. */
+  get ended(): Promise<{ readonly end: LinkEnd; readonly detail: string }> {
+    return this.#link.ended;
+  }
+
+  /** Handles the leader's messages with `events`, starting with those that have arrived. */
+  listen(events: LeaderEvents): void {
+    this.#events = events;
+    const early = this.#early ?? [];
+    this.#early = null;
+    if (this.#pausedEarly) void events.hold?.().catch(() => {});
+    for (const frame of early) this.#handle(frame);
+  }
+
+  /** Reports that this follower serves. */
+  ready(): void {
+    this.#send({ t: "ready" });
+  }
+
+  report(report: FollowerReport): void {
+    this.#send({ t: "runs", ...report });
+  }
+
+  figures(figures: FollowerFigures): void {
+    this.#send({ t: "figures", figures });
+  }
+
+  /** Bytes that the leader has not accepted yet. */
+  get unsentBytes(): number {
+    return this.#link.unsentBytes;
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  #send(message: FromFollower): void {
+    this.#link.send(message);
+  }
+
+  #handle(frame: Frame): void {
+    const message = frame.message as FromLeader;
+    if (message.t === "mutated" || message.t === "acted" || message.t === "verified") {
+      return this.#calls.answered(message, frame.text);
+    }
+    if (message.t === "leaving") {
+      this.#calls.keep(this.#link);
+      return this.#events.leaving?.();
+    }
+    if (this.#early === null) return this.#dispatch(message, frame.text);
+    // No query runs yet.
+    if (message.t === "hold") {
+      this.#pausedEarly = true;
+      return this.#send({ t: "held", n: message.n });
+    }
+    this.#earlyChars += frame.text.length;
+    if (this.#earlyChars > linkLimits.unsentBytesMax) {
+      throw new RangeError("Too much data arrived before this follower was ready");
+    }
+    this.#early.push(frame);
+  }
+
+  #dispatch(
+    message: Exclude<FromLeader, { readonly t: "mutated" | "acted" | "verified" | "leaving" }>,
+    text: string,
+  ): void {
+    const events = this.#events;
+    switch (message.t) {
+      case "commits":
+        return events.commits?.(text === "" ? [] : entriesOf(text), message.ts);
+      case "missed":
+        return events.missed?.(message.ts);
+      case "ended":
+        return events.ended?.(message.ended);
+      case "hold": {
+        const { n } = message;
+        return void (events.hold?.() ?? Promise.resolve()).then(() => this.#send({ t: "held", n }), () => {});
+      }
+      case "release":
+        return events.release?.(message.app);
+      case "stop":
+        return events.stop?.();
+      default:
+        message satisfies never;
+        throw new TypeError("The leader sent an unknown message");
+    }
+  }
+}
