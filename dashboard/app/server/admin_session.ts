@@ -2,6 +2,7 @@
  * The administrator's session in this browser. Tokens are kept in local storage, never in an address, and are refreshed by
  * one tab at a time.
  */
+import { functionPath, type FunctionReference } from "../../../mod/protocol/function_reference.ts";
 
 interface Tokens {
   readonly accessToken: string;
@@ -157,4 +158,17 @@ async function errorOf(response: Response): Promise<RequestError> {
     code: answer?.errorData?.code ?? "unknown",
     status: response.status,
   });
+}
+
+/** Throws `RequestError` if the query fails. */
+export async function queryOnce<Args, Result>(
+  query: FunctionReference<"query", Args, Result>,
+  args: NoInfer<Args>,
+): Promise<Result> {
+  const response = await adminSession.fetch("/api/query", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ path: functionPath(query), args }),
+  });
+  return (await response.json() as { readonly value: Result }).value;
 }

@@ -3,7 +3,7 @@ import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { api } from "../server/api.ts";
 import { adminSession } from "../server/admin_session.ts";
-import { Icon, type IconName } from "../ui/icon.tsx";
+import { Icon, type IconName } from "../ui/controls.tsx";
 import { useState } from "react";
 import { useQuery } from "syncline/react";
 import { hrefOfDocument } from "../views/data/cell.tsx";

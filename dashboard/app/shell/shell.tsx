@@ -3,8 +3,7 @@ import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "
 import { useConnectionState, useQuery } from "syncline/react";
 import { adminSession } from "../server/admin_session.ts";
 import { api } from "../server/api.ts";
-import { Button } from "../ui/button.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button, Icon } from "../ui/controls.tsx";
 import { Empty, Loading, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
 import { toggleTheme } from "./theme.ts";

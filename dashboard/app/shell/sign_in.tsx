@@ -1,8 +1,7 @@
 /** Sign-in page, and the setup of the first administrator with the link printed by the server. */
 import { type FormEvent, useEffect, useState } from "react";
 import { adminSession } from "../server/admin_session.ts";
-import { Button } from "../ui/button.tsx";
-import { TextField } from "../ui/field.tsx";
+import { Button, TextField } from "../ui/controls.tsx";
 
 export function SignIn({ setupToken, ended }: {
   /** Token of a setup link. */

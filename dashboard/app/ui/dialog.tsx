@@ -1,8 +1,8 @@
-/** A modal dialog: centered, or a sheet at the side. */
+/** Modal dialogs: centered, as a sheet at the side, or to confirm an action that cannot be undone. */
 import { Dialog as Parts } from "radix-ui";
-import type { ReactNode } from "react";
-import { Button } from "./button.tsx";
-import { Icon } from "./icon.tsx";
+import { type ReactNode, useState } from "react";
+import { Button, Icon } from "./controls.tsx";
+import { attempt } from "./toasts.tsx";
 
 export interface DialogProps {
   readonly title: string;
@@ -65,4 +65,41 @@ export function Dialog({ title, text, open, onClose, children, footer, form = "m
       </Parts.Portal>
     </Parts.Root>
   );
+}
+
+export interface Confirmation {
+  readonly title: string;
+  readonly text: string;
+  /** Label of the confirm button. */
+  readonly button: string;
+  readonly run: () => Promise<unknown>;
+  /** Message shown on success. Omit if `run` shows one. */
+  readonly done?: string;
+}
+
+/** Returns the dialog element and a function that opens it. */
+export function useConfirm() {
+  const [question, setQuestion] = useState<Confirmation | null>(null);
+  const [busy, setBusy] = useState(false);
+  async function run({ run: work, done }: Confirmation): Promise<void> {
+    setBusy(true);
+    const succeeded = await attempt(work, done);
+    setBusy(false);
+    if (succeeded) setQuestion(null);
+  }
+  const dialog = question && (
+    <Dialog
+      open
+      title={question.title}
+      text={question.text}
+      onClose={() => setQuestion(null)}
+      footer={
+        <>
+          <Button onClick={() => setQuestion(null)}>Cancel</Button>
+          <Button tone="bad" disabled={busy} onClick={() => void run(question)}>{question.button}</Button>
+        </>
+      }
+    />
+  );
+  return { dialog, ask: setQuestion };
 }

@@ -1,8 +1,7 @@
 /** A dropdown menu. */
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
-import { Button } from "./button.tsx";
-import { Icon } from "./icon.tsx";
+import { Button, Icon } from "./controls.tsx";
 
 export interface MenuItem {
   readonly text: string;

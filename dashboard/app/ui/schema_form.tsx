@@ -11,7 +11,7 @@ import {
   tableOf,
   typeText,
 } from "../server/json_schema.ts";
-import { SelectField, TextField } from "./field.tsx";
+import { SelectField, TextField } from "./controls.tsx";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

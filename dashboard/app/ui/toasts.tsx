@@ -1,7 +1,6 @@
 /** Toasts: call `showToast` from anywhere and render `Toasts` once. */
 import { useSyncExternalStore } from "react";
-import { Button } from "./button.tsx";
-import { Icon } from "./icon.tsx";
+import { Button, Icon } from "./controls.tsx";
 
 export interface Toast {
   readonly id: number;

@@ -3,11 +3,10 @@ import { Fragment } from "react";
 import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { ChoiceField } from "../../ui/search_bar.tsx";
+import { Badge, ChoiceField } from "../../ui/controls.tsx";
 import { Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 
 /** Prefixes of an entry's action, with their labels. */

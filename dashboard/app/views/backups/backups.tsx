@@ -3,21 +3,16 @@ import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
 import { href, useCreateDialog } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { CheckField } from "../../ui/field.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
+import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Table } from "../../ui/table.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { backupPath, download, verify } from "./archive.ts";
+import { backupPath, download, Scheduled, verify } from "./scheduled.tsx";
 import { Replication } from "./replication.tsx";
-import { Scheduled } from "./scheduled.tsx";
 
 const ASKED_EVERY_MS = 15_000;
 

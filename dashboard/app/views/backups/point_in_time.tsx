@@ -2,8 +2,8 @@
 import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
+import { Button } from "../../ui/controls.tsx";
+import { useConfirm } from "../../ui/dialog.tsx";
 import { duration, Time, utcText } from "../../ui/format.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 

@@ -2,11 +2,10 @@
 import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { FollowerStatus, ReplicationStatus } from "../../server/stats.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { count, duration, size, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 import { PointInTime } from "./point_in_time.tsx";
 

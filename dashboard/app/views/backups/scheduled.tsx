@@ -2,15 +2,46 @@
 import { adminSession } from "../../server/admin_session.ts";
 import type { ScheduledBackups } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import type { Confirmation } from "../../ui/confirm.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
+import type { Confirmation } from "../../ui/dialog.tsx";
+import { count, Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
+import { runPageTask } from "../../ui/page_tasks.ts";
+import { saveFile } from "../../ui/save_file.ts";
 import { Table } from "../../ui/table.tsx";
-import { Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { showToast } from "../../ui/toasts.tsx";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
-import { download, scheduledPath, verify } from "./archive.ts";
+
+/** Endpoint of a manual backup. */
+export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;
+
+/** Endpoint of a scheduled backup. */
+const scheduledPath = (name: string): string => `/api/admin/scheduled-backups/${encodeURIComponent(name)}`;
+
+/** Downloads an archive. It is fetched with an Authorization header so that the token never appears in an address. */
+export async function download(path: string): Promise<void> {
+  const name = decodeURIComponent(path.split("/").at(-1) ?? "");
+  await runPageTask(
+    { view: "backups", text: `Downloading ${name}…`, cancelable: true },
+    async ({ signal }) => {
+      saveFile(name, await (await adminSession.fetch(path, { signal })).blob());
+    },
+  );
+}
+
+/** Unpacks and verifies an archive on the server, and shows what it contains. */
+export async function verify(path: string): Promise<void> {
+  const response = await adminSession.fetch(`${path}/verify`, { method: "POST" });
+  const { holds } = await response.json() as {
+    readonly holds: { readonly ts: number; readonly tables: number; readonly documents: number };
+  };
+  showToast(
+    `The archive is intact: ${count(holds.documents)} documents in ${
+      count(holds.tables)
+    } tables, up to commit ${count(holds.ts)}.`,
+  );
+}
 
 /** Listing a bucket costs money. */
 const ASKED_EVERY_MS = 120_000;

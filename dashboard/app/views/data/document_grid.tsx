@@ -7,13 +7,11 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import type { Where } from "../../server/api.ts";
 import { count as countText } from "../../ui/format.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { GridPage } from "./grid_page.tsx";
-import type { GridRowShared } from "./grid_row.tsx";
-import { PendingRows } from "./pending_rows.tsx";
+import { GridPage, PendingRows } from "./grid_page.tsx";
+import type { GridRowShared, Row } from "./grid_row.tsx";
 import { propertiesOf } from "../../server/json_schema.ts";
-import type { Row } from "./row.ts";
 import { useVirtualScroll } from "./virtual_scroll.ts";
-import { isWhole } from "./where.ts";
+import { isWhole } from "./filter_bar.tsx";
 import { useDocumentPages } from "./use_document_pages.ts";
 
 /** Maximum number of columns; the document shows the remaining fields. */

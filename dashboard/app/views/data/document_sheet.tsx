@@ -4,7 +4,7 @@ import { useMutation, useQuery } from "syncline/react";
 import { FunctionError } from "syncline/client";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Time } from "../../ui/format.tsx";

@@ -2,12 +2,34 @@
 import { memo, useEffect, useRef } from "react";
 import { useQuery } from "syncline/react";
 import { api, type Where } from "../../server/api.ts";
+import { count } from "../../ui/format.tsx";
+import { GridRow, type GridRowShared, type Row } from "./grid_row.tsx";
 import { PAGE, type PageAnswer, rowsOf } from "./page_window.ts";
-import { GridRow, type GridRowShared } from "./grid_row.tsx";
-import { PendingRows } from "./pending_rows.tsx";
-import type { Row } from "./row.ts";
 import type { PositionedSpan } from "./use_document_pages.ts";
 import { ROW_PX } from "./virtual_scroll.ts";
+
+interface PendingRowsProps {
+  /** Positions: `first` inclusive, `last` exclusive. */
+  readonly first: number;
+  readonly last: number;
+  /** Offset between a row's position in pixels and its place in the scrolled element. */
+  readonly shift: number;
+}
+
+/** Placeholders of rows that are not loaded yet, with row numbers. */
+export const PendingRows = memo(function PendingRows({ first, last, shift }: PendingRowsProps) {
+  // Keyed by index, so that scrolling reuses the elements.
+  return Array.from({ length: Math.max(0, last - first) }, (_, at) => (
+    <div
+      key={at}
+      className="grid-pending"
+      aria-hidden="true"
+      style={{ transform: `translateY(${(first + at) * ROW_PX - shift}px)` }}
+    >
+      {count(first + at + 1)}
+    </div>
+  ));
+});
 
 export interface GridPageProps {
   readonly where: Where;

@@ -2,9 +2,8 @@
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import { sendImport } from "../../server/import_status.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, SelectField, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { SelectField, TextField } from "../../ui/field.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/table.tsx";

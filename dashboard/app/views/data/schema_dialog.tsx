@@ -1,7 +1,7 @@
 /** Fields and indexes of a table. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { href } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 import { propertiesOf, requiredOf, tableOf, typeText } from "../../server/json_schema.ts";

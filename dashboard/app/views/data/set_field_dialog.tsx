@@ -6,14 +6,13 @@ import { type FormEvent, useState } from "react";
 import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { api } from "../../server/api.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, SelectField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { SelectField } from "../../ui/field.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { SchemaForm } from "../../ui/schema_form.tsx";
 import { count } from "../../ui/format.tsx";
 import { propertiesOf, requiredOf } from "../../server/json_schema.ts";
-import type { Row } from "./row.ts";
+import type { Row } from "./grid_row.tsx";
 
 export function SetFieldDialog({ table, rows, onClose }: {
   readonly table: TableOverview;

@@ -5,24 +5,62 @@ import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/
 import { adminSession } from "../../server/admin_session.ts";
 import { api, type Where } from "../../server/api.ts";
 import { go, replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { runPageTask } from "../../ui/page_tasks.ts";
+import { Badge, Button, Icon } from "../../ui/controls.tsx";
+import { useConfirm } from "../../ui/dialog.tsx";
+import { count, countOf, size } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt, showToast } from "../../ui/toasts.tsx";
+import { runPageTask, type TaskControl } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
-import { count, countOf } from "../../ui/format.tsx";
-import { DocumentSheet } from "./document_sheet.tsx";
+import { attempt, showToast } from "../../ui/toasts.tsx";
 import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
-import { exportDocuments, type ExportFormat } from "./export_documents.ts";
-import { FilterBar } from "./filter_bar.tsx";
+import { DocumentSheet } from "./document_sheet.tsx";
+import { FilterBar, isWhole, whereOf } from "./filter_bar.tsx";
+import type { Row } from "./grid_row.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
-import type { Row } from "./row.ts";
 import { SchemaDialog } from "./schema_dialog.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
-import { isWhole, whereOf } from "./where.ts";
+
+type ExportFormat = "jsonl" | "csv";
+
+/** Maximum size of a blob part, in bytes. */
+const PART_BYTES = 4 * 1024 * 1024;
+
+/** Collects the response in blob parts, which browsers may keep on disk, so large tables do not have to fit in memory. */
+async function exportDocuments(
+  { table, ...where }: Where,
+  { format, report, signal }: TaskControl & { readonly format: ExportFormat },
+): Promise<Blob> {
+  const path = `/api/admin/export/${encodeURIComponent(table)}?format=${format}`;
+  // The filter is sent in the body so that its values do not appear in an address.
+  const filter = isWhole({ table, ...where }) ? {} : { method: "POST", body: JSON.stringify(where) };
+  const response = await adminSession.fetch(path, { signal, ...filter });
+  const parts: Blob[] = [];
+  let waiting: Uint8Array<ArrayBuffer>[] = [];
+  let waitingBytes = 0;
+  let bytes = 0;
+  try {
+    const reader = response.body?.getReader();
+    for (;;) {
+      const { done, value: piece } = await reader?.read() ?? { done: true };
+      if (done || piece === undefined) break;
+      waiting.push(piece);
+      waitingBytes += piece.length;
+      bytes += piece.length;
+      if (waitingBytes < PART_BYTES) continue;
+      parts.push(new Blob(waiting));
+      waiting = [];
+      waitingBytes = 0;
+      report(`Exporting ${table}: ${size(bytes)} so far`);
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Error(
+      `Export of ${table} failed: the connection was lost or the export timed out. No file was saved.`,
+      { cause: error },
+    );
+  }
+  return new Blob([...parts, ...waiting], { type: response.headers.get("Content-Type") ?? "" });
+}
 
 /** Placeholder for the ID of a new document in the address. */
 const NEW = "new";

@@ -1,7 +1,7 @@
 /** Live pages of a long list near the viewport, with random access to any position. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { api, type Where } from "../../server/api.ts";
-import { queryOnce } from "../../server/query_once.ts";
+import { queryOnce } from "../../server/admin_session.ts";
 import {
   appended,
   endOf,

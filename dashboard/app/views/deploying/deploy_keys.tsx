@@ -2,12 +2,8 @@
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { TextField } from "../../ui/field.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
+import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { TableCard } from "../../ui/table.tsx";
 import { Time } from "../../ui/format.tsx";

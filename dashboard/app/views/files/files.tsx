@@ -3,16 +3,12 @@ import { type ChangeEvent, type DragEvent, useRef, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { go, href, replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Badge, Button, Icon, SearchBar } from "../../ui/controls.tsx";
+import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { SearchBar } from "../../ui/search_bar.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["audio/", "Audio"], [

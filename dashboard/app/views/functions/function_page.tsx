@@ -1,20 +1,89 @@
 /** One function: arguments, a run under any identity with its details, and a query's live result. */
-import { lazy, Suspense, useState } from "react";
-import { useAction } from "syncline/react";
+import { lazy, Suspense, useId, useState } from "react";
+import { useAction, useQuery } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
-import { api } from "../../server/api.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { attempt } from "../../ui/toasts.tsx";
-import { Table } from "../../ui/table.tsx";
-import { count, duration } from "../../ui/format.tsx";
-import { Card, Loading } from "../../ui/view.tsx";
-import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
+import { api, type RunAs } from "../../server/api.ts";
 import { exampleOf } from "../../server/json_schema.ts";
-import { FunctionPerformance } from "./performance.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
+import { count, duration } from "../../ui/format.tsx";
+import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
+import { Table } from "../../ui/table.tsx";
+import { attempt } from "../../ui/toasts.tsx";
+import { Card, Loading } from "../../ui/view.tsx";
 import { LiveResult, type Watched } from "./live_result.tsx";
-import { type Caller, RunAsField, useRunAs } from "./run_as.tsx";
+import { FunctionPerformance } from "./performance.tsx";
+
+interface Caller {
+  readonly kind: "nobody" | "user" | "me";
+  /** Email address or ID of the user. */
+  readonly user: string;
+}
+
+const OFFERED = 20;
+
+/** Selects the run identity of a function: signed out, a user found by email or name, or the administrator. */
+function RunAsField({ caller, onChange }: {
+  readonly caller: Caller;
+  readonly onChange: (caller: Caller) => void;
+}) {
+  const id = useId();
+  const users = useUsers(caller);
+  return (
+    <div className="row">
+      <label htmlFor={id}>Run as</label>
+      <select
+        id={id}
+        className="input fit"
+        value={caller.kind}
+        onChange={(event) => onChange({ ...caller, kind: event.target.value as Caller["kind"] })}
+      >
+        <option value="nobody">signed out</option>
+        <option value="user">a user</option>
+        <option value="me">me (administrator)</option>
+      </select>
+      {caller.kind === "user" && (
+        <>
+          <input
+            className="input grow"
+            aria-label="User"
+            placeholder="Email, name or ID"
+            list={`${id}-users`}
+            value={caller.user}
+            onChange={(event) => onChange({ ...caller, user: event.target.value })}
+          />
+          <datalist id={`${id}-users`}>
+            {users.map(({ userId, email, name }) => (
+              <option key={userId} value={email ?? userId}>{name ?? userId}</option>
+            ))}
+          </datalist>
+        </>
+      )}
+    </div>
+  );
+}
+
+function useUsers({ kind, user }: Caller) {
+  const search = user.trim();
+  const found = useQuery(
+    api.users.list,
+    kind !== "user" ? "skip" : {
+      ...(search !== "" && { search }),
+      paginationOpts: { numItems: OFFERED, cursor: null },
+    },
+  );
+  return found?.page ?? [];
+}
+
+/** Returns the run identity. The input is an email address of a suggested user or a user ID. */
+function useRunAs(caller: Caller): RunAs {
+  const users = useUsers(caller);
+  const me = useQuery(api.administrators.me);
+  if (caller.kind === "me") return me ? { adminId: me.adminId } : null;
+  if (caller.kind === "nobody" || caller.user.trim() === "") return null;
+  const entered = caller.user.trim();
+  return { userId: users.find(({ email }) => email === entered.toLowerCase())?.userId ?? entered };
+}
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 

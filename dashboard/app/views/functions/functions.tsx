@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/controls.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
 import { AllFunctions } from "./performance.tsx";
 import { FunctionPage } from "./function_page.tsx";

@@ -3,10 +3,10 @@ import { useState } from "react";
 import type { FunctionStats, Stats, StatsOfFunction } from "../../server/stats.ts";
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import { href } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/controls.tsx";
 import { TableCard } from "../../ui/table.tsx";
 import { count, duration, tenths, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Loading } from "../../ui/view.tsx";
 
 const ASKED_EVERY_MS = 30_000;

@@ -1,11 +1,8 @@
 /** Execution log: search, live tail and details of a run. The filter is part of the address. */
 import { useEffect, useMemo, useState } from "react";
 import { href, replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Badge, Button, type Choice, Icon, SearchBar } from "../../ui/controls.tsx";
 import { showToast } from "../../ui/toasts.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { type Choice, SearchBar } from "../../ui/search_bar.tsx";
 import { Table } from "../../ui/table.tsx";
 import { count, duration, Time, utcText } from "../../ui/format.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";

@@ -1,8 +1,8 @@
 /** Details of one run: log lines, error, and the other runs of its request. */
-import { Badge } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { count, duration, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card } from "../../ui/view.tsx";
 import { type LoggedRun, OUTCOME_LABELS } from "./use_logs.ts";
 

@@ -2,12 +2,11 @@
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { Table, TableCard } from "../../ui/table.tsx";
 import { duration, Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 
 type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";

@@ -1,11 +1,94 @@
 /** This server with its processes and queues, and the other servers of its cluster. */
+import type { Member } from "../../../../mod/cluster/postgres/members.ts";
 import type { ClusterStatus, Stats } from "../../server/stats.ts";
-import { Badge } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/controls.tsx";
+import { count, countOf, duration, size, Time } from "../../ui/format.tsx";
 import { Table } from "../../ui/table.tsx";
-import { count, countOf, size, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
-import { Card, Loading, View } from "../../ui/view.tsx";
-import { Cluster } from "./cluster.tsx";
+import { useRequest } from "../../ui/use_request.tsx";
+import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+
+/** Servers not seen for longer than this are highlighted. */
+const SILENT_MS = 10_000;
+
+/** Status of a cluster: leader, replication lag of each server, and database connection. */
+export function Cluster({ cluster }: { readonly cluster: ClusterStatus }) {
+  if (!cluster.enabled) {
+    return (
+      <Card title="Cluster">
+        <Empty title="Single server">
+          <p>
+            Several servers can serve one app through PostgreSQL, with automatic failover:{" "}
+            <a href="./docs/cluster" target="_blank" rel="noopener">learn more</a>.
+          </p>
+        </Empty>
+      </Card>
+    );
+  }
+  const { place, role, epoch, takeovers, database, servers } = cluster;
+  return (
+    <>
+      <Card
+        title={
+          <>
+            Cluster {database.status === "ok"
+              ? <Badge tone="good">database connected</Badge>
+              : <Badge tone="bad">database unreachable for {duration(database.forMs)}</Badge>}
+          </>
+        }
+      >
+        <dl className="facts">
+          <dt>This server</dt>
+          <dd>
+            {role === "leader" ? "leader (makes all commits)" : "follower (forwards writes to the leader)"}
+          </dd>
+          <dt>Database</dt>
+          <dd className="mono">{place}</dd>
+          <dt>Epoch</dt>
+          <dd>{count(epoch)}</dd>
+          <dt>Takeovers</dt>
+          <dd>{count(takeovers)} by this server since it started</dd>
+        </dl>
+      </Card>
+      <Card flush title="Servers of the cluster">
+        {servers === null && <Empty title="Unknown while the database is unreachable" />}
+        {servers !== null && (
+          <Table
+            head={[
+              "Address",
+              "Role",
+              { number: "Commit" },
+              { number: "Lag" },
+              { number: "Sockets" },
+              { number: "Last seen" },
+            ]}
+          >
+            {servers.map((server) => <ServerRow key={server.address} server={server} />)}
+          </Table>
+        )}
+      </Card>
+    </>
+  );
+}
+
+function ServerRow(
+  { server: { address, role, ts, lagCommits, lagMs, sockets, seenMs } }: { readonly server: Member },
+) {
+  return (
+    <tr>
+      <td className="mono">{address}</td>
+      <td>{role === "leader" ? <Badge tone="accent">leader</Badge> : <Badge>follower</Badge>}</td>
+      <td className="number">{count(ts)}</td>
+      <td className="number">
+        {lagCommits === 0 ? "–" : count(lagCommits)}
+        {lagCommits > 0 && lagMs !== null && `, ${duration(Math.max(1, lagMs))}`}
+      </td>
+      <td className="number">{count(sockets)}</td>
+      <td className="number" data-tone={seenMs > SILENT_MS ? "bad" : undefined}>
+        {duration(Math.max(1, seenMs))} ago
+      </td>
+    </tr>
+  );
+}
 
 const ASKED_EVERY_MS = 10_000;
 

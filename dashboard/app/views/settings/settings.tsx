@@ -5,13 +5,11 @@ import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/se
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { type Group, grouped, labelOf } from "./groups.ts";
-import { mailOf, PreviewMail } from "./preview_mail.tsx";
-import { TestMail } from "./test_mail.tsx";
+import { mailOf, PreviewMail, TestMail } from "./mail_dialogs.tsx";
 import { TestLocations } from "./test_locations.tsx";
 
 export function Settings() {

@@ -2,9 +2,8 @@
 import { useEffect, useState } from "react";
 import type { ProbeReport, ProbeStep } from "../../../../mod/kit/locations/location_probe.ts";
 import { adminSession, RequestError } from "../../server/admin_session.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, Icon } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Icon } from "../../ui/icon.tsx";
 
 const LOCATIONS = [
   { title: "Files", path: "/api/admin/places/files/check", none: "Files are stored by another server." },

@@ -1,18 +1,43 @@
 /** Details of a user: profile, sessions and actions. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
+import { beginFlow } from "../../../../mod/client/accounts/flows.ts";
+import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
 import { href } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { useConfirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { CheckField, TextField } from "../../ui/field.tsx";
+import { Badge, Button, CheckField, TextField } from "../../ui/controls.tsx";
+import { Dialog, useConfirm } from "../../ui/dialog.tsx";
+import { Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { Time } from "../../ui/format.tsx";
 import { Card, Empty, Loading } from "../../ui/view.tsx";
-import { signInAs } from "./sign_in_as.ts";
+
+interface Tokens {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  readonly expiresIn: number;
+  readonly userId: string;
+}
+
+/** `name` is shown in the banner. The tokens are passed in the fragment, which is not sent to servers. */
+async function signInAs(userId: string, name: string): Promise<void> {
+  const response = await adminSession.fetch("/api/admin/impersonate", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ userId }),
+  });
+  const tokens = await response.json() as Tokens;
+  const fragment = new URLSearchParams({
+    as: name,
+    svc_access_token: tokens.accessToken,
+    svc_refresh_token: tokens.refreshToken,
+    svc_expires_in: String(tokens.expiresIn),
+    svc_user_id: tokens.userId,
+    // Proves to the new window that this dashboard opened it.
+    svc_state: beginFlow(Date.now()) ?? "",
+  });
+  open(`./as.html#${fragment}`, "_blank", "noopener");
+}
 
 export function UserSheet({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
   const user = useQuery(api.users.get, { userId });

@@ -1,16 +1,65 @@
 /** Users: list, search and details. */
+import { type FormEvent, useState } from "react";
+import { useAction } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { go, href, replace, useCreateDialog, useRoute } from "../../shell/route.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { SearchBar } from "../../ui/search_bar.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { Table } from "../../ui/table.tsx";
+import { attempt } from "../../ui/toasts.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
-import { NewUser } from "./new_user.tsx";
 import { UserSheet } from "./user_sheet.tsx";
+
+/** Dialog that creates a user account. */
+export function NewUser({ onClose }: { readonly onClose: () => void }) {
+  const create = useAction(api.users.create);
+  const [busy, setBusy] = useState(false);
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const text = (name: string) => String(form.get(name) ?? "").trim();
+    setBusy(true);
+    const done = await attempt(async () => {
+      const { userId } = await create({
+        email: text("email"),
+        ...(text("password") !== "" && { password: text("password") }),
+        ...(text("name") !== "" && { name: text("name") }),
+        emailVerified: form.get("verified") !== null,
+      });
+      go(["users", userId]);
+    }, "User created.");
+    setBusy(false);
+    if (done) onClose();
+  }
+  return (
+    <Dialog
+      open
+      title="New user"
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" form="new-user" tone="accent" disabled={busy}>Create user</Button>
+        </>
+      }
+    >
+      <form id="new-user" className="stack" onSubmit={(event) => void submit(event)}>
+        <TextField label="Email address" name="email" type="email" required autoFocus />
+        <TextField label="Name" name="name" />
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autoComplete="new-password"
+          hint="Leave empty if the user will set one with a reset mail or sign in by mail."
+        />
+        <CheckField label="Email verified" name="verified" defaultChecked />
+      </form>
+    </Dialog>
+  );
+}
 
 const ORDERS = [["newest", "Newest first"], ["oldest", "Oldest first"], ["email", "By email"]] as const;
 

@@ -4,13 +4,12 @@ import { useQuery } from "syncline/react";
 import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/changes.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Button } from "../../ui/button.tsx";
+import { Badge, Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
 import { Table } from "../../ui/table.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
-import { useRequest } from "../../ui/use_request.ts";
+import { useRequest } from "../../ui/use_request.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 interface DeployedVersion {

@@ -1,0 +1,146 @@
+/** Controls: buttons, icons, badges, fields and the search bar. */
+import { type ComponentProps, type ReactNode, useId } from "react";
+import { ICON_PATHS, type IconName } from "./icon_paths.ts";
+
+export type { IconName };
+
+/** Stroke icons on a 16 px grid, in the colour of the surrounding text. */
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg
+      width="16"
+      height="16"
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth={name === "more" ? 2.4 : 1.4}
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+      focusable="false"
+    >
+      <path d={ICON_PATHS[name]} />
+    </svg>
+  );
+}
+
+/** A short label for a state or kind. */
+export function Badge(
+  { tone, children }: { readonly tone?: "good" | "warn" | "bad" | "accent"; readonly children: ReactNode },
+) {
+  return <span className="badge" data-tone={tone}>{children}</span>;
+}
+
+export type Tone = "accent" | "bad" | "plain";
+
+/** A button. `tone` marks primary, destructive and unobtrusive actions. */
+export function Button({ tone, type = "button", className = "", ...rest }: ComponentProps<"button"> & {
+  readonly tone?: Tone;
+}) {
+  return <button type={type} className={`button ${className}`} data-tone={tone} {...rest} />;
+}
+
+interface FieldTexts {
+  readonly label: string;
+  readonly hint?: string | undefined;
+  readonly error?: string | null | undefined;
+}
+
+export function TextField({ label, hint, error, ...input }: FieldTexts & ComponentProps<"input">) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        className="input"
+        aria-invalid={error ? true : undefined}
+        aria-describedby={hint || error ? `${id}-more` : undefined}
+        {...input}
+      />
+      <More id={id} hint={hint} error={error} />
+    </div>
+  );
+}
+
+export function SelectField(
+  { label, hint, error, children, ...select }: FieldTexts & ComponentProps<"select">,
+) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        className="input"
+        aria-describedby={hint || error ? `${id}-more` : undefined}
+        {...select}
+      >
+        {children}
+      </select>
+      <More id={id} hint={hint} error={error} />
+    </div>
+  );
+}
+
+function More({ id, hint, error }: Omit<FieldTexts, "label"> & { readonly id: string }) {
+  if (!hint && !error) return null;
+  return (
+    <div id={`${id}-more`}>
+      {error ? <p className="field-error">{error}</p> : <p className="field-hint">{hint}</p>}
+    </div>
+  );
+}
+
+export function CheckField({ label, ...input }: { readonly label: string } & ComponentProps<"input">) {
+  return (
+    <label className="check">
+      <input type="checkbox" {...input} /> {label}
+    </label>
+  );
+}
+
+export interface Choice {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  /** Values with their labels. */
+  readonly options: readonly (readonly [value: string, text: string])[];
+}
+
+export function SearchBar({ label, placeholder, value, onChange, choices, children }: {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly choices: readonly Choice[];
+  readonly children?: ReactNode;
+}) {
+  return (
+    <div className="row" role="search">
+      <input
+        className="input grow"
+        type="search"
+        placeholder={placeholder}
+        aria-label={label}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      {choices.map((choice) => <ChoiceField key={choice.label} {...choice} />)}
+      {children}
+    </div>
+  );
+}
+
+export function ChoiceField({ label, value, onChange, options }: Choice) {
+  return (
+    <select
+      className="input fit"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    >
+      {options.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+    </select>
+  );
+}

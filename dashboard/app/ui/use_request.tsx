@@ -1,0 +1,112 @@
+/** Hooks that fetch from the administrators' endpoints, with optional polling, and that load live lists page by page. */
+import { useCallback, useEffect, useRef, useState } from "react";
+import { type ListArgs, type PaginatedName, type PaginatedQuery, usePaginatedQuery } from "syncline/react";
+import { adminSession } from "../server/admin_session.ts";
+import { Button } from "./controls.tsx";
+
+const FIRST = 50;
+const MORE = 100;
+
+type LiveList<Row> = PaginatedQuery<Row>;
+
+/** A live list that loads more rows as it is scrolled. */
+export function useLiveList<Name extends PaginatedName>(query: Name, args: ListArgs<Name>) {
+  return usePaginatedQuery(query, args as never, { initialNumItems: FIRST });
+}
+
+/** Loads the next page when scrolled into view or clicked. */
+export function ListEnd({ list }: { readonly list: Pick<LiveList<unknown>, "status" | "loadMore"> }) {
+  const end = useRef<HTMLDivElement>(null);
+  const { status, loadMore } = list;
+  useEffect(() => {
+    if (status !== "CanLoadMore" || end.current === null) return;
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMore(MORE));
+    observer.observe(end.current);
+    return () => observer.disconnect();
+  }, [status, loadMore]);
+  if (status === "Exhausted") return null;
+  return (
+    <div ref={end} className="empty">
+      {status === "CanLoadMore" ? <Button onClick={() => loadMore(MORE)}>Load more</Button> : "Loading…"}
+    </div>
+  );
+}
+
+export interface RequestState<Value> {
+  /** `undefined` until the first response. */
+  readonly value: Value | undefined;
+  readonly error: string | null;
+  readonly refetch: () => void;
+}
+
+/** A request sent by `public/first.js` before any other script has loaded. */
+interface Prefetched {
+  /** Time of the request, by `performance.now()`. */
+  readonly at: number;
+  /** `undefined` until the response has arrived. */
+  readonly value: unknown;
+  /** Resolves with `undefined` if the request failed. */
+  readonly response: Promise<unknown>;
+}
+
+/** Maximum age of a prefetched response. */
+const PREFETCH_AGE_MAX_MS = 30_000;
+
+const prefetched = (globalThis as { synclinePrefetched?: Map<string, Prefetched> }).synclinePrefetched ??
+  new Map<string, Prefetched>();
+
+function prefetchedFor(path: string): Prefetched | undefined {
+  const asked = prefetched.get(path);
+  return asked !== undefined && performance.now() - asked.at < PREFETCH_AGE_MAX_MS ? asked : undefined;
+}
+
+/** Uses the prefetched response once. */
+async function load(path: string, signal: AbortSignal): Promise<unknown> {
+  const asked = prefetchedFor(path);
+  prefetched.delete(path);
+  return await asked?.response ?? await request(path, signal);
+}
+
+async function request(path: string, signal: AbortSignal): Promise<unknown> {
+  if (path.startsWith("/")) return await (await adminSession.fetch(path, { signal })).json();
+  const response = await adminSession.fetch("/api/action", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ path, args: {} }),
+    signal,
+  });
+  return (await response.json() as { readonly value: unknown }).value;
+}
+
+/**
+ * Fetches `path`: an endpoint, or the function path of an action without arguments.
+ *
+ * @param everyMs Polling interval while the page is visible; `null` disables polling.
+ */
+export function useRequest<Value>(path: string, everyMs: number | null = null): RequestState<Value> {
+  const [value, setValue] = useState(() => prefetchedFor(path)?.value as Value | undefined);
+  const [error, setError] = useState<string | null>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const ending = new AbortController();
+    const ask = async () => {
+      try {
+        const value = await load(path, ending.signal) as Value;
+        if (ending.signal.aborted) return;
+        setValue(value);
+        setError(null);
+      } catch (failure) {
+        if (!ending.signal.aborted) setError(failure instanceof Error ? failure.message : String(failure));
+      }
+    };
+    void ask();
+    const timer = everyMs === null ? undefined : setInterval(() => {
+      if (!document.hidden) void ask();
+    }, everyMs);
+    return () => {
+      ending.abort();
+      clearInterval(timer);
+    };
+  }, [path, everyMs, round]);
+  return { value, error, refetch: useCallback(() => setRound((now) => now + 1), []) };
+}

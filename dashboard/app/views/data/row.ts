@@ -1,5 +1,0 @@
-/** A document as the grid shows it. */
-export type Row = Readonly<Record<string, unknown>> & {
-  readonly _id: string;
-  readonly _creationTime: number;
-};

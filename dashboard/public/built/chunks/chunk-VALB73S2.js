@@ -1,1 +1,0 @@
-import{h as e,u as n}from"./chunk-EVXLPSDP.js";async function i(t,o){return(await(await n.fetch("/api/query",{method:"POST",headers:{"Content-Type":"application/json"},body:JSON.stringify({path:e(t),args:o})})).json()).value}export{i as a};
