@@ -8,10 +8,8 @@ import { fileApiLimits } from "../functions/limits.ts";
 import { storageLimits } from "./limits.ts";
 import type { BlobIntake, BlobIntakes } from "./uploads/blob_intake.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
-import { isContentType } from "./content_type.ts";
+import { cleanFileName, type FileTraffic, isContentType } from "./stored_file.ts";
 import type { FileMetadataCache } from "./file_metadata_cache.ts";
-import { cleanFileName } from "./file_name.ts";
-import type { FileTraffic } from "./file_traffic.ts";
 import { system } from "./system_calls.ts";
 
 /** A file that an action is storing. */

@@ -9,7 +9,7 @@ import { fileActions } from "./admin_actions.ts";
 import { BlobIntakes } from "./uploads/blob_intake.ts";
 import { type BlobStore, readOnlyBlobs } from "./blobs/blob_store.ts";
 import { FileMetadataCache } from "./file_metadata_cache.ts";
-import { FileTraffic } from "./file_traffic.ts";
+import { FileTraffic } from "./stored_file.ts";
 import { QuickReads } from "./reads/quick_reads.ts";
 import { Reads } from "./reads/reads.ts";
 import { Removals } from "./blobs/removals.ts";
@@ -20,15 +20,14 @@ import { SmallBlobCache } from "./blobs/small_blob_cache.ts";
 import { createCleanup } from "./cleanup.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
-import { UploadUrls } from "./uploads/upload_urls.ts";
-import { Uploads } from "./uploads/uploads.ts";
+import { Uploads, UploadUrls } from "./uploads/uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
 export { blobsProbe, type BlobStore, type BlobWriter, openBlobs } from "./blobs/blob_store.ts";
 export { storageFeature } from "./settings_name.ts";
-export type { StorageSettings } from "./isolate_functions/settings.ts";
+export type { StorageSettings } from "./isolate_functions/ctx.ts";
 export { parseSize } from "./thumbnails/spec.ts";
-export type { FileTraffic } from "./file_traffic.ts";
+export type { FileTraffic } from "./stored_file.ts";
 export { ImportedFileStore } from "./imported_files.ts";
 
 export interface StorageOptions {

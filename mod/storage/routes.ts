@@ -1,8 +1,8 @@
 /** HTTP endpoints of file storage (UP, FR). */
 import { type Context, Hono } from "hono";
-import type { FileTraffic } from "./file_traffic.ts";
+import type { FileTraffic } from "./stored_file.ts";
 import { readRequest, type Reads } from "./reads/reads.ts";
-import { contentSecurityPolicy } from "./reads/security_policy.ts";
+import { contentSecurityPolicy } from "./reads/file_headers.ts";
 import type { Uploads } from "./uploads/uploads.ts";
 
 export interface UploadRoutesOptions {

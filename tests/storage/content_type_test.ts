@@ -1,6 +1,6 @@
 /** Validation of content types. */
 import assert from "node:assert/strict";
-import { isContentType } from "../../mod/storage/content_type.ts";
+import { isContentType } from "../../mod/storage/stored_file.ts";
 
 Deno.test("UP8 spaces around parameters are accepted, and parameters are optional", () => {
   for (

@@ -1,11 +1,20 @@
 /** System functions of file storage, by the paths under which they are called. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { get, list, remove, uploadUrl, url as adminUrl } from "./admin.ts";
-import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
-import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
+import { configureStorage, deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
+import {
+  commitFile,
+  deletedBlobs,
+  findFile,
+  forgetDeletedBlobs,
+  forgetUsedUploads,
+  importFiles,
+  isUploadUsed,
+  newFileIds,
+  orphansAmong,
+  uploadedFile,
+} from "./files.ts";
 import { filesBatch, referencesBatch } from "./references.ts";
-import { configureStorage } from "./settings.ts";
-import { commitFile, importFiles, isUploadUsed, newFileIds, uploadedFile } from "./uploads.ts";
 import { storageFeature } from "../settings_name.ts";
 import { tables } from "../tables.ts";
 

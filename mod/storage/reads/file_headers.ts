@@ -1,8 +1,14 @@
 /** Headers of responses about files (FR1, FR8). */
-import { defaultContentType, essenceOf, isShownInline } from "../content_type.ts";
-import { contentDisposition } from "../file_name.ts";
-import { contentSecurityPolicy } from "./security_policy.ts";
-import type { StoredFile } from "../stored_file.ts";
+import {
+  contentDisposition,
+  defaultContentType,
+  essenceOf,
+  isShownInline,
+  type StoredFile,
+} from "../stored_file.ts";
+
+/** Policy of storage responses: may be displayed, cannot run scripts. */
+export const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /** Headers that do not depend on the requested range. */
 export interface DescribedFile {
@@ -11,7 +17,7 @@ export interface DescribedFile {
   readonly contentType: string;
 }
 
-export interface DescribeOptions {
+interface DescribeOptions {
   readonly etag: string;
   /** Cache lifetime in seconds. */
   readonly maxAge: number;

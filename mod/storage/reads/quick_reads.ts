@@ -6,10 +6,9 @@ import { requestPath, requestSearch } from "../../kit/http_request.ts";
 import { storageLimits } from "../limits.ts";
 import type { FileMetadataCache } from "../file_metadata_cache.ts";
 import { describe, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
-import type { FileTraffic } from "../file_traffic.ts";
+import type { FileTraffic } from "../stored_file.ts";
 import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
-import { imageTypeOf } from "../thumbnails/image_type.ts";
-import { parseSize, variantOf } from "../thumbnails/spec.ts";
+import { imageTypeOf, parseSize, variantOf } from "../thumbnails/spec.ts";
 
 export interface QuickReadsOptions {
   readonly facts: FileMetadataCache;

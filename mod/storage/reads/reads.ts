@@ -7,10 +7,14 @@ import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import type { FileMetadataCache } from "../file_metadata_cache.ts";
-import { describe, type DescribedFile, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
-import { multipart, multipartStream } from "./multipart.ts";
-import { parseRanges } from "./ranges.ts";
-import { contentSecurityPolicy } from "./security_policy.ts";
+import {
+  contentSecurityPolicy,
+  describe,
+  type DescribedFile,
+  describeThumbnail,
+  thumbnailEtag,
+} from "./file_headers.ts";
+import { multipart, multipartStream, parseRanges } from "./ranges.ts";
 import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
 import type { StoredFile } from "../stored_file.ts";
 import { parseThumbnail, type ThumbnailSpec, variantOf } from "../thumbnails/spec.ts";

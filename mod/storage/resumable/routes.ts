@@ -1,7 +1,7 @@
 /** HTTP routes of the tus protocol: `/<token of the upload URL>` below the mount path is an upload. */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
-import { contentSecurityPolicy } from "../reads/security_policy.ts";
+import { contentSecurityPolicy } from "../reads/file_headers.ts";
 import { checksumAlgorithms, tusVersion } from "./headers.ts";
 import type { ResumableUploads, TusRequest, UploadState } from "./uploads.ts";
 

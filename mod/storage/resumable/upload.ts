@@ -1,11 +1,10 @@
-/** One unfinished upload: exclusive access, and durable progress. */
+/** One unfinished upload: exclusive access, durable progress, and the disk quota that all of them share. */
 import { createHash, type Hash, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import { writeAll } from "../../kit/durable_files.ts";
 import { resumableLimits } from "../limits.ts";
 import { requestChunks } from "../uploads/request_chunks.ts";
 import type { Checksum } from "./headers.ts";
-import type { UploadQuota } from "./upload_quota.ts";
 import type { Spool, UploadRecord } from "./spool.ts";
 
 /** Bytes to append, as received. */
@@ -16,7 +15,7 @@ export interface UploadPiece {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-export interface ResumableUploadOptions {
+interface ResumableUploadOptions {
   readonly spool: Spool;
   readonly quota: UploadQuota;
   readonly stallMs?: number;
@@ -187,4 +186,37 @@ async function hashOf(path: string): Promise<Hash> {
   using file = await Deno.open(path);
   for await (const chunk of file.readable) hash.update(chunk);
   return hash;
+}
+
+export class UploadQuota {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Reserves bytes. Throws `overloaded` if the quota is exceeded. */
+  reserve(bytes: number): void {
+    if (this.#bytes + bytes > this.#bytesMax) {
+      throw new ServiceError(
+        "overloaded",
+        "The disk quota of unfinished uploads is used up. Try again later.",
+      );
+    }
+    this.#bytes += bytes;
+  }
+
+  /** Adds existing bytes, even beyond the quota. */
+  addExisting(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  release(bytes: number): void {
+    this.#bytes -= bytes;
+  }
 }

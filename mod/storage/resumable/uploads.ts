@@ -7,16 +7,13 @@ import { RateLimiter } from "../../kit/rate_limit.ts";
 import { resumableLimits, storageLimits } from "../limits.ts";
 import { fileTooLarge } from "../uploads/blob_intake.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
-import { isContentType } from "../content_type.ts";
-import { cleanFileName } from "../file_name.ts";
-import type { FileTraffic } from "../file_traffic.ts";
+import { cleanFileName, type FileTraffic, isContentType } from "../stored_file.ts";
 import { system } from "../system_calls.ts";
-import type { UploadUrls } from "../uploads/upload_urls.ts";
+import type { UploadUrls } from "../uploads/uploads.ts";
 import type { UploadToken } from "../url_signer.ts";
 import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./headers.ts";
-import { UploadQuota } from "./upload_quota.ts";
+import { ResumableUpload, tooLong, type UploadPiece, UploadQuota } from "./upload.ts";
 import { Spool, type UploadRecord } from "./spool.ts";
-import { ResumableUpload, tooLong, type UploadPiece } from "./upload.ts";
 
 /** A request of the protocol. */
 export interface TusRequest {

@@ -1,8 +1,8 @@
-/** Parameters of a thumbnail request (TH). */
+/** Parameters of a thumbnail request (TH), and the types of images that have thumbnails. */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 
-export type Fit = "contain" | "cover";
+type Fit = "contain" | "cover";
 
 /** Box in pixels, and how the image fits into it. */
 export interface ThumbnailSpec {
@@ -46,4 +46,27 @@ export function parseThumbnail(
 /** Name of the variant, used in entity tags and as derivative name. */
 export function variantOf({ width, height, fit }: ThumbnailSpec): string {
   return `${width}x${height}.${fit}`;
+}
+
+/** Content types that thumbnails can be made of. */
+export const thumbnailTypes: ReadonlySet<string> = new Set([
+  "image/jpeg",
+  "image/png",
+  "image/webp",
+  "image/gif",
+]);
+
+const signatures: readonly (readonly [type: string, pattern: RegExp])[] = [
+  ["image/jpeg", /^\xff\xd8\xff/],
+  ["image/png", /^\x89PNG\r\n/],
+  ["image/gif", /^GIF8[79]a/],
+  ["image/webp", /^RIFF[^]{4}WEBP/],
+];
+
+const SIGNATURE_BYTES = 12;
+
+/** Returns the content type of a supported image, or `null`. */
+export function imageTypeOf(bytes: Uint8Array): string | null {
+  const head = String.fromCharCode(...bytes.subarray(0, SIGNATURE_BYTES));
+  return signatures.find(([, pattern]) => pattern.test(head))?.[0] ?? null;
 }

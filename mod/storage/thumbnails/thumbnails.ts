@@ -5,12 +5,10 @@ import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import type { SmallBlobCache } from "../blobs/small_blob_cache.ts";
-import { essenceOf } from "../content_type.ts";
+import { essenceOf, type StoredFile } from "../stored_file.ts";
 import type { FileMetadataCache } from "../file_metadata_cache.ts";
-import type { StoredFile } from "../stored_file.ts";
-import { imageTypeOf, thumbnailTypes } from "./image_type.ts";
+import { imageTypeOf, type ThumbnailSpec, thumbnailTypes, variantOf } from "./spec.ts";
 import type { ThumbnailMaker } from "./maker.ts";
-import { type ThumbnailSpec, variantOf } from "./spec.ts";
 
 export interface Thumbnail {
   readonly contentType: string;

@@ -2,7 +2,7 @@
 import { createHash, type Hash, randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import type { BlobStore, BlobWriter } from "../blobs/blob_store.ts";
-import { chunksHeldMax } from "./body_reader.ts";
+import { chunksHeldMax } from "./request_chunks.ts";
 
 /** A stored blob. */
 export interface StoredBlob {

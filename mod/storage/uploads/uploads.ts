@@ -1,19 +1,18 @@
-/** Uploads through signed URLs (UP). */
-import { ServiceError, UserError } from "../../errors.ts";
+/** Uploads through signed URLs (UP), and the rules of these URLs for all kinds of uploads. */
+import { RateLimitedError, ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { storageLimits } from "../limits.ts";
 import { type BlobIntakes, fileTooLarge, type StoredBlob } from "./blob_intake.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
-import { isContentType } from "../content_type.ts";
-import { cleanFileName } from "../file_name.ts";
-import type { FileTraffic } from "../file_traffic.ts";
+import { cleanFileName, type FileTraffic, isContentType } from "../stored_file.ts";
 import { requestChunks } from "./request_chunks.ts";
 import { system } from "../system_calls.ts";
-import type { UploadUrls } from "./upload_urls.ts";
-import type { UploadToken } from "../url_signer.ts";
+import type { UploadToken, UrlSigner } from "../url_signer.ts";
+import { addressKey } from "../../kit/client_address.ts";
+import { RateLimiter } from "../../kit/rate_limit.ts";
 
 /** An upload request. */
-export interface UploadRequest {
+interface UploadRequest {
   /** Address of the client. */
   readonly client: string;
   readonly token: string | null;
@@ -30,7 +29,7 @@ interface NewFile extends StoredBlob {
   readonly createdBy?: string;
 }
 
-export interface UploadsOptions {
+interface UploadsOptions {
   readonly urls: UploadUrls;
   readonly calls: SystemCalls;
   readonly store: BlobStore;
@@ -101,5 +100,51 @@ export class Uploads {
       await store.remove(file.blob);
       throw new ServiceError("upload_url_used");
     }
+  }
+}
+
+interface UploadUrlsOptions {
+  readonly signer: UrlSigner;
+  readonly calls: SystemCalls;
+  readonly now: () => number;
+}
+
+export class UploadUrls {
+  readonly #options: UploadUrlsOptions;
+  readonly #perClient: RateLimiter;
+  /** URLs with an upload in progress. */
+  readonly #reserved = new Set<string>();
+
+  constructor(options: UploadUrlsOptions) {
+    this.#options = options;
+    const { uploadsPerClient, rateLimitKeysMax } = storageLimits;
+    this.#perClient = new RateLimiter({ ...uploadsPerClient, keysMax: rateLimitKeysMax, now: options.now });
+  }
+
+  /** Counts an upload against the client's rate limit. Throws `rate_limited`. */
+  count(client: string): void {
+    const waitMs = this.#perClient.take(addressKey(client));
+    if (waitMs > 0) throw new RateLimitedError(waitMs);
+  }
+
+  /** Throws `invalid_upload_url`. */
+  read(text: string | null): UploadToken {
+    const token = text === null ? null : this.#options.signer.readUploadToken(text);
+    if (token === null) throw new ServiceError("invalid_upload_url");
+    return token;
+  }
+
+  /** Reserves the URL until disposed. Throws `upload_in_progress`. */
+  reserve({ token }: Pick<UploadToken, "token">): Disposable {
+    if (this.#reserved.has(token)) throw new ServiceError("upload_in_progress");
+    this.#reserved.add(token);
+    return { [Symbol.dispose]: () => void this.#reserved.delete(token) };
+  }
+
+  /** Throws `upload_url_used` or `upload_url_expired`. */
+  async checkUsable({ token, createdAt }: UploadToken): Promise<void> {
+    const { calls, now } = this.#options;
+    if (await calls.query(system.isUploadUsed, { token })) throw new ServiceError("upload_url_used");
+    if (now() - createdAt > storageLimits.uploadUrlMs) throw new ServiceError("upload_url_expired");
   }
 }

@@ -9,7 +9,7 @@ import { assembleApp } from "../../../mod/functions/isolate/app/loader.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { action, defineSchema, defineTable, id, mutation, query } from "../../../mod/functions/api/mod.ts";
 import { errorResponse } from "../../../mod/kit/error_response.ts";
-import { configureStorage } from "../../../mod/storage/isolate_functions/settings.ts";
+import { configureStorage } from "../../../mod/storage/isolate_functions/ctx.ts";
 import { storageModules } from "../../../mod/storage/isolate_functions/mod.ts";
 import { type BlobStore, createStorage, openBlobs, type StorageService } from "../../../mod/storage/mod.ts";
 import type { ThumbnailMaker } from "../../../mod/storage/thumbnails/maker.ts";
