@@ -82,12 +82,12 @@ export async function openResources(
   // When leadership changes, an unreachable backup target must not delay the new leader.
   const later = isRestart && config.cluster !== null;
   const backupPlace = opened.use(await openBackupTarget({ config, later, log }));
-  const metrics = opened.use(await openMetrics(config));
+  const runStats = openStats();
+  const metrics = opened.use(await openMetrics(config, runStats));
   // Closed last, because it records how the last runs ended.
   const executionLog = opened.use(openLog(config, log));
-  const runStats = openStats();
   const lines = config.dev ? new FunctionLogPrinter(log) : null;
-  const observers = [metrics?.runs ?? null, executionLog, runStats, lines];
+  const observers = [executionLog, runStats, lines];
   const observer = observeAll(observers.filter((one) => one !== null));
   return { secret, backupPlace, metrics, executionLog, runStats, observer };
 }

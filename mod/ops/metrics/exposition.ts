@@ -1,6 +1,6 @@
 /** Prometheus text format. Values are read only when scraped. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { Distribution } from "./distribution.ts";
+import type { Histogram as CountedValues } from "../stats/mod.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -27,7 +27,7 @@ export interface ReadSpec extends MetricSpec {
 }
 
 export interface HistogramSpec extends MetricSpec {
-  readonly read: () => Iterable<{ readonly labels?: Labels; readonly values: Distribution }>;
+  readonly read: () => Iterable<{ readonly labels?: Labels; readonly values: CountedValues }>;
 }
 
 export class Exposition {
@@ -94,8 +94,8 @@ class ReadHistogram extends Histogram {
   getForPromString(): Promise<unknown> {
     const { name, help, read } = this.#spec;
     const values = [];
-    for (const { labels = {}, values: distribution } of read()) {
-      const { bounds, cumulative, count, sum } = distribution;
+    for (const { labels = {}, values: counted } of read()) {
+      const { bounds, cumulative, count, sum } = counted;
       for (const [i, bound] of bounds.entries()) {
         values.push({ metricName: `${name}_bucket`, labels: { ...labels, le: bound }, value: cumulative[i] });
       }

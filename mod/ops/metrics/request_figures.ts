@@ -1,5 +1,5 @@
 /** HTTP requests by route class and status class. */
-import { Tally } from "./tally.ts";
+import { Tally } from "../stats/mod.ts";
 
 const ROUTES = [
   "call",

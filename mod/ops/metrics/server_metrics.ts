@@ -3,10 +3,8 @@
  * alerts depend on them.
  */
 import type { IsolateRole } from "../../functions/host/mod.ts";
-import type { Distribution } from "./distribution.ts";
+import type { Histogram, RunTotals, Tally } from "../stats/mod.ts";
 import type { Exposition, Sample } from "./exposition.ts";
-import type { RunFigures } from "./run_figures.ts";
-import type { Tally } from "./tally.ts";
 
 /** Sources of the values. Counters start at zero with the process. */
 export interface ServerFigures {
@@ -89,10 +87,10 @@ export interface MemoryFigures {
 
 export interface CountedFigures {
   readonly figures: ServerFigures;
-  readonly runs: RunFigures;
+  readonly runs: RunTotals;
   readonly requests: Tally<string, string>;
   readonly auth: Tally<string, string>;
-  readonly lag: Distribution;
+  readonly lag: Histogram;
 }
 
 export function defineMetrics(to: Exposition, counted: CountedFigures): void {
@@ -332,7 +330,7 @@ function defineReplication(to: Exposition, { figures: { replication } }: Counted
   });
   to.counter({
     name: "syncline_replication_overflows_total",
-    help: "Journals dropped because of their size, each of which starts a new generation",
+    help: "Journals dropped because of their size; each starts a new generation",
     read: () => replication().overflows,
   });
 }

@@ -1,14 +1,14 @@
 /**
- * Counts runs of the last minute, hour and day. A run costs a few additions; spans are summed when they end and when statistics
+ * Counts runs: of the last minute, hour and day, and since the start. A run costs a few additions; spans are summed when they end and when statistics
  * are requested.
  */
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import type { SavedFigures } from "../log/mod.ts";
 import { statsLimits } from "../limits.ts";
-import { Latencies, type Percentiles } from "./latencies.ts";
+import { Histogram, LATENCY_BOUNDS, type Percentiles } from "./counters.ts";
+import { RunTotals } from "./run_totals.ts";
 import { type PackedSpan, SpanFigures } from "./span_figures.ts";
-import { type Span, SpanRing } from "./span_ring.ts";
-import { WindowSum } from "./window_sum.ts";
+import { type Span, SpanRing, WindowSum } from "./time_windows.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -55,6 +55,8 @@ export interface MinuteStats {
 export type CommitStats = Percentiles;
 
 export class RunStats implements RunObserver {
+  /** Counts since the start, for the metrics. */
+  readonly totals = new RunTotals();
   readonly #now: () => number;
   readonly #slots: SpanRing<SpanFigures>;
   readonly #minutes: SpanRing<SpanFigures>;
@@ -80,11 +82,13 @@ export class RunStats implements RunObserver {
   /** Called often, so it must be fast and must not throw. */
   runEnded(kind: RunKind, { call: { udfPath }, outcome, durationMs, queuedMs, ms, use }: RunEnd): void {
     const { content } = this.#slot;
+    const ending = endingOf(outcome);
+    this.totals.add(kind, ending, ms);
     const unknown = !outcome.ok && outcome.error.kind === "unknown_function";
     // Paths made up by clients must not displace the app's.
     const figures = content.of(kind, unknown ? "(unknown)" : udfPath);
     figures.calls++;
-    if (!outcome.ok && endingOf(outcome) !== "user_error") figures.errors++;
+    if (ending !== "success" && ending !== "user_error") figures.errors++;
     figures.latencies.add(durationMs + queuedMs);
     if (use !== null) {
       figures.reads += use.documentsRead;
@@ -93,6 +97,10 @@ export class RunStats implements RunObserver {
       figures.indexWrites += use.indexRowsWritten;
     }
     if (kind === "mutation" && outcome.ok) content.commits.add(ms);
+  }
+
+  groupCommitted(calls: number): void {
+    this.totals.groupCalls.add(calls);
   }
 
   cacheHit(udfPath: string): void {
@@ -139,7 +147,7 @@ export class RunStats implements RunObserver {
         const row = rows.get(key) ??
           { function: path, kind, minute: null, hour: null, day: null } satisfies StatsOfFunction;
         const { calls, errors, hits, reads, indexReads, writes, indexWrites, latencies } = figures;
-        const told: FunctionStats = {
+        const stats: FunctionStats = {
           calls,
           errors,
           errorRate: calls === 0 ? 0 : errors / calls,
@@ -150,7 +158,7 @@ export class RunStats implements RunObserver {
           documentsWritten: writes,
           indexRowsWritten: indexWrites,
         };
-        rows.set(key, { ...row, [window]: told });
+        rows.set(key, { ...row, [window]: stats });
       }
     }
     return [...rows.values()].toSorted((a, b) => (b.hour?.calls ?? 0) - (a.hour?.calls ?? 0));
@@ -177,10 +185,10 @@ export class RunStats implements RunObserver {
   #minuteStats(at: number, figures: SpanFigures): MinuteStats {
     const known = this.#minuteCache.get(figures);
     if (known !== undefined) return known;
-    const told = minuteStats(at, figures);
+    const stats = minuteStats(at, figures);
     // Invalidated when a slot is added to it.
-    this.#minuteCache.set(figures, told);
-    return told;
+    this.#minuteCache.set(figures, stats);
+    return stats;
   }
 
   /** Adds an ended slot to its minute and hour, and returns these for saving. */
@@ -234,7 +242,7 @@ function commitStats({ commits }: SpanFigures): CommitStats {
 
 function minuteStats(at: number, figures: SpanFigures): MinuteStats {
   let [calls, errors, cacheHits] = [0, 0, 0];
-  const latencies = new Latencies();
+  const latencies = new Histogram(LATENCY_BOUNDS);
   for (const { figures: counts } of figures) {
     calls += counts.calls;
     errors += counts.errors;

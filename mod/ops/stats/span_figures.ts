@@ -1,7 +1,7 @@
 /** Counts of one time span by function. Spans can be added up. */
 import type { RunKind } from "../../functions/host/mod.ts";
 import { statsLimits } from "../limits.ts";
-import { Latencies, type PackedLatencies } from "./latencies.ts";
+import { Histogram, LATENCY_BOUNDS, type PackedHistogram } from "./counters.ts";
 
 /** Name under which functions beyond the limit are counted; no function has it. */
 export const OTHER_FUNCTIONS = "(others)";
@@ -19,7 +19,7 @@ export class FunctionFigures {
   indexReads = 0;
   writes = 0;
   indexWrites = 0;
-  latencies = new Latencies();
+  readonly latencies = new Histogram(LATENCY_BOUNDS);
 
   addAll(other: FunctionFigures): void {
     for (const name of COUNTS) this[name] += other[name];
@@ -33,16 +33,16 @@ export interface PackedSpan {
     kind: RunKind,
     path: string,
     counts: readonly number[],
-    latencies: PackedLatencies,
+    latencies: PackedHistogram,
   ])[];
-  readonly commits: PackedLatencies;
+  readonly commits: PackedHistogram;
 }
 
 export class SpanFigures {
   readonly #functions = new Map<RunKind, Map<string, FunctionFigures>>();
   #size = 0;
   /** From the acceptance of mutations to their commit. */
-  readonly commits = new Latencies();
+  readonly commits = new Histogram(LATENCY_BOUNDS);
 
   /** Returns the counts of a function, or the shared ones beyond the limit. */
   of(kind: RunKind, path: string): FunctionFigures {
@@ -86,9 +86,9 @@ export class SpanFigures {
     for (const [kind, path, counts, latencies] of functions) {
       const figures = made.of(kind, path);
       COUNTS.forEach((name: Count, at) => figures[name] += counts[at] ?? 0);
-      figures.latencies.addAll(Latencies.unpack(latencies));
+      figures.latencies.unpack(latencies);
     }
-    made.commits.addAll(Latencies.unpack(commits));
+    made.commits.unpack(commits);
     return made;
   }
 }

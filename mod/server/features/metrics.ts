@@ -6,6 +6,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
+import type { RunStats } from "../../ops/stats/mod.ts";
 import type { HubLoad } from "./sync.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
@@ -16,11 +17,11 @@ import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
 
-/** `null` without `--metrics`; then nothing is loaded or counted. */
-export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | null> {
+/** `null` without `--metrics`; then the module is not loaded. */
+export async function openMetrics({ metrics }: ServeConfig, { totals }: RunStats): Promise<Metrics | null> {
   if (metrics === null) return null;
   const { Metrics } = await import("../../ops/metrics/mod.ts");
-  return new Metrics({ token: metrics.token, authOperations });
+  return new Metrics({ token: metrics.token, authOperations, runs: totals });
 }
 
 export interface MeteredParts {

@@ -1,12 +1,13 @@
 /** Metrics without a server: access, and exposed values. */
 import assert from "node:assert/strict";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import type { RunEnd } from "../../../mod/functions/host/mod.ts";
 import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts";
 import { Exposition } from "../../../mod/ops/metrics/exposition.ts";
 import { Metrics, type ServerFigures } from "../../../mod/ops/metrics/mod.ts";
 import { requestPath } from "../../../mod/kit/http_request.ts";
 import { routeClass } from "../../../mod/ops/metrics/request_figures.ts";
-import { Distribution } from "../../../mod/ops/metrics/distribution.ts";
+import { Histogram, RunStats } from "../../../mod/ops/stats/mod.ts";
 import { parseMetrics, valueOf } from "../support/prometheus_text.ts";
 
 const figures: ServerFigures = {
@@ -34,9 +35,17 @@ const figures: ServerFigures = {
 function metrics(
   { token = null, changes = {} }: { token?: string | null; changes?: Partial<ServerFigures> } = {},
 ) {
-  const made = new Metrics({ token, authOperations: ["sign_in"] });
+  const stats = new RunStats({ now: Date.now });
+  const made = new Metrics({ token, authOperations: ["sign_in"], runs: stats.totals });
   made.define({ ...figures, ...changes });
-  return made;
+  return Object.assign(made, { stats });
+}
+
+/** The end of a run. */
+function ended(outcome: Outcome, ms: number): RunEnd {
+  const identity = { principal: null, userId: null, adminId: null, sessionId: null };
+  const call = { udfPath: "notes:add", identity };
+  return { call, outcome, ms, durationMs: ms, queuedMs: 0, use: null, request: 1, ts: null };
 }
 
 const request = (headers: HeadersInit = {}, method = "GET") =>
@@ -87,7 +96,7 @@ Deno.test("[ME2] without a token anyone can read them, in Prometheus text format
 
 Deno.test("[ME5] every metric has a help text and, if applicable, a unit, and every histogram adds up", async () => {
   using made = metrics();
-  made.runs.runEnded("query", { outcome: ok, ms: 700 });
+  made.stats.runEnded("query", ended(ok, 700));
   for (const [name, { type, help, samples }] of await read(made)) {
     assert.match(name, /^syncline_[a-z_]+$/);
     assert.ok(help.length > 10, name);
@@ -148,7 +157,7 @@ const endings: readonly { readonly name: string; readonly outcome: Outcome; read
 for (const { name, outcome, counted } of endings) {
   Deno.test(name, async () => {
     using made = metrics();
-    made.runs.runEnded("mutation", { outcome, ms: 3 });
+    made.stats.runEnded("mutation", ended(outcome, 3));
     const families = await read(made);
     const runs = families.get("syncline_function_runs_total")?.samples.get("syncline_function_runs_total") ??
       [];
@@ -177,8 +186,8 @@ Deno.test("[ME7] the set of series does not depend on requests", async () => {
     made.requests.count(path, new Response(null, { status: 200 + i * 7 % 300 }));
     await made.requests.count(path, Promise.resolve(new Response(null, { status: 599 })));
     made.countAuth("sign_in", [200, 401, 429, 500][i % 4] ?? 0);
-    made.runs.runEnded("route", { outcome: failed("internal", crypto.randomUUID()), ms: i ** 4 });
-    made.runs.groupCommitted(i * 100);
+    made.stats.runEnded("route", ended(failed("internal", crypto.randomUUID()), i ** 4));
+    made.stats.groupCommitted(i * 100);
   }
   assert.deepEqual(await series(), before);
   assert.ok(before.length < 400, `${before.length} series`);
@@ -228,8 +237,8 @@ Deno.test("[ME7] requests count once answered, failed ones as 5xx", async () => 
   assert.equal(await counted("5xx"), 1);
 });
 
-Deno.test("[ME5] a distribution counts a value in the first bound it does not exceed", () => {
-  const sizes = new Distribution([1, 2, 4]);
+Deno.test("[ME5] a histogram counts a value in the first bound it does not exceed", () => {
+  const sizes = new Histogram([1, 2, 4]);
   for (const value of [0, 1, 1.5, 2, 3, 4, 5, 100]) sizes.add(value);
   assert.deepEqual(sizes.cumulative, [2, 4, 6]);
   assert.deepEqual([sizes.count, sizes.sum], [8, 116.5]);

@@ -1,4 +1,5 @@
-/** Ring of equal time spans for sliding windows; the newest one is still counting. */
+/** Sliding windows: a ring of equal time spans, of which the newest is still counting, and the cached sum of a window. */
+import { SpanFigures } from "./span_figures.ts";
 
 export interface Span<Content> {
   /** Start in milliseconds since the epoch, a multiple of the length. */
@@ -6,6 +7,7 @@ export interface Span<Content> {
   readonly content: Content;
 }
 
+/** Equal time spans, oldest first. */
 export class SpanRing<Content> {
   readonly spanMs: number;
   readonly #kept: number;
@@ -48,5 +50,40 @@ export class SpanRing<Content> {
     const first = this.#spans[0]?.at ?? Infinity;
     const older = spans.filter(({ at }) => at < first).toSorted((a, b) => a.at - b.at);
     this.#spans = [...older, ...this.#spans].slice(-this.#kept);
+  }
+}
+
+/** Sum of a sliding window, recomputed when the oldest span leaves it. */
+export class WindowSum {
+  readonly #ring: SpanRing<SpanFigures>;
+  readonly #ms: number;
+  /** With the start of its oldest span; `null` if not computed. */
+  #known: { readonly oldestAt: number; readonly sum: SpanFigures } | null = null;
+
+  constructor(ring: SpanRing<SpanFigures>, ms: number) {
+    this.#ring = ring;
+    this.#ms = ms;
+  }
+
+  /** Returns the sum, which must not be modified. */
+  read(now: number): SpanFigures {
+    const spans = this.#ring.since(now, this.#ms);
+    const oldestAt = spans[0]?.at ?? -1;
+    if (this.#known?.oldestAt !== oldestAt) {
+      const sum = new SpanFigures();
+      for (const { content } of spans) sum.addAll(content);
+      this.#known = { oldestAt, sum };
+    }
+    return this.#known.sum;
+  }
+
+  /** Call when `content` was added to the newest span. */
+  add(content: SpanFigures): void {
+    this.#known?.sum.addAll(content);
+  }
+
+  /** Call for other changes. */
+  invalidate(): void {
+    this.#known = null;
   }
 }
