@@ -67,9 +67,12 @@ async function bundled(
         // npm packages and runtime modules.
         build.onResolve({ filter: /^[^./]/ }, ({ path }) => ({ path, external: true }));
         build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-          const place = relative(projectDir, path);
+          const file = relative(projectDir, path);
           const text = await Deno.readTextFile(path);
-          return { contents: placed(text, { place, begins: entries.includes(place) }), loader: "ts" };
+          return {
+            contents: withOriginalUrl(text, { place: file, begins: entries.includes(file) }),
+            loader: "ts",
+          };
         });
       },
     }],
@@ -78,11 +81,11 @@ async function bundled(
 }
 
 /** The bundle with its original module URL, and whether it is the entry of the process. */
-function placed(
+function withOriginalUrl(
   text: string,
-  { place, begins }: { readonly place: string; readonly begins: boolean },
+  { place: file, begins }: { readonly place: string; readonly begins: boolean },
 ): string {
-  const url = `new URL(${JSON.stringify(ROOT + place)}, import.meta.url).href`;
+  const url = `new URL(${JSON.stringify(ROOT + file)}, import.meta.url).href`;
   return text
     .replaceAll("import.meta.main", String(begins))
     .replaceAll(/import\.meta\.url\b/g, url);

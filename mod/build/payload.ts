@@ -73,8 +73,8 @@ async function collect(bundle: string): Promise<void> {
   const config = productionConfig({ project, lock, ids: new Set(packages.map(({ id }) => id)) });
   await Deno.writeTextFile(join(bundle, "app/deno.json"), config.project);
   await Deno.writeTextFile(join(bundle, "app/deno.lock"), config.lock);
-  for (const { folder, place } of packages) {
-    const copied = join(bundle, "cache/npm", registryFolder, place);
+  for (const { folder, subfolder } of packages) {
+    const copied = join(bundle, "cache/npm", registryFolder, subfolder);
     await Deno.mkdir(dirname(copied), { recursive: true });
     await copy(folder, copied);
   }

@@ -7,7 +7,7 @@ export interface CachedPackage {
   /** Absolute path of the package folder. */
   readonly folder: string;
   /** Path of the package folder relative to the registry folder. */
-  readonly place: string;
+  readonly subfolder: string;
 }
 
 /** Output of `deno info --json`. */
@@ -58,7 +58,7 @@ export async function neededPackages(
       if (found === undefined || !runsHere(lock.npm[id])) continue;
       const { name, version, dependencies, localPath } = found;
       if (!runsHere(await manifestOf(localPath))) continue;
-      needed.set(id, { id, folder: localPath, place: `${name}/${version}` });
+      needed.set(id, { id, folder: localPath, subfolder: `${name}/${version}` });
       for (const dependency of dependencies) wanted.add(dependency);
     }
   }
@@ -124,13 +124,13 @@ export function productionConfig(
     (version, specifier) =>
       ids.has(`${specifier.slice("npm:".length, specifier.lastIndexOf("@"))}@${version}`),
   );
-  const kept = Object.keys(specifiers);
+  const used = Object.keys(specifiers);
   return {
     project: JSON.stringify({
       ...whole,
       imports: filtered(whole.imports, (address) =>
         !address.startsWith("npm:") ||
-        kept.some((specifier) => address === specifier || address.startsWith(`${specifier}/`))),
+        used.some((specifier) => address === specifier || address.startsWith(`${specifier}/`))),
     }),
     lock: JSON.stringify({
       ...locked,
@@ -140,7 +140,7 @@ export function productionConfig(
           [id, entry],
         ) => [id, inPart(entry, ids)]),
       ),
-      workspace: { dependencies: locked.workspace.dependencies.filter((name) => kept.includes(name)) },
+      workspace: { dependencies: locked.workspace.dependencies.filter((name) => used.includes(name)) },
     }),
   };
 }

@@ -23,15 +23,15 @@ export async function serveConfig(): Promise<{ readonly config: string; readonly
   const ids = new Set([...packages.map(({ id }) => id), ...native]);
   const made = productionConfig({ project, lock, ids });
   const whole = JSON.parse(made.project) as Record<string, unknown>;
-  const kept = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
-  const tasks = Object.entries(kept["tasks"] as Record<string, string>)
+  const copied = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
+  const tasks = Object.entries(copied["tasks"] as Record<string, string>)
     .filter(([, command]) => command.includes(SERVE_CONFIG));
   // Permission sets that no remaining task uses belong to tests and builds.
   const named = new Set(tasks.map(([, command]) => /-P=(\w+)/.exec(command)?.[1]));
-  const sets = Object.entries(kept["permissions"] as Record<string, unknown>)
+  const sets = Object.entries(copied["permissions"] as Record<string, unknown>)
     .filter(([name]) => named.has(name));
   const config = {
-    ...kept,
+    ...copied,
     tasks: Object.fromEntries(tasks),
     permissions: Object.fromEntries(sets),
     lock: { path: `./${SERVE_LOCK}`, frozen: true },

@@ -36,7 +36,7 @@ export async function runDoctor(
     dataDir: data,
     filesElsewhere: storage !== null,
     orphanAgeMs: storageLimits.orphanAgeMs,
-    asideSince: await newestReplacedDatabase(data),
+    replacedAt: await newestReplacedDatabase(data),
     now: Date.now,
     onProgress: (at) => progress.show(at),
   });

@@ -28,13 +28,13 @@ export function parseRemoteArchive(text: string): RemoteArchive | null {
  */
 export async function fetchArchive(
   { name }: Pick<RemoteArchive, "name">,
-  { place, folder }: { readonly place: BucketLocation; readonly folder: string },
+  { place: location, folder }: { readonly place: BucketLocation; readonly folder: string },
 ): Promise<string> {
-  await requireNetwork(place);
+  await requireNetwork(location);
   const { Bucket, bucketReason } = await import("../kit/locations/bucket.ts");
   const { downloadArchive } = await import("../ops/backups/bucket_archives.ts");
-  using bucket = new Bucket(place, { requestMs: opsLimits.bucketRequestMs });
-  const at = `s3://${place.bucket}/${place.prefix}`;
+  using bucket = new Bucket(location, { requestMs: opsLimits.bucketRequestMs });
+  const at = `s3://${location.bucket}/${location.prefix}`;
   try {
     const path = join(folder, name ?? "");
     if (name !== null && await downloadArchive(bucket, { name, path })) return path;

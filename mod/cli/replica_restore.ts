@@ -20,9 +20,9 @@ type Source = NonNullable<OptionValues["from"]>;
 /** Opens a replica, or a cluster's log with its snapshots. Throws a `StartError` or a `ReplicaError`. */
 async function openSource(options: OptionValues, from: Source): Promise<ReplicaTarget> {
   if (from.kind !== "postgres") {
-    const place = locationConfig(options, from);
-    if (place.kind === "bucket") await requireNetwork(place.place);
-    return await openTarget(place, { make: false });
+    const location = locationConfig(options, from);
+    if (location.kind === "bucket") await requireNetwork(location.place);
+    return await openTarget(location, { make: false });
   }
   if ((await Deno.permissions.query({ name: "net" })).state !== "granted") {
     throw new StartError(

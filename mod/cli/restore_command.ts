@@ -71,9 +71,9 @@ async function run(options: OptionValues, archive: string): Promise<number> {
 /** Returns what is wrong with the combination of options, or `null`. */
 function faultOf(options: OptionValues, archive: string): string | null {
   const { cancel, from, list, toTime, toTs, generation, dryRun, json } = options;
-  const asked = [archive !== "", cancel, from !== null].filter(Boolean).length;
-  if (asked === 0) return "Missing source: pass an archive, a replica with --from, or --cancel";
-  if (asked > 1) return "An archive, --from and --cancel cannot be combined";
+  const sources = [archive !== "", cancel, from !== null].filter(Boolean).length;
+  if (sources === 0) return "Missing source: pass an archive, a replica with --from, or --cancel";
+  if (sources > 1) return "An archive, --from and --cancel cannot be combined";
   if (from === null && (list || toTime !== null || toTs !== null || generation !== null || dryRun || json)) {
     return "--list, --to-time, --to-ts, --generation, --dry-run and --json need --from";
   }
@@ -128,12 +128,12 @@ async function restoreRemote(
   options: OptionValues,
   { archive, remote }: { readonly archive: string; readonly remote: RemoteArchive },
 ): Promise<string> {
-  const place = bucketLocation(options, remote, "Backups");
+  const location = bucketLocation(options, remote, "Backups");
   using lock = await DataLock.acquire(options.data, { by: "restore" });
   const folder = join(options.data, INCOMING_DIR);
   await emptyFolder(folder);
   try {
-    const path = await fetchArchive(remote, { place, folder });
+    const path = await fetchArchive(remote, { place: location, folder });
     const source = basename(path);
     return await restoreFile({ dataDir: options.data, lock, archive: path, shown: archive, source });
   } finally {

@@ -4,7 +4,7 @@ import type { CommandSpec } from "./command_line.ts";
 import { withRunningServer } from "./running_server.ts";
 
 /** The result as reported by the server. */
-interface Told {
+interface RunReport {
   readonly result:
     | { readonly ok: true; readonly value: unknown }
     | { readonly ok: false; readonly error: { readonly message: string; readonly stack?: string } };
@@ -18,7 +18,7 @@ export const runCommand: CommandSpec = {
   second: { name: "json", description: "Its arguments as a JSON object", optional: true },
   run: ({ data }, path, _given, json) =>
     withRunningServer(data, async (call) => {
-      const run = await call("_admin/functions:run", { path, args: parsedArgs(json) }) as Told;
+      const run = await call("_admin/functions:run", { path, args: parsedArgs(json) }) as RunReport;
       for (const line of run.logLines) await Deno.stderr.write(new TextEncoder().encode(`${line}\n`));
       const { result } = run;
       if (result.ok) return JSON.stringify(result.value, null, 2);

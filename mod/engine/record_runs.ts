@@ -60,7 +60,7 @@ export function addAnswer(
   const { requestId, answer, ts } = record;
   const { runs } = caller;
   const last = runs.length === 0 ? undefined : runs[runs.length - 1];
-  if (last !== undefined && requestId === last.oldest + last.answers.length && hasRoom(last)) {
+  if (last !== undefined && requestId === last.oldest + last.answers.length && hasCapacity(last)) {
     last.answers.push(answer);
     last.ts.push(ts);
     last.chars += answer.length;
@@ -94,7 +94,7 @@ export function principalText(principal: string | null): string {
   return principal === null ? "" : `p${principal}`;
 }
 
-function hasRoom({ answers, chars }: RecordRun): boolean {
+function hasCapacity({ answers, chars }: RecordRun): boolean {
   return answers.length < runRecordsMax && chars < runCharsMax;
 }
 

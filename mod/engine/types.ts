@@ -51,7 +51,7 @@ export interface UnchangedKeys {
   /** Their key spaces; one list for all documents of a table in a group. */
   readonly spaces: readonly KeySpace[];
   /** Returns the key in a key space, by its position in `spaces`. */
-  key(place: number): string;
+  key(position: number): string;
   /** Characters that this object keeps in memory. */
   readonly chars: number;
 }

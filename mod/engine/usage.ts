@@ -74,11 +74,11 @@ export class UsageMeter implements Usage {
 function overLimit(
   use: { readonly what: string; readonly limit: number; readonly used: number },
 ): EngineError {
-  const wayOut = use.what.includes("read")
+  const advice = use.what.includes("read")
     ? "read a narrower range of an index, or one page at a time"
     : "write in several calls, for instance from an action or with the scheduler";
   return new EngineError(
     "limit",
-    `Too many ${use.what}: the limit is ${use.limit} and this one used ${use.used}; ${wayOut}`,
+    `Too many ${use.what}: the limit is ${use.limit} and this one used ${use.used}; ${advice}`,
   );
 }

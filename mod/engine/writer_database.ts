@@ -73,10 +73,10 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   try {
     createIfEmpty(connection);
     const kind = options.journal?.kind;
-    const place = historySource(connection);
-    if (kind !== "applied" && kind !== "external") refuseFollowed(place, path);
+    const source = historySource(connection);
+    if (kind !== "applied" && kind !== "external") refuseFollowed(source, path);
     // After a power failure, lost commits are applied again from the cluster's log before the server answers.
-    else if (place !== null && isClusterSource(place)) connection.deferSync();
+    else if (source !== null && isClusterSource(source)) connection.deferSync();
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
@@ -85,13 +85,13 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
 }
 
 /** A follower cannot continue after commits of its own. */
-function refuseFollowed(place: string | null, path: string): void {
-  if (place === null) return;
+function refuseFollowed(source: string | null, path: string): void {
+  if (source === null) return;
   throw new UnusableDatabaseError(path, {
-    reason: `its commits come from "${place}"`,
-    advice: isClusterSource(place)
+    reason: `its commits come from "${source}"`,
+    advice: isClusterSource(source)
       ? "serve it with --cluster, or restore a backup of it in another folder to make it a database of its own"
-      : `serve it with --follow ${place}, or with --promote beside that to make it a database of its own`,
+      : `serve it with --follow ${source}, or with --promote beside that to make it a database of its own`,
   });
 }
 

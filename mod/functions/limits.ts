@@ -139,8 +139,8 @@ export const schedulerLimits = {
   /** Chains whose pending functions the writer counts. */
   chainsKnownMax: 1_000,
   /** How often delays of a function are logged, and functions logged within that time. */
-  chainToldMs: 60_000,
-  chainsToldMax: 100,
+  chainLoggedMs: 60_000,
+  chainsLoggedMax: 100,
   /** Crons of one app. */
   cronsMax: 1_000,
   /** Longest name of a cron. */

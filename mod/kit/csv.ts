@@ -158,8 +158,8 @@ class RowParser {
       else this.#utf8.decode(bytes, { stream: true });
       return null;
     } catch (cause) {
-      const place = first === this.#checkedLine ? "" : `, or in one up to line ${this.#checkedLine}`;
-      return new CsvError(first, `here${place}, a text is not UTF-8; save the file as UTF-8`, { cause });
+      const lines = first === this.#checkedLine ? "" : `, or in one up to line ${this.#checkedLine}`;
+      return new CsvError(first, `here${lines}, a text is not UTF-8; save the file as UTF-8`, { cause });
     }
   }
 }

@@ -15,7 +15,7 @@ import { JobRunner } from "./job_runner.ts";
 import { type SchedulerPort, system } from "./system.ts";
 import type { JobKind, SchedulerDoc } from "./tables.ts";
 
-const { chainToldMs, chainsToldMax } = schedulerLimits;
+const { chainLoggedMs, chainsLoggedMax } = schedulerLimits;
 
 /** Logs functions whose jobs are deferred because they schedule ever more jobs, at a limited rate. */
 class DeferralLog {
@@ -34,10 +34,10 @@ class DeferralLog {
     if (chain?.putOff !== true) return;
     const now = this.#now();
     for (const [known, at] of this.#loggedAt) {
-      if (now - at < chainToldMs) break;
+      if (now - at < chainLoggedMs) break;
       this.#loggedAt.delete(known);
     }
-    if (this.#loggedAt.has(name) || this.#loggedAt.size >= chainsToldMax) return;
+    if (this.#loggedAt.has(name) || this.#loggedAt.size >= chainsLoggedMax) return;
     this.#loggedAt.set(name, now);
     this.#log("warn", "Deferring jobs of a function that keeps scheduling more jobs", {
       name,
@@ -147,7 +147,7 @@ export class Scheduler implements AsyncDisposable {
       onMutation: (name, ms) => this.#concurrency.record(name, ms),
       pause: () => this.#pause(schedulerLimits.retryMs),
     });
-    const lane = (kind: JobKind, admits: JobQueueOptions["admits"]) =>
+    const openQueue = (kind: JobKind, admits: JobQueueOptions["admits"]) =>
       new JobQueue({
         clock,
         log,
@@ -158,8 +158,8 @@ export class Scheduler implements AsyncDisposable {
         onChange,
       });
     this.#queues = {
-      mutation: lane("mutation", (name, running) => this.#concurrency.admits(name, running)),
-      action: lane("action", (_name, running) => running.length < schedulerLimits.actionsAtOnceMax),
+      mutation: openQueue("mutation", (name, running) => this.#concurrency.admits(name, running)),
+      action: openQueue("action", (_name, running) => running.length < schedulerLimits.actionsAtOnceMax),
     };
     this.#crons = new Crons({ calls: this.#calls, clock, log, onChange });
   }

@@ -163,9 +163,9 @@ export class Hub {
       this.#shared.commits(entries);
       this.#touchAwaitingTs();
     }, (group) => {
-      const passes = this.#shared.canSkip(group);
-      if (passes) this.#touchAwaitingTs();
-      return passes;
+      const skipped = this.#shared.canSkip(group);
+      if (skipped) this.#touchAwaitingTs();
+      return skipped;
     });
     host.onReload(() => {
       this.#shared.reload();

@@ -13,7 +13,7 @@ export function refuseCall(
     return failed("unknown_function", `Unknown function: the path has ${udfPath.length} characters`);
   }
   const size: Size = { charsMax: 0 };
-  const fault = faultOf(args, { place: "args", depth: 1, size }) ?? sizeFault(args, size);
+  const fault = faultOf(args, { path: "args", depth: 1, size }) ?? sizeFault(args, size);
   return fault === null ? null : failed("args", fault);
 }
 
@@ -22,8 +22,8 @@ interface Size {
   charsMax: number;
 }
 
-interface Place {
-  readonly place: string;
+interface Location {
+  readonly path: string;
   readonly depth: number;
   readonly size: Size;
 }
@@ -41,13 +41,13 @@ function sizeFault(args: Record<string, unknown>, { charsMax }: Size): string | 
   return `args: ${length} characters, the limit is ${functionLimits.argsCharsMax}`;
 }
 
-function faultOf(value: object, { place, depth, size }: Place): string | null {
+function faultOf(value: object, { path, depth, size }: Location): string | null {
   if (depth > functionLimits.argsDepthMax) {
     return `args: nested deeper than ${functionLimits.argsDepthMax} levels`;
   }
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const fault = childFault(value[i], { depth, size, place: () => `${place}[${i}]` });
+      const fault = childFault(value[i], { depth, size, path: () => `${path}[${i}]` });
       if (fault !== null) return fault;
     }
     return null;
@@ -55,23 +55,23 @@ function faultOf(value: object, { place, depth, size }: Place): string | null {
   const fields = value as Record<string, unknown>;
   for (const key of Object.keys(fields)) {
     size.charsMax += key.length * ESCAPED_CHARS_MAX + 4;
-    const fault = childFault(fields[key], { depth, size, place: () => `${place}.${key.slice(0, 64)}` });
+    const fault = childFault(fields[key], { depth, size, path: () => `${path}.${key.slice(0, 64)}` });
     if (fault !== null) return fault;
   }
   return null;
 }
 
-/** Takes `place` as a function: most values are valid scalars and need no path. */
+/** Takes `path` as a function: most values are valid scalars and need no path. */
 function childFault(
   value: unknown,
-  { depth, size, place }: { readonly depth: number; readonly size: Size; readonly place: () => string },
+  { depth, size, path }: { readonly depth: number; readonly size: Size; readonly path: () => string },
 ): string | null {
   size.charsMax += NUMBER_CHARS_MAX;
   switch (typeof value) {
     case "object":
-      return value === null ? null : faultOf(value, { place: place(), depth: depth + 1, size });
+      return value === null ? null : faultOf(value, { path: path(), depth: depth + 1, size });
     case "number":
-      return Number.isFinite(value) ? null : `${place()}: number out of range`;
+      return Number.isFinite(value) ? null : `${path()}: number out of range`;
     case "string":
       size.charsMax += value.length * ESCAPED_CHARS_MAX;
       return null;

@@ -30,8 +30,8 @@ export interface LocalMember {
 export async function inspectDatabase(dataDir: string): Promise<LocalDatabase> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(path) === null) return { kind: "none" };
-  const { place, history, version } = readFollowerState(path);
-  const clusterId = place === null ? null : clusterOfSource(place);
+  const { source, history, version } = readFollowerState(path);
+  const clusterId = source === null ? null : clusterOfSource(source);
   if (clusterId === null || history === null || history.generation === null) return { kind: "own" };
   const { generation, seq, ts, sum } = history;
   return { kind: "member", clusterId, position: { generation, seq, ts, sum }, version };

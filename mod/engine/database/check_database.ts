@@ -35,7 +35,7 @@ function plain(sql: string): string {
   return sql.replace(/\s+/g, " ").replace(/ ?([(),;]) ?/g, "$1").trim();
 }
 
-function made(sql: string): Objects {
+function expectedObjects(sql: string): Objects {
   using memory = new DatabaseSync(":memory:");
   memory.exec(sql);
   return objectsOf({ statement: (text) => prepareArrays(memory, text) });
@@ -54,7 +54,7 @@ function schemaFault(
     readonly lacking?: boolean;
   },
 ): string | null {
-  const expected = made(sql);
+  const expected = expectedObjects(sql);
   const found = objectsOf(database);
   for (const [key, { type, name, text }] of found) {
     const wanted = expected.get(key);
@@ -166,13 +166,13 @@ function countDocuments(connection: Connection, catalog: readonly CatalogTable[]
 
 function throttledProgress(onChecked: OnProgress, of: number): () => void {
   let done = 0;
-  let toldAt = performance.now();
+  let reportedAt = performance.now();
   onChecked(0, of);
   return () => {
     done++;
     const now = performance.now();
-    if (now - toldAt < PROGRESS_INTERVAL_MS) return;
-    toldAt = now;
+    if (now - reportedAt < PROGRESS_INTERVAL_MS) return;
+    reportedAt = now;
     onChecked(done, of);
   };
 }

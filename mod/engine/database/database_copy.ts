@@ -28,10 +28,10 @@ export interface DatabaseSnapshot extends Disposable {
 export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   // Throws a readable error if the file is unusable.
   Connection.openReader(path)[Symbol.dispose]();
-  const held = new HeldFile(path);
-  const ts = held.oneValue("SELECT ts FROM syncline_state");
+  const file = new SnapshotFile(path);
+  const ts = file.oneValue("SELECT ts FROM syncline_state");
   if (typeof ts !== "number") {
-    held[Symbol.dispose]();
+    file[Symbol.dispose]();
     throw new EngineError(
       "unusable_database",
       `Cannot read "${path}": the row with its newest commit is missing`,
@@ -39,18 +39,18 @@ export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   }
   return {
     ts,
-    history: hasJournal(held) ? readHead(held) : null,
-    copyTo: (target) => held.copyTo(target),
-    [Symbol.dispose]: () => held[Symbol.dispose](),
+    history: hasJournal(file) ? readHead(file) : null,
+    copyTo: (target) => file.copyTo(target),
+    [Symbol.dispose]: () => file[Symbol.dispose](),
   };
 }
 
 export async function copySqliteFile(path: string, target: string): Promise<void> {
-  using held = new HeldFile(path);
-  await held.copyTo(target);
+  using file = new SnapshotFile(path);
+  await file.copyTo(target);
 }
 
-class HeldFile implements Disposable {
+class SnapshotFile implements Disposable {
   readonly #db: DatabaseSync;
 
   constructor(path: string) {

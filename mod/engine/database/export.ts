@@ -13,7 +13,7 @@ import type { IndexBounds, SearchOptions } from "../read_options.ts";
 import { checkedSearch, scanOf } from "../query.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
 import { allMatchingRows } from "../search/search.ts";
-import { passes, prepareSearch } from "../search/search_index.ts";
+import { matchesFilters, prepareSearch } from "../search/search_index.ts";
 import type { StoredFields } from "../documents/system_fields.ts";
 import { functionLimits } from "../../limits.ts";
 import { BY_CREATION_TIME, documentsTable } from "../table.ts";
@@ -166,7 +166,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
     for (const rid of rids) {
       const [, text] = connection.statement(table.sql.getRow).get(rid) as [id: string, text: string];
       const doc = JSON.parse(text) as Doc & StoredFields;
-      if (passes(filters, doc)) yield { doc, text };
+      if (matchesFilters(filters, doc)) yield { doc, text };
     }
   }
 

@@ -29,11 +29,11 @@ export function firstDifference(stored: unknown, made: unknown): Difference | nu
 
 /** Describes the schema's effect, to follow "it would". */
 export function differenceText({ path, stored, made }: Difference): string {
-  const place = `"${pathText(path)}"`;
-  if (made === undefined) return `leave out ${place}, and ${shown(stored)} is stored`;
+  const field = `"${pathText(path)}"`;
+  if (made === undefined) return `leave out ${field}, and ${shown(stored)} is stored`;
   return stored === undefined
-    ? `set ${place} to ${shown(made)}, which is not stored`
-    : `set ${place} to ${shown(made)}, and ${shown(stored)} is stored`;
+    ? `set ${field} to ${shown(made)}, which is not stored`
+    : `set ${field} to ${shown(made)}, and ${shown(stored)} is stored`;
 }
 
 /** Returns advice on how to migrate the document. */

@@ -196,12 +196,15 @@ function tooLong(walk: Walk): EngineError {
   );
 }
 
-function refuse(walk: Walk, what: string, wayOut: string): EngineError {
-  return new EngineError("not_storable", `Cannot ${walk.use ?? `store ${place(walk)}`}: ${what}; ${wayOut}`);
+function refuse(walk: Walk, what: string, advice: string): EngineError {
+  return new EngineError(
+    "not_storable",
+    `Cannot ${walk.use ?? `store ${locationOf(walk)}`}: ${what}; ${advice}`,
+  );
 }
 
 /** Returns `field "a.b[3]"`, or `this document` at the top. */
-function place({ path }: Walk): string {
+function locationOf({ path }: Walk): string {
   if (path.length === 0) return "this document";
   let text = "";
   for (const part of path) {

@@ -67,7 +67,7 @@ export class Scan implements IterableIterator<ScanRow> {
   #pieceRows: number;
   /** Documents written since the scan began, and the original state of unread rows. */
   #touched: Set<string> | null = null;
-  #kept: StoredRow[] = [];
+  #skipped: StoredRow[] = [];
 
   constructor(owner: ScanOwner, { table, index, range, order, expected }: ScanSetup) {
     this.#owner = owner;
@@ -122,7 +122,7 @@ export class Scan implements IterableIterator<ScanRow> {
     if (this.#touched?.has(id)) return;
     this.#touched ??= new Set();
     this.#touched.add(id);
-    if (before !== null && before.key >= this.#lo && before.key < this.#hi) this.#kept.push(before);
+    if (before !== null && before.key >= this.#lo && before.key < this.#hi) this.#skipped.push(before);
   }
 
   #readPiece(): void {
@@ -157,8 +157,8 @@ export class Scan implements IterableIterator<ScanRow> {
   #atStart(rows: readonly StoredRow[], touched: ReadonlySet<string>): StoredRow[] {
     const unread = (row: StoredRow) => row.key >= this.#lo && row.key < this.#hi;
     const result = rows.filter((row) => !touched.has(row.key.slice(-ID_CHARS)));
-    for (const row of this.#kept) if (!unread(row)) result.push(row);
-    this.#kept = this.#kept.filter(unread);
+    for (const row of this.#skipped) if (!unread(row)) result.push(row);
+    this.#skipped = this.#skipped.filter(unread);
     const sign = this.#asc ? 1 : -1;
     return result.sort((a, b) => a.key < b.key ? -sign : a.key > b.key ? sign : 0);
   }
@@ -184,7 +184,7 @@ export class Scan implements IterableIterator<ScanRow> {
     this.#state = "ended";
     this.#rows = [];
     this.#next = 0;
-    this.#kept = [];
+    this.#skipped = [];
   }
 }
 

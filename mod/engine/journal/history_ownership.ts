@@ -19,13 +19,13 @@ type Statements = Pick<Connection, "statement">;
 /** Returns where the commits come from, for messages; `null` if the database is not a follower. */
 export function historySource(connection: Statements): string | null {
   if (!isMarked(connection)) return null;
-  const place = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
-  return typeof place === "string" ? place : null;
+  const source = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
+  return typeof source === "string" ? source : null;
 }
 
-function markFollowed(connection: Connection, place: string): void {
+function markFollowed(connection: Connection, source: string): void {
   if (!isMarked(connection)) connection.execute(CREATE_FOLLOWED_SQL);
-  connection.statement("INSERT OR REPLACE INTO syncline_followed (one, place) VALUES (1, ?)").run(place);
+  connection.statement("INSERT OR REPLACE INTO syncline_followed (one, place) VALUES (1, ?)").run(source);
 }
 
 function clearFollowed(connection: Connection): void {
@@ -44,13 +44,13 @@ export function clusterSource(id: string): string {
   return `${CLUSTER_PREFIX}${id}`;
 }
 
-export function isClusterSource(place: string): boolean {
-  return place.startsWith(CLUSTER_PREFIX);
+export function isClusterSource(source: string): boolean {
+  return source.startsWith(CLUSTER_PREFIX);
 }
 
 /** Returns the id of the cluster in a mark, or `null`. */
-export function clusterOfSource(place: string): string | null {
-  return isClusterSource(place) ? place.slice(CLUSTER_PREFIX.length) : null;
+export function clusterOfSource(source: string): string | null {
+  return isClusterSource(source) ? source.slice(CLUSTER_PREFIX.length) : null;
 }
 
 /** Ends the history of a database and merges its write-ahead log. New commits start a history of their own. */
@@ -64,9 +64,9 @@ export function forgetHistory(path: string, reason: GenerationReason = "restored
 }
 
 /** Marks a database as a follower: only its source's commits may be written to it. */
-export function markAsFollower(path: string, place: string): void {
+export function markAsFollower(path: string, source: string): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
-  markFollowed(connection, place);
+  markFollowed(connection, source);
 }
 
 /** Turns a database into the first one of a cluster, whose log keeps the history from now on. Returns its start. */
@@ -89,7 +89,7 @@ export function startClusterHistory(
 
 /** Position and source of a database's history; `null` if it is not a follower. */
 export interface FollowerState {
-  readonly place: string | null;
+  readonly source: string | null;
   readonly history: JournalHead | null;
   /** The version of the cluster's code; `null` if none was set. */
   readonly version: string | null;
@@ -99,7 +99,7 @@ export interface FollowerState {
 export function readFollowerState(path: string): FollowerState {
   using connection = Connection.openReader(path);
   return {
-    place: historySource(connection),
+    source: historySource(connection),
     history: hasJournal(connection) ? readHead(connection) : null,
     version: servedVersion(connection),
   };

@@ -42,16 +42,18 @@ export function rowEntries(
       if (maker === undefined) throw wrongRow(row, change);
       return maker;
     };
-    const isKept = (change: RowChange) => change.same && !makerOf(change).isRead;
-    const keptCount = commits.reduce((sum, { changes }) => sum + changes.filter(isKept).length, 0);
+    const isUnchanged = (change: RowChange) => change.same && !makerOf(change).isRead;
+    const unchangedCount = commits.reduce((sum, { changes }) => sum + changes.filter(isUnchanged).length, 0);
     // A substring keeps the whole body in memory.
-    const chars = row.body.length / keptCount;
+    const chars = row.body.length / unchangedCount;
     return commits.map(({ ts, at, changes }): CommitEntry => ({
       ts,
       at,
       changes: changes.map((change) => {
         const maker = makerOf(change);
-        if (change.same && change.text !== null) return kept(change, { maker, text: change.text, chars });
+        if (change.same && change.text !== null) {
+          return unchangedEntry(change, { maker, text: change.text, chars });
+        }
         const next = keysOf.get(change.id)?.next().value as DocumentChange | undefined;
         if (next === undefined) throw wrongRow(row, change);
         return moved(change, { maker, keys: next.keys });
@@ -61,11 +63,11 @@ export function rowEntries(
 }
 
 /** Returns a change with unchanged index entries. Documents of the service's tables include their contents. */
-function kept(
+function unchangedEntry(
   { id }: RowChange,
   { maker, text, chars }: { readonly maker: KeyMaker; readonly text: string; readonly chars: number },
 ): DocumentChange {
-  const document = new KeptDocument(maker, { id, text, chars });
+  const document = new UnchangedDocument(maker, { id, text, chars });
   if (!maker.isRead) return document;
   const { name: table, number: tableNumber } = maker.table;
   return { table, tableNumber, id, keys: document.keys, doc: text };
@@ -81,7 +83,10 @@ function moved(
 }
 
 function wrongRow({ seq }: JournalRow, { id }: RowChange): EngineError {
-  return new EngineError("bad_entry", `Row ${seq} has changed document "${id}", of which nothing was told`);
+  return new EngineError(
+    "bad_entry",
+    `Row ${seq} has changed document "${id}", which is not in the reported changes`,
+  );
 }
 
 /** Computes the keys of a table's documents. */
@@ -104,7 +109,7 @@ class KeyMaker {
   }
 }
 
-class KeptDocument implements DocumentChange, UnchangedKeys {
+class UnchangedDocument implements DocumentChange, UnchangedKeys {
   readonly id: string;
   readonly chars: number;
   readonly #maker: KeyMaker;
@@ -137,10 +142,10 @@ class KeptDocument implements DocumentChange, UnchangedKeys {
     return this.#maker.spaces;
   }
 
-  key(place: number): string {
-    if (place === 0) return this.id;
+  key(position: number): string {
+    if (position === 0) return this.id;
     this.#fieldKeys ??= this.#maker.keys(this.#text);
-    return this.#fieldKeys[place - 1] ?? "";
+    return this.#fieldKeys[position - 1] ?? "";
   }
 
   get keys(): readonly KeyChange[] {

@@ -7,7 +7,7 @@ import { engineLimits } from "../limits.ts";
 import type { SearchOptions } from "../read_options.ts";
 import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
-import { passes, prepareSearch, type SearchIndex } from "./search_index.ts";
+import { matchesFilters, prepareSearch, type SearchIndex } from "./search_index.ts";
 
 export interface ScoredRow {
   readonly rid: number;
@@ -105,7 +105,7 @@ export function searchDocuments(
         if (row === undefined) continue;
         const [id, text] = row as [string, string];
         const doc = parse(text) as Doc & StoredFields;
-        if (!passes(filters, doc)) continue;
+        if (!matchesFilters(filters, doc)) continue;
         owner.recorder?.point(table.space, id);
         owner.noteDelivered(table, { key: id, rid, text });
         yield doc;

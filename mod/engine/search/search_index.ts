@@ -116,7 +116,7 @@ export function prepareSearch(index: SearchIndex, options: SearchOptions): Prepa
 }
 
 /** Returns whether a document passes the filters. Tokens are hashes, so this check decides. */
-export function passes(filters: readonly Filter[], doc: StoredFields): boolean {
+export function matchesFilters(filters: readonly Filter[], doc: StoredFields): boolean {
   return filters.every(({ path, key }) => valueKey(valueAt(doc, path)) === key);
 }
 

@@ -246,9 +246,9 @@ function largestOf(
     const number = numbers.at(row);
     const last = top[top.length - 1] ?? -Infinity;
     if (top.length === rank && number <= last) continue;
-    let place = top.length;
-    while (place > 0 && (top[place - 1] ?? 0) < number) place--;
-    top.splice(place, 0, number);
+    let position = top.length;
+    while (position > 0 && (top[position - 1] ?? 0) < number) position--;
+    top.splice(position, 0, number);
     if (top.length > rank) top.pop();
   }
   return top.length < rank ? -Infinity : top[rank - 1] ?? -Infinity;

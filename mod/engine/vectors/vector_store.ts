@@ -208,7 +208,7 @@ export class VectorStore {
       this.#kernel.products({ codes, query: QUERY_AT, out: SUMS_AT, rows, stride: this.#stride });
       for (let row = 0; row < rows; row++) {
         const slot = first + row;
-        if (!passes(allowed, slot)) continue;
+        if (!matchesFilters(allowed, slot)) continue;
         const error = errors[slot] ?? 0;
         scores[found] = (sums[row] ?? 0) * (scales[slot] ?? 0) * query.scale;
         // |q·v - q'·v'| <= |q - q'| |v'| + |q| |v - v'|, with |q| = 1 and |v'| <= 1 + |v - v'|.
@@ -266,7 +266,7 @@ interface AllowedValues {
   readonly flags: Uint8Array<ArrayBuffer>;
 }
 
-function passes(allowed: readonly AllowedValues[], slot: number): boolean {
+function matchesFilters(allowed: readonly AllowedValues[], slot: number): boolean {
   for (const { codes, flags } of allowed) if (flags[codes[slot] ?? -1] !== 1) return false;
   return true;
 }

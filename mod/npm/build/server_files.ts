@@ -48,8 +48,8 @@ async function collect(folder: string): Promise<void> {
   const config = productionConfig({ project, lock, ids });
   await Deno.writeTextFile(join(app, "deno.json"), config.project);
   await Deno.writeTextFile(join(app, "deno.lock"), config.lock);
-  for (const { folder: source, place } of packages) {
-    await copyTree(source, join(folder, "cache/npm", registryFolder, place), isLoaded);
+  for (const { folder: source, subfolder } of packages) {
+    await copyTree(source, join(folder, "cache/npm", registryFolder, subfolder), isLoaded);
   }
 }
 

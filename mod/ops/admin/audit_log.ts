@@ -98,8 +98,8 @@ const TAKES_DATA = /\/(?:backups|scheduled-backups|export)\/[^/]+$/;
 export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {
     const { method } = c.req;
-    const noted = method !== "GET" && method !== "HEAD" || TAKES_DATA.test(c.req.path);
-    if (!noted) return await next();
+    const recorded = method !== "GET" && method !== "HEAD" || TAKES_DATA.test(c.req.path);
+    if (!recorded) return await next();
     let outcome = "failed";
     try {
       await next();

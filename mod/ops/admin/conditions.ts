@@ -3,11 +3,11 @@ import { compareValues, type Doc, type Value } from "../../engine/mod.ts";
 import { type Condition, valueOf } from "./where_args.ts";
 
 /** Whether a document meets all conditions. */
-export function passes(doc: Doc, conditions: readonly Condition[]): boolean {
-  return conditions.every((condition) => meets(fieldAt(doc, condition.field), condition));
+export function matchesConditions(doc: Doc, conditions: readonly Condition[]): boolean {
+  return conditions.every((condition) => matches(fieldAt(doc, condition.field), condition));
 }
 
-function meets(value: Value | undefined, condition: Condition): boolean {
+function matches(value: Value | undefined, condition: Condition): boolean {
   switch (condition.op) {
     case "missing":
       return value === undefined;
@@ -32,8 +32,8 @@ function meets(value: Value | undefined, condition: Condition): boolean {
   }
 }
 
-function compared(value: Value | undefined, asked: unknown): number {
-  return compareValues(value, valueOf(asked));
+function compared(value: Value | undefined, operand: unknown): number {
+  return compareValues(value, valueOf(operand));
 }
 
 /** Returns a field, possibly nested, such as `address.city`. */

@@ -55,21 +55,21 @@ export function impersonationRoutes({ impersonate, log }: ImpersonationRoutesOpt
 export type TestedLocations = Readonly<Record<"files" | "replica", () => LocationProbe | null>>;
 
 /** Throws `not_found` for a location that is not configured, and `overloaded` if its test is already running. */
-export function locationRoutes(places: TestedLocations): Hono<AdminEnv> {
+export function locationRoutes(locations: TestedLocations): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
-  const underWay = new Set<string>();
+  const running = new Set<string>();
   app.post("/places/:name/check", async (c) => {
     const name = c.req.param("name");
-    const tried = Object.hasOwn(places, name) ? places[name as keyof TestedLocations]() : null;
-    if (tried === null) throw new ServiceError("not_found", `No location is configured for "${name}"`);
-    if (underWay.has(name)) {
+    const probe = Object.hasOwn(locations, name) ? locations[name as keyof TestedLocations]() : null;
+    if (probe === null) throw new ServiceError("not_found", `No location is configured for "${name}"`);
+    if (running.has(name)) {
       throw new ServiceError("overloaded", "A test of this location is already running. Try again later.");
     }
-    underWay.add(name);
+    running.add(name);
     try {
-      return c.json(await probeLocation(tried, { stepMs: opsLimits.placeStepMs }));
+      return c.json(await probeLocation(probe, { stepMs: opsLimits.placeStepMs }));
     } finally {
-      underWay.delete(name);
+      running.delete(name);
     }
   });
   return app;

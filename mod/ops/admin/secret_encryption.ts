@@ -22,16 +22,16 @@ export function encryptSecret(
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce);
   cipher.setAAD(Buffer.from(name));
-  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-  return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64url");
+  const encrypted = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString("base64url");
 }
 
 /** Decrypts a string; `null` if it was encrypted with another key or name, or modified. */
 export function decryptSecret(
-  sealed: string,
+  encrypted: string,
   { key, name }: { readonly key: Uint8Array; readonly name: string },
 ): string | null {
-  const bytes = Buffer.from(sealed, "base64url");
+  const bytes = Buffer.from(encrypted, "base64url");
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
   const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES));
   decipher.setAAD(Buffer.from(name));
@@ -54,9 +54,9 @@ export function encryptNested(
     const [[name, text] = [], ...more] = Object.entries(value);
     return name === "secret" && typeof text === "string" && more.length === 0 ? text : null;
   };
-  const sealed = JSON.parse(json, (_name, value: unknown) => {
+  const encrypted = JSON.parse(json, (_name, value: unknown) => {
     const text = secret(value);
     return text === null ? value : { sealed: encryptSecret(text, options) };
   });
-  return JSON.stringify(sealed, null, 2);
+  return JSON.stringify(encrypted, null, 2);
 }

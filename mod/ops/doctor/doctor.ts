@@ -84,7 +84,7 @@ interface FilesCheckOptions {
   /** Minimum age of contents without a file to be reported; newer ones may belong to uploads in progress. */
   readonly orphanAgeMs: number;
   /** Time of an earlier stored database state that may reference them, or `null`. */
-  readonly asideSince: number | null;
+  readonly replacedAt: number | null;
   readonly now: () => number;
   readonly onProgress?: OnProgress;
 }
@@ -154,10 +154,10 @@ async function checkPart(
 /** Whether the server's orphan sweep would remove it. */
 async function isOld(
   path: string,
-  { orphanAgeMs, asideSince, now }: FilesCheckOptions,
+  { orphanAgeMs, replacedAt, now }: FilesCheckOptions,
 ): Promise<boolean> {
   const writtenAt = (await statIfThere(path))?.mtime?.getTime();
-  return writtenAt !== undefined && writtenAt <= now() - orphanAgeMs && writtenAt > (asideSince ?? -Infinity);
+  return writtenAt !== undefined && writtenAt <= now() - orphanAgeMs && writtenAt > (replacedAt ?? -Infinity);
 }
 
 function findingOf({ named, missing, orphans, example }: Tally): Finding {

@@ -45,15 +45,15 @@ async function work(job: Job): Promise<Work[Job["kind"]]["result"]> {
 
 /** Answers until standard input ends, then aborts a running job and removes its partial results. */
 async function serveJobs(): Promise<void> {
-  let underWay: Promise<void> | undefined;
+  let running: Promise<void> | undefined;
   for await (const job of readMessages<Job>(Deno.stdin.readable)) {
     // One at a time: the next job is sent after the answer.
-    underWay = answer(job).then((said) => writeAll(Deno.stdout, encodeJsonLine(said))).catch(() =>
+    running = answer(job).then((answered) => writeAll(Deno.stdout, encodeJsonLine(answered))).catch(() =>
       Deno.exit(1)
     );
   }
   stopping.abort(new Error("The server has stopped"));
-  await underWay;
+  await running;
 }
 
 await serveJobs();

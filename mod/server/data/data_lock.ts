@@ -104,10 +104,10 @@ export class DataLock implements Disposable {
       });
     }
     try {
-      const givesUpAt = performance.now() + waitMs;
+      const deadline = performance.now() + waitMs;
       // Another process may acquire it between the two calls.
       while (!(await file.tryLock(true) && await file.tryLock(false))) {
-        if (performance.now() >= givesUpAt) throw new DataLockedError(dataDir, await readText(file));
+        if (performance.now() >= deadline) throw new DataLockedError(dataDir, await readText(file));
         await delay(dataLockLimits.retryMs);
       }
       await writeHolder(file, by);
@@ -148,11 +148,11 @@ export class DataLock implements Disposable {
    * for a moment, so only one of two holders may call this.
    */
   async waitUntilExclusive(waitMs: number): Promise<boolean> {
-    const givesUpAt = performance.now() + waitMs;
+    const deadline = performance.now() + waitMs;
     for (;;) {
       if (await this.#file.tryLock(true) && await this.#file.tryLock(false)) return true;
       await this.#file.tryLock(false);
-      if (performance.now() >= givesUpAt) return false;
+      if (performance.now() >= deadline) return false;
       await delay(dataLockLimits.retryMs);
     }
   }

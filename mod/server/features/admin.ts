@@ -31,7 +31,7 @@ export async function startAdmin(
   context: FeatureContext,
   parts: {
     readonly accounts: AccountsFeature;
-    readonly storage: Pick<StorageFeature, "place">;
+    readonly storage: Pick<StorageFeature, "probe">;
     readonly steering: { readonly audit: AuditLog; readonly work: AdminWork };
     readonly maintenance: MaintenanceFeature;
     readonly replication: ReplicationFeature;
@@ -65,7 +65,7 @@ export async function startAdmin(
       staged: () => stagedRestore(dataDir),
       cancel: () => cancelRestore(dataDir),
     },
-    places: { files: parts.storage.place, replica: parts.replication.place },
+    places: { files: parts.storage.probe, replica: parts.replication.probe },
     incomingDir,
     audit: { log: audit, clientOf },
     deploy: parts.deploy.routesOptions,

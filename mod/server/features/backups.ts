@@ -85,10 +85,10 @@ export async function startBackups(
 ): Promise<BackupsFeature> {
   const { backupPlace: first, maintenance, admin, cluster } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
-  const scheduleOf = async (config: BackupsConfig, place: OpenBackupTarget): Promise<Schedule> => {
+  const scheduleOf = async (config: BackupsConfig, opened: OpenBackupTarget): Promise<Schedule> => {
     if (started) await emptyFolder(outgoingDir);
     const backups = new ScheduledBackups({
-      target: place.target,
+      target: opened.target,
       make: maintenance.makeBackup,
       outgoingDir,
       everyMs: config.everyMs,
@@ -102,11 +102,11 @@ export async function startBackups(
     });
     return {
       config,
-      target: place.target,
+      target: opened.target,
       backups,
       async [Symbol.asyncDispose]() {
         const closed = backups[Symbol.asyncDispose]();
-        await place[Symbol.asyncDispose]();
+        await opened[Symbol.asyncDispose]();
         await closed;
       },
     };

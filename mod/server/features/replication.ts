@@ -7,7 +7,7 @@ import type { MaintenanceFeature } from "./maintenance.ts";
 
 export interface ReplicationFeature extends Feature {
   /** Probes the target; `null` on a server that does not replicate. */
-  readonly place: () => LocationProbe | null;
+  readonly probe: () => LocationProbe | null;
   /** `null` on a server that does not replicate. */
   readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
 }
@@ -17,7 +17,7 @@ export async function startReplication(
   { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
-  if (config === null) return { replication: null, place: () => null };
+  if (config === null) return { replication: null, probe: () => null };
   const { Replication, stageInProcess, triedTarget } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
@@ -37,7 +37,7 @@ export async function startReplication(
   const replication = takesOver ? Replication.waiting(options) : await startOrExplain(options);
   host.onGroup(() => replication.committed());
   return {
-    place: () => triedTarget(target),
+    probe: () => triedTarget(target),
     replication: {
       status: () => replication.status(),
       figures: () => replication.figures(),

@@ -160,11 +160,11 @@ class CachedMachineStats {
     const now = performance.now();
     if (fresh || now - this.#askedAt > statsLimits.machineKnownMs) {
       this.#askedAt = now;
-      const asked = host.isolates.memory(residentBytes).then(
+      const reading = host.isolates.memory(residentBytes).then(
         (sizes) => void (this.#isolates = sizes),
         () => {},
       );
-      if (fresh) await asked;
+      if (fresh) await reading;
     }
     const [database, log, free] = await Promise.all([
       filesBytes(join(dataDir, archiveNames.database)),

@@ -21,7 +21,7 @@ import { StartError } from "../../config/start_error.ts";
 
 export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
   /** Probes the file storage; `null` on a follower. */
-  readonly place: () => LocationProbe | null;
+  readonly probe: () => LocationProbe | null;
 }
 
 /** Settings of this feature for isolates. */
@@ -42,7 +42,7 @@ export async function startStorage(
   const storage = await openStorage(context, { store, knowsAll: () => cluster?.leadsSurely ?? true });
   const { config } = context;
   return {
-    place: () => isFollower(config) ? null : blobsProbe(locationOf(config)),
+    probe: () => isFollower(config) ? null : blobsProbe(locationOf(config)),
     traffic: storage.traffic,
     routes: [
       { at: "/api/storage", app: storage.routes },

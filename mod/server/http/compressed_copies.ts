@@ -56,8 +56,8 @@ export class CompressedCopies {
     const { size } = original;
     if (size < staticLimits.compressedBytesMin || size > staticLimits.compressedBytesMax) return null;
     const name = `${coding} ${original.key}`;
-    const kept = this.#cached.get(name);
-    if (kept !== undefined) return kept === "original" ? null : kept;
+    const cached = this.#cached.get(name);
+    if (cached !== undefined) return cached === "original" ? null : cached;
     let making = this.#compressing.get(name);
     if (making === undefined) {
       if (this.#compressing.size >= staticLimits.compressionsMax) return null;
@@ -72,9 +72,9 @@ export class CompressedCopies {
     { coding, name }: { readonly coding: Coding; readonly name: string },
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     const copy = await compress(await original.read(), coding);
-    const kept = copy.length < original.size * staticLimits.compressedShareMax ? copy : null;
-    this.#cached.set(name, kept ?? "original");
-    return kept;
+    const worthwhile = copy.length < original.size * staticLimits.compressedShareMax ? copy : null;
+    this.#cached.set(name, worthwhile ?? "original");
+    return worthwhile;
   }
 }
 
@@ -83,14 +83,14 @@ async function compress(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   coding: Coding,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const turns = new TimeSlicer();
-  const inTurns = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+  const slicer = new TimeSlicer();
+  const sliced = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     async transform(chunk, controller) {
-      await turns.yieldIfDue();
+      await slicer.yieldIfDue();
       controller.enqueue(chunk);
     },
   });
-  const compressed = body.pipeThrough(inTurns).pipeThrough(compressor(coding));
+  const compressed = body.pipeThrough(sliced).pipeThrough(compressor(coding));
   return new Uint8Array(await new Response(compressed).arrayBuffer());
 }
 

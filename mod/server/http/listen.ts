@@ -27,9 +27,9 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
   const { host, port, shared = false, sharedLater = shared, onPause = () => {}, onEnd = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
-  const open = (candidate: number, beside: boolean) =>
+  const open = (candidate: number, shared: boolean) =>
     Deno.serve(
-      { hostname: host, port: candidate, onListen: () => {}, ...(beside && { reusePort: true }) },
+      { hostname: host, port: candidate, onListen: () => {}, ...(shared && { reusePort: true }) },
       handler,
     );
   for (let candidate = first;; candidate++) {

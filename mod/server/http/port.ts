@@ -69,12 +69,12 @@ export class Port implements Disposable {
 
   /** Retries until the old process has closed a port that cannot be shared. */
   async listenWhenFree(isWanted: () => boolean): Promise<void> {
-    for (let toldAt = performance.now(); isWanted();) {
+    for (let loggedAt = performance.now(); isWanted();) {
       try {
         return this.listen();
       } catch (error) {
-        if (performance.now() - toldAt >= takeoverLimits.portWaitMs) {
-          toldAt = performance.now();
+        if (performance.now() - loggedAt >= takeoverLimits.portWaitMs) {
+          loggedAt = performance.now();
           this.#options.log(
             "error",
             "The port of the old process is still in use; retrying",

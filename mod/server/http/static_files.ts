@@ -52,7 +52,10 @@ interface PreparedResponse extends FoundFile {
 /** Responds with 200, 206, 304 or 416. `kept`: the contents at this path never change. */
 async function respondWithFile(
   request: Request,
-  { path, info, copies, kept }: FoundFile & { readonly copies: CompressedCopies; readonly kept: boolean },
+  { path, info, copies, kept: immutable }: FoundFile & {
+    readonly copies: CompressedCopies;
+    readonly kept: boolean;
+  },
 ): Promise<Response> {
   const modifiedMs = Math.floor((info.mtime?.getTime() ?? 0) / 1000) * 1000;
   const etag = `"${info.size.toString(16)}-${(info.mtime?.getTime() ?? 0).toString(16)}"`;
@@ -60,7 +63,7 @@ async function respondWithFile(
   const codings = isCompressible(type) ? acceptedCodings(request.headers.get("accept-encoding")) : [];
   const headers = new Headers({
     "Accept-Ranges": "bytes",
-    "Cache-Control": kept ? "public, max-age=31536000, immutable" : "no-cache",
+    "Cache-Control": immutable ? "public, max-age=31536000, immutable" : "no-cache",
     "Content-Type": type,
     "ETag": etag,
     "Last-Modified": new Date(modifiedMs).toUTCString(),
@@ -185,13 +188,13 @@ export class StaticFiles {
   /** Real path of the folder. Served files must be below it after symbolic links are resolved. */
   readonly #root: string;
   readonly #clientRoutes: boolean;
-  readonly #keptPaths: RegExp | null;
+  readonly #immutablePaths: RegExp | null;
   readonly #copies = new CompressedCopies();
 
   private constructor(root: string, options: StaticFilesOptions) {
     this.#root = root;
     this.#clientRoutes = options.clientRoutes;
-    this.#keptPaths = options.immutable ?? null;
+    this.#immutablePaths = options.immutable ?? null;
   }
 
   /** Throws a `StartError` if the folder does not exist. */
@@ -228,8 +231,8 @@ export class StaticFiles {
     }
     const copies = this.#copies;
     if (found !== null) {
-      const kept = this.#keptPaths?.test(pathname) === true;
-      return await respondWithFile(request, { ...found, copies, kept });
+      const immutable = this.#immutablePaths?.test(pathname) === true;
+      return await respondWithFile(request, { ...found, copies, kept: immutable });
     }
     if (!this.#clientRoutes || !isNavigation(request, names)) return notFound();
     const index = await this.#find([""]);

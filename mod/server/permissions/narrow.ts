@@ -63,31 +63,31 @@ export async function socketFolders(dataDir: string): Promise<string[]> {
  * links in it.
  */
 async function codeFolders(functionsDir: string, dataDir: string): Promise<string[]> {
-  const places = [functionsDir];
+  const folders = [functionsDir];
   const { packageRoots } = await import("../../functions/packages/mod.ts");
   for (const start of await withRealPaths([functionsDir])) {
-    places.push(...packageRoots({ functionsDir: start, dataDir }));
+    folders.push(...packageRoots({ functionsDir: start, dataDir }));
     for (let folder = start;; folder = dirname(folder)) {
-      places.push(join(folder, "node_modules"));
+      folders.push(join(folder, "node_modules"));
       if (folder === dirname(folder)) break;
     }
   }
-  return places;
+  return folders;
 }
 
 /** The file, its folder, and the secret files it names. */
 async function authConfigFiles(path: string): Promise<string[]> {
   const folder = dirname(path);
-  const places = [path, folder];
+  const paths = [path, folder];
   try {
     JSON.parse(await Deno.readTextFile(path), (key, value) => {
-      if (key === "file" && typeof value === "string") places.push(resolve(folder, value));
+      if (key === "file" && typeof value === "string") paths.push(resolve(folder, value));
       return value;
     });
   } catch {
     // The code that uses the file reports its errors.
   }
-  return places;
+  return paths;
 }
 
 /** Adds the real paths. For a path that does not exist yet, the existing part is resolved. */
@@ -109,8 +109,8 @@ const WHOLE_DISK = "/";
 
 /** Restricts reads and writes to the paths of the configuration. Logs a warning if the permissions are too wide for that. */
 export async function narrowPermissions(config: ServeConfig, log: Log): Promise<void> {
-  const places = await requiredFileAccess(config);
-  const narrowed = await Promise.all([keepOnly("read", places.read), keepOnly("write", places.write)]);
+  const access = await requiredFileAccess(config);
+  const narrowed = await Promise.all([keepOnly("read", access.read), keepOnly("write", access.write)]);
   if (narrowed.includes(false)) {
     log("warn", "The server may read or write all files. Start it with the permission set serve (-P=serve)");
   }

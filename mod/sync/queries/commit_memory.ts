@@ -95,21 +95,21 @@ export class CommitMemory {
     { after, before }: { readonly after: number; readonly before: number | null },
   ): number | null {
     const { ts, changes } = this.#unchanged;
-    let asked: readonly KeySpace[] = [];
-    let read: { readonly place: number; readonly ranges: Ranges }[] = [];
+    let spaces: readonly KeySpace[] = [];
+    let read: { readonly position: number; readonly ranges: Ranges }[] = [];
     for (let i = firstAbove(ts, after); i < ts.length; i++) {
       const at = ts[i] ?? 0;
       if (before !== null && at >= before) return null;
       const unchanged = changes[i];
       if (unchanged === undefined) return null;
-      if (unchanged.spaces !== asked) {
-        asked = unchanged.spaces;
-        read = asked.flatMap((space, place) => {
+      if (unchanged.spaces !== spaces) {
+        spaces = unchanged.spaces;
+        read = spaces.flatMap((space, position) => {
           const intervals = readSet[space];
-          return intervals === undefined ? [] : [{ place, ranges: mergeIntervals(intervals) }];
+          return intervals === undefined ? [] : [{ position, ranges: mergeIntervals(intervals) }];
         });
       }
-      for (const { place, ranges } of read) if (contains(ranges, unchanged.key(place))) return at;
+      for (const { position, ranges } of read) if (contains(ranges, unchanged.key(position))) return at;
     }
     return null;
   }

@@ -221,9 +221,9 @@ export class Invalidation<Owner> {
   /** Computes keys only for key spaces that have readers: computing them is the main cost. */
   #stabUnchanged(unchanged: UnchangedKeys, touch: (owner: Owner) => void): void {
     const { spaces } = unchanged;
-    for (let place = 0; place < spaces.length; place++) {
-      const index = this.#spaces.get(spaces[place] ?? "");
-      if (index !== undefined) index.stab(unchanged.key(place), touch);
+    for (let position = 0; position < spaces.length; position++) {
+      const index = this.#spaces.get(spaces[position] ?? "");
+      if (index !== undefined) index.stab(unchanged.key(position), touch);
     }
   }
 }

@@ -229,14 +229,14 @@ export class SharedQuery {
       this.versions.push(version);
       return true;
     }
-    const place = this.versions.findIndex((other) => other.from >= version.from);
-    const next = this.versions[place];
-    const previous = this.versions[place - 1];
+    const index = this.versions.findIndex((other) => other.from >= version.from);
+    const next = this.versions[index];
+    const previous = this.versions[index - 1];
     if (next === undefined || next.from === version.from || (previous?.through ?? -1) >= version.from) {
       return false;
     }
     version.through = Math.min(version.through, next.from - 1);
-    this.versions.splice(place, 0, version);
+    this.versions.splice(index, 0, version);
     return false;
   }
 
@@ -245,7 +245,7 @@ export class SharedQuery {
     if (this.versions.length <= 1) return;
     const needed = [...batches];
     const newest = this.newest;
-    const kept = this.versions.filter((version) =>
+    const remaining = this.versions.filter((version) =>
       version === newest ||
       needed.some((batch) =>
         batch.snapshot === null
@@ -253,7 +253,7 @@ export class SharedQuery {
           : version.from <= batch.snapshot && version.through >= batch.snapshot
       )
     );
-    if (kept.length < this.versions.length) this.versions.splice(0, this.versions.length, ...kept);
+    if (remaining.length < this.versions.length) this.versions.splice(0, this.versions.length, ...remaining);
   }
 
   /** Throws if the state is inconsistent. For tests. */

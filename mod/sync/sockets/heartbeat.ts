@@ -60,7 +60,7 @@ export type HeartbeatEvent = "ping" | "silent" | "expired" | "stuck";
 
 export interface SocketActivity {
   /** Frames are queued behind a call. The client's Pongs are not handled, so silence does not count. */
-  readonly held: boolean;
+  readonly blocked: boolean;
   /** A token is being verified. It may replace one that expires in the meantime. */
   readonly verifying: boolean;
   readonly bufferedBytes: number;
@@ -99,7 +99,7 @@ export class Heartbeat {
   check(now: number, view: SocketActivity): HeartbeatEvent | null {
     if (this.expiresAt !== null && now >= this.expiresAt && !view.verifying) return "expired";
     if (this.#sendStalled(now, view.bufferedBytes)) return "stuck";
-    if (view.held) this.#lastReceivedAt = now;
+    if (view.blocked) this.#lastReceivedAt = now;
     if (now < this.#nextPingAt) return null;
     if (now - this.#lastReceivedAt >= socketLimits.silenceMs) return "silent";
     this.#nextPingAt = Math.max(this.#nextPingAt + socketLimits.pingIntervalMs, now);

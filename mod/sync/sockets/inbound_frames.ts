@@ -29,13 +29,13 @@ function readClientFrame(text: string): ClientFrame {
   const issue = parsed.error.issues[0];
   const fault = issue?.path.length === 1 && issue.path[0] === "type" && issue.code === "invalid_union"
     ? `unknown message type ${quote(JSON.stringify(type) ?? "undefined")}`
-    : `${typeof type === "string" ? quote(type) : "message"}: ${place(issue?.path ?? [])}${
+    : `${typeof type === "string" ? quote(type) : "message"}: ${pathText(issue?.path ?? [])}${
       issue?.message ?? "invalid"
     }`;
   return { ok: false, fault, closeCode: closeCodes.protocol };
 }
 
-function place(path: readonly PropertyKey[]): string {
+function pathText(path: readonly PropertyKey[]): string {
   if (path.length === 0) return "";
   const text = path.map((step) => typeof step === "number" ? `[${step}]` : `.${String(step)}`).join("");
   return `${text.replace(/^\./, "")}: `;
@@ -160,7 +160,7 @@ export class FrameQueue {
   /** Characters of the queued frames. */
   #chars = 0;
   /** A parsed message that has to wait. */
-  #held: ClientMessage | null = null;
+  #blocked: ClientMessage | null = null;
   /** Characters of the frame last returned by `next`. Its recipient releases them. */
   takenChars = 0;
 
@@ -170,14 +170,14 @@ export class FrameQueue {
   }
 
   /** The message that all frames wait behind. */
-  get held(): ClientMessage | null {
-    return this.#held;
+  get blocked(): ClientMessage | null {
+    return this.#blocked;
   }
 
   /** Adds a frame. Returns whether the limits allowed it. */
   push(text: string): boolean {
     // The next frame is always accepted. The limits apply to frames waiting behind another.
-    const waiting = this.#count > 0 || this.#held !== null;
+    const waiting = this.#count > 0 || this.#blocked !== null;
     this.#frames.push(text);
     this.#chars += text.length;
     this.#quota.reserve(this.#account, text.length);
@@ -187,9 +187,9 @@ export class FrameQueue {
 
   /** Returns the next message or the error in its frame, `null` if there is none. */
   next(): ClientFrame | null {
-    if (this.#held !== null) {
-      const message = this.#held;
-      this.#held = null;
+    if (this.#blocked !== null) {
+      const message = this.#blocked;
+      this.#blocked = null;
       return { ok: true, message };
     }
     const text = this.#frames[this.#first];
@@ -219,14 +219,14 @@ export class FrameQueue {
 
   /** Puts back the message returned by `next`. */
   hold(message: ClientMessage): void {
-    this.#held = message;
+    this.#blocked = message;
   }
 
   clear(): void {
-    this.#quota.release(this.#account, this.#chars + (this.#held === null ? 0 : this.takenChars));
+    this.#quota.release(this.#account, this.#chars + (this.#blocked === null ? 0 : this.takenChars));
     this.#frames.length = 0;
     this.#first = 0;
     this.#chars = 0;
-    this.#held = null;
+    this.#blocked = null;
   }
 }

@@ -190,7 +190,7 @@ export class SyncConnection implements View {
     this.#transitions.advance();
     if (this.#ended) return;
     if (this.slow) this.#port.slow(this);
-    if (this.#frames.held !== null) this.#serve();
+    if (this.#frames.blocked !== null) this.#serve();
   }
 
   /** Lowers the minimum to the newest commit: the ts its client has seen was not reached in time (SG12). */
@@ -205,7 +205,7 @@ export class SyncConnection implements View {
   checkDeadlines(now: number): void {
     if (this.#ended) return;
     const event = this.#heartbeat.check(now, {
-      held: this.#frames.held !== null,
+      blocked: this.#frames.blocked !== null,
       verifying: this.#sessionsEnded !== null,
       bufferedBytes: this.#channel.bufferedAmount,
     });

@@ -176,10 +176,10 @@ Deno.test("[EX7] an export keeps the disk reserve for a server, and leaves nothi
   }
   let asked = 0;
   const hasRoom = () => Promise.resolve(++asked < 2);
-  await assert.rejects(place.export({ tables: ["notes"], hasRoom }), /not enough disk space/);
+  await assert.rejects(place.export({ tables: ["notes"], hasSpace: hasRoom }), /not enough disk space/);
   assert.equal(asked, 2);
   assert.deepEqual(place.left(), []);
   const full = () => Promise.resolve(false);
-  await assert.rejects(place.export({ tables: ["notes"], hasRoom: full }), ExportError);
+  await assert.rejects(place.export({ tables: ["notes"], hasSpace: full }), ExportError);
   await place.export({ tables: ["notes"] });
 });

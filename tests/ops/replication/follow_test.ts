@@ -162,7 +162,7 @@ Deno.test("[RP20] [RP22] what is damaged or missing is never applied: it is told
   assert.equal((await copy.bring()).snapshot, true);
   same(copy, rig, rig.db.ts);
   const held = readFollowerState(join(copy.dataDir, "data.db"));
-  assert.equal(held.place, rig.replica);
+  assert.equal(held.source, rig.replica);
   assert.throws(() => openWriterDatabase(join(copy.dataDir, "data.db")), /its commits come from/);
 });
 
@@ -233,7 +233,7 @@ Deno.test("[RP21] promoted, a database has commits of its own in a generation be
   const path = join(copy.dataDir, "data.db");
   await Deno.rename(rig.replica, `${rig.replica}-away`);
   await assert.rejects(copy.bring("promote"), /is not there/);
-  assert.equal(readFollowerState(path).place, rig.replica, "nothing was promoted without the newest rows");
+  assert.equal(readFollowerState(path).source, rig.replica, "nothing was promoted without the newest rows");
   await Deno.rename(`${rig.replica}-away`, rig.replica);
   assert.equal((await copy.bring("promote")).ts, rig.db.ts);
   same(copy, rig, rig.db.ts);

@@ -283,8 +283,8 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
       const what = `${stage}, kill ${nth}`;
       const path = join(copy, "data.db");
       if (stage !== "new") {
-        const { place, history } = readFollowerState(path);
-        assert.equal(place, rig.replica, `${what}: it follows`);
+        const { source, history } = readFollowerState(path);
+        assert.equal(source, rig.replica, `${what}: it follows`);
         assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[history?.ts ?? 0]), `${what}: whole`);
       }
       assert.equal(await brought(copy, { step: step === "promote" ? step : "begin" }), rig.db.ts, what);

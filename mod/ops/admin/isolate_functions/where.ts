@@ -9,7 +9,7 @@ import type {
   Unchecked,
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { passes } from "../conditions.ts";
+import { matchesConditions } from "../conditions.ts";
 import { type Range, type Search, valueOf, type Where } from "../where_args.ts";
 
 /** Runs `run` and converts errors caused by the request into user errors. */
@@ -47,7 +47,7 @@ export function queryOf(ctx: AppCtx, where: Where): OrderedQuery<Unchecked> {
       : rows.withIndex(name, (q) => bounded(q, fieldsOf(ctx, table, name), range));
     query = ranged.order(order ?? (index === undefined ? "desc" : "asc"));
   }
-  if (conditions.length > 0) query = query.filter((doc) => passes(doc, conditions));
+  if (conditions.length > 0) query = query.filter((doc) => matchesConditions(doc, conditions));
   return query;
 }
 

@@ -201,7 +201,7 @@ async function end(
 }
 
 async function deleteOld(ctx: AdminMutationCtx): Promise<void> {
-  const kept = opsLimits.adminWorksKept;
-  const newest = await ctx.db.query("_admin_work").order("desc").take(kept + opsLimits.adminWorksMax + 1);
-  for (const { _id, state } of newest.slice(kept)) if (state !== "running") await ctx.db.delete(_id);
+  const keptMax = opsLimits.adminWorksKept;
+  const newest = await ctx.db.query("_admin_work").order("desc").take(keptMax + opsLimits.adminWorksMax + 1);
+  for (const { _id, state } of newest.slice(keptMax)) if (state !== "running") await ctx.db.delete(_id);
 }

@@ -58,7 +58,7 @@ export async function bring(open: () => Promise<ReplicaTarget>, options: BringOp
   const path = join(dataDir, archiveNames.database);
   if (step !== "renew") await putInPlace(dataDir);
   const state = await statIfThere(path) === null ? null : readFollowerState(path);
-  if (state !== null && state.place === null) return { kind: "own" };
+  if (state !== null && state.source === null) return { kind: "own" };
   const brought = await bringRows(open, { ...options, path, position: positionOf(state) });
   if (step === "promote") {
     if (brought.stale !== null) throw new ReplicaError("away", brought.stale);
@@ -223,7 +223,7 @@ async function putInPlace(dataDir: string): Promise<void> {
 
 function isFollowed(path: string): boolean {
   try {
-    return readFollowerState(path).place !== null;
+    return readFollowerState(path).source !== null;
   } catch (error) {
     if (error instanceof UnusableDatabaseError) return false;
     throw error;

@@ -14,7 +14,7 @@ import {
   writeAll,
 } from "../../../kit/durable_files.ts";
 import { blobsIn } from "../../backups/snapshot/stored_files.ts";
-import { hasDiskSpace as hasRoomFor } from "../../disk_space.ts";
+import { hasDiskSpace } from "../../disk_space.ts";
 import { opsLimits } from "../../limits.ts";
 import type { OnProgress } from "../../progress.ts";
 import type { TableFormat } from "../formats.ts";
@@ -36,7 +36,7 @@ export interface ExportFilesOptions {
   /** Source of the contents of stored files; exports them too if present. */
   readonly files?: FileContents;
   /** Whether a folder's disk has space for `bytes` plus a reserve for a server on the same disk. */
-  readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
+  readonly hasSpace?: (folder: string, bytes: number) => Promise<boolean>;
   /** Aborts the export, which rejects with the reason. */
   readonly signal?: AbortSignal;
   readonly onProgress?: OnProgress;
@@ -164,12 +164,12 @@ async function listFiles(
 
 async function copyUploaded(
   noted: ListedFiles | null,
-  { files: contents, folder, signal, onProgress, hasRoom = hasRoomFor }: Writing,
+  { files: contents, folder, signal, onProgress, hasSpace = hasDiskSpace }: Writing,
 ): Promise<void> {
   if (contents === undefined || noted === null) return;
   const copying = copyFiles(noted, {
     contents,
-    hasRoom: (bytes) => hasRoom(folder, bytes),
+    hasSpace: (bytes) => hasSpace(folder, bytes),
     onFile(done) {
       onProgress?.({ what: "Exporting files", done, of: noted.count, unit: "files" });
       signal?.throwIfAborted();
@@ -181,7 +181,7 @@ async function copyUploaded(
 /** Writes and syncs one file. Returns the number of documents. */
 async function writeTable(
   snapshot: ExportSnapshot,
-  { table, path, format, signal, written, folder, onProgress, hasRoom = hasRoomFor }: Writing & {
+  { table, path, format, signal, written, folder, onProgress, hasSpace = hasDiskSpace }: Writing & {
     readonly table: string;
     readonly path: string;
   },
@@ -201,7 +201,7 @@ async function writeTable(
       const bytes = encoder.encode(piece.text);
       unchecked += bytes.length;
       if (unchecked > opsLimits.roomCheckBytes) {
-        if (!await hasRoom(folder, bytes.length)) throw noRoom(path);
+        if (!await hasSpace(folder, bytes.length)) throw diskFullError(path);
         unchecked = 0;
       }
       await onDisk(path, writeAll(file, bytes));
@@ -212,7 +212,7 @@ async function writeTable(
   return documents;
 }
 
-function noRoom(path: string): ExportError {
+function diskFullError(path: string): ExportError {
   return new ExportError(
     "failed",
     `Cannot write "${path}": not enough disk space for it and a running server. Free disk space, or export to ` +

@@ -75,7 +75,7 @@ export async function listFiles(snapshot: ExportSnapshot, noting: FileListing): 
   const parts = { files: hidden(files), documents: hidden(documents), tables: hidden(tables) };
   const list = hidden("copying").hidden;
   await Deno.mkdir(parts.files.hidden, { mode: 0o700 });
-  using said = await create(parts.documents.hidden);
+  using metadata = await create(parts.documents.hidden);
   using copying = await create(list);
   let count = 0;
   for (const text of snapshot.tables.includes(files) ? snapshot.documents(files) : []) {
@@ -83,11 +83,11 @@ export async function listFiles(snapshot: ExportSnapshot, noting: FileListing): 
     const { _id, sha256, size } = about;
     if (await hold?.(blob) === false) throw new MissingFileError(_id, blob);
     await writeAll(copying, encodeJsonLine({ _id, blob, sha256, size }));
-    await writeAll(said, encodeJsonLine(about));
+    await writeAll(metadata, encodeJsonLine(about));
     count++;
     check();
   }
-  await said.sync();
+  await metadata.sync();
   using numbers = await create(parts.tables.hidden);
   for (const [name, number] of snapshot.numbers) await writeAll(numbers, encodeJsonLine({ name, number }));
   await numbers.sync();
@@ -97,7 +97,7 @@ export async function listFiles(snapshot: ExportSnapshot, noting: FileListing): 
 export interface FileCopying {
   readonly contents: FileContents;
   /** Whether the disk has space for so many bytes. */
-  readonly hasRoom: (bytes: number) => Promise<boolean>;
+  readonly hasSpace: (bytes: number) => Promise<boolean>;
   /** Called after each file; exceptions abort the export. */
   readonly onFile: (done: number) => void;
 }
@@ -120,9 +120,9 @@ export async function copyFiles({ target, list }: ListedFiles, copying: FileCopy
 
 async function copyFile(
   { _id, blob, sha256, size }: StoredFile,
-  { path, contents, hasRoom }: FileCopying & { readonly path: string },
+  { path, contents, hasSpace }: FileCopying & { readonly path: string },
 ): Promise<void> {
-  if (!await hasRoom(size)) {
+  if (!await hasSpace(size)) {
     throw new ExportError(
       "failed",
       "Not enough disk space for the files and a running server",
@@ -167,14 +167,14 @@ export async function holdContents(
     work = await WorkFolder.acquire(dataDir, { kind: "export", ...options });
     const stored = new StoredFiles(dataDir, work.links);
     await stored.link(options.signal);
-    const held = work;
+    const folder = work;
     const linking = <Result>(links: Promise<Result>) =>
       attributed(links, { dataDir, signal: options.signal });
     return {
       holdAll: () => linking(stored.link(options.signal)),
       hold: (blob) => linking(stored.hold(blob)),
       read: (blob) => stored.read(blob),
-      [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+      [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
     };
   } catch {
     await work?.[Symbol.asyncDispose]();

@@ -9,7 +9,7 @@ import {
 } from "../../../engine/mod.ts";
 import { csvText } from "../../../kit/csv.ts";
 import { csvLimits } from "../../../kit/limits.ts";
-import { passes } from "../../admin/conditions.ts";
+import { matchesConditions } from "../../admin/conditions.ts";
 import { valueOf, whereArgs } from "../../admin/where_args.ts";
 import { opsLimits } from "../../limits.ts";
 import type { TableFormat } from "../formats.ts";
@@ -165,10 +165,10 @@ export function parseFilter(text: string): DocumentFilter {
 /** Returns a function that iterates over the documents as JSON. A search is ranked once for all iterations. */
 function filteredDocuments(
   snapshot: ExportSnapshot,
-  asked: { readonly table: string; readonly shown: DocumentFilter },
+  selection: { readonly table: string; readonly shown: DocumentFilter },
 ): () => Generator<string, void, void> {
   let rows: ExportedRows | undefined;
-  return () => scan(snapshot, { ...asked, rows: () => rows ??= rowsOf(asked.shown) });
+  return () => scan(snapshot, { ...selection, rows: () => rows ??= rowsOf(selection.shown) });
 }
 
 /** Yields `PAUSE` after a number of characters read. Throws an `ExportError` for an unsuitable index. */
@@ -184,7 +184,7 @@ function* scan(
   let read = 0;
   try {
     for (const { doc, text } of snapshot.rows(table, rows())) {
-      if (passes(doc, conditions)) yield text;
+      if (matchesConditions(doc, conditions)) yield text;
       read += text.length;
       if (read < opsLimits.exportPieceChars) continue;
       yield PAUSE;

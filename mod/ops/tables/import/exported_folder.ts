@@ -79,9 +79,9 @@ export class ExportedFolder {
 
   async *files(): AsyncGenerator<FolderFile, void, void> {
     const { documents, files } = exportedFolder;
-    for await (const said of linesOf(join(this.#folder, documents), fileLine)) {
-      const { _id: id, _creationTime: creationTime, sha256, size } = said;
-      const { contentType = null, name = null, createdBy = null } = said;
+    for await (const metadata of linesOf(join(this.#folder, documents), fileLine)) {
+      const { _id: id, _creationTime: creationTime, sha256, size } = metadata;
+      const { contentType = null, name = null, createdBy = null } = metadata;
       const path = join(this.#folder, files, id);
       yield { id, creationTime, contentType, name, createdBy, sha256, size, path };
     }

@@ -139,7 +139,7 @@ export class Importer {
    */
   async write(source: ImportSource): Promise<ImportSummary> {
     const { mode, workId, onProgress } = this.#options;
-    const told = workId === undefined ? {} : { workId: workId as never };
+    const work = workId === undefined ? {} : { workId: workId as never };
     const done = { deleted: 0, written: 0 };
     const { table } = source;
     let ts = 0;
@@ -149,7 +149,7 @@ export class Importer {
         let until: string | null = null;
         do {
           const { deleted, rest }: DeletedSome =
-            (await this.#call(system.empty, { table, until, ...told })).result;
+            (await this.#call(system.empty, { table, until, ...work })).result;
           done.deleted += deleted;
           until = rest;
           if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });
@@ -161,7 +161,7 @@ export class Importer {
           table,
           mode: mode === "upsert" ? mode : "insert",
           batch: next.batch,
-          ...told,
+          ...work,
         } as const;
         ts = (await this.#call(system.write, args)).ts;
         done.written += lines.length;
