@@ -116,7 +116,8 @@ function group(program: Command, name: string): Command {
 
 /** Builds the commander option: flag, description with default and environment variable, and parser. */
 function commanderOption(name: OptionName, spec: OptionSpec): Option {
-  const flags = spec.placeholder === null ? spec.flag : `${spec.flag} <${spec.placeholder}>`;
+  const names = spec.former === undefined ? spec.flag : `${spec.former.flag}, ${spec.flag}`;
+  const flags = spec.placeholder === null ? names : `${names} <${spec.placeholder}>`;
   const facts = [spec.defaultText === null ? [] : [`default: ${spec.defaultText}`], `env: ${spec.env}`]
     .flat();
   const option = new Option(flags, `${spec.description} (${facts.join("; ")})`);
@@ -143,7 +144,7 @@ function givenTexts(
   const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
   for (const [name, spec] of table) {
     const flagged = flags[spec.attribute ?? name];
-    const fromEnv = env(spec.env);
+    const fromEnv = env(spec.env) || (spec.former && env(spec.former.env));
     if (flagged === true) texts.set(name, { by: "flag", text: "true" });
     else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });
     // Treat an empty variable as unset.

@@ -36,7 +36,7 @@ export const logsCommand: CommandSpec = {
 
 type LogsCommandOptions = Pick<
   OptionValues,
-  "data" | "follow" | "last" | "only" | "outcome" | "level" | "text" | "request"
+  "data" | "tail" | "last" | "only" | "outcome" | "level" | "text" | "request"
 >;
 
 /** Poll interval for new runs. */
@@ -58,7 +58,7 @@ async function run(options: LogsCommandOptions): Promise<number> {
   try {
     using file = LogFile.open(path, parametersOf(options));
     await print(file.newest(options.last).map(runText));
-    if (options.follow) await follow(file);
+    if (options.tail) await follow(file);
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof ServiceError) {

@@ -2,7 +2,7 @@
 import { relative } from "node:path";
 import type { ServeConfig } from "../config/config.ts";
 import { environmentSuggestions } from "../config/environment_suggestions.ts";
-import { type ExplicitValues, options, type ServeOptions } from "../config/options.ts";
+import { type ExplicitValues, optionVariables, type ServeOptions } from "../config/options.ts";
 import { resolveConfig } from "../config/resolve_config.ts";
 import { AppError, StartError } from "../config/start_error.ts";
 import { VERSION } from "../config/version.ts";
@@ -39,7 +39,7 @@ export async function environmentHints(): Promise<readonly string[]> {
       stderr: "null",
     }).output();
     const names = [...new TextDecoder().decode(stdout).matchAll(EXPORTED)].map(([, name = ""]) => name);
-    return environmentSuggestions(names, [...Object.values(options).map(({ env }) => env), ...FURTHER]);
+    return environmentSuggestions(names, [...optionVariables(), ...FURTHER]);
   } catch (error) {
     // The server does not need a shell.
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotCapable) return [];

@@ -14,6 +14,7 @@ import { randomUuid } from "./random_uuid.ts";
 import type { WebSocketFactory } from "./connection/socket_driver.ts";
 import { SyncCore } from "./sync_core.ts";
 import { onWake } from "./connection/wake_events.ts";
+import { type StorageId, type Upload, type UploadOptions, uploadWith } from "./http/upload.ts";
 import { Watches } from "./queries/watches.ts";
 
 export interface SynclineClientOptions {
@@ -93,6 +94,7 @@ export class SynclineClient {
   readonly #watches: Watches;
   readonly #stateListeners = new Set<(state: ConnectionState) => void>();
   readonly #endWake: () => void;
+  readonly #upload: Upload;
   readonly #makeAccounts: () => Accounts;
   #accounts: Accounts | null = null;
   /** The current token source; `null` initially. */
@@ -106,6 +108,7 @@ export class SynclineClient {
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
     const fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
+    this.#upload = uploadWith(options.fetch);
     const environment = {
       url: syncAddress(server),
       WebSocket: options.webSocket ?? platformWebSocket(),
@@ -217,6 +220,21 @@ export class SynclineClient {
   ): Promise<ResultOf<Name>> {
     const call = { udfPath: functionPath(action), args: this.#callArgs(args) };
     return await this.#core.call("action", call) as ResultOf<Name>;
+  }
+
+  /**
+   * Uploads a file to a URL from `ctx.storage.generateUploadUrl()`. Resolves with the file's id, which a mutation then stores in a
+   * document. Rejects with the server's message if it refuses the file, and with the reason of the signal if that is aborted.
+   *
+   * @example
+   * ```ts
+   * const photo = await client.upload(await client.mutation(api.photos.uploadUrl), file, {
+   *   onProgress: (sent) => (bar.value = sent / file.size),
+   * });
+   * ```
+   */
+  upload(url: string, file: Blob, options: UploadOptions = {}): Promise<StorageId> {
+    return this.#upload(url, file, options);
   }
 
   /**

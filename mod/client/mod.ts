@@ -12,6 +12,7 @@ export {
   type SynclineClientOptions,
 } from "./client.ts";
 export { SynclineHttpClient, type SynclineHttpClientOptions } from "./http/http_client.ts";
+export type { StorageId, UploadOptions } from "./http/upload.ts";
 export { AccountError } from "./accounts/account_calls.ts";
 export type {
   AccountOptions,

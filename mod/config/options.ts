@@ -111,6 +111,8 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly commands: readonly CommandName[];
   /** The attribute commander derives from the flag, if another option in this table has the same flag. */
   readonly attribute?: string;
+  /** Deprecated names, which still work. */
+  readonly former?: { readonly flag: `--${string}`; readonly env: `SYNCLINE_${string}` };
   /** Whether the flag can be repeated. Its values are joined with commas. */
   readonly repeatable?: true;
   /** Present if administrators can also change the option while the server runs. */
@@ -1132,10 +1134,11 @@ export const options = {
     description: "Table to migrate",
     commands: ["migrate"],
   }),
-  anew: option({
-    flag: "--anew",
+  fromStart: option({
+    flag: "--from-start",
     placeholder: null,
-    env: "SYNCLINE_ANEW",
+    env: "SYNCLINE_FROM_START",
+    former: { flag: "--anew", env: "SYNCLINE_ANEW" },
     parse: parseSwitch,
     default: false,
     defaultText: "off: an interrupted migration is continued",
@@ -1174,10 +1177,11 @@ export const options = {
     commands: ["serve"],
     setting: {},
   }),
-  follow: option({
-    flag: "--follow",
+  tail: option({
+    flag: "--tail",
     placeholder: null,
-    env: "SYNCLINE_FOLLOW",
+    env: "SYNCLINE_TAIL",
+    former: { flag: "--follow", env: "SYNCLINE_FOLLOW" },
     parse: parseSwitch,
     default: false,
     defaultText: "off",
@@ -1392,7 +1396,7 @@ export type ServeOptions = Omit<
   | "deployKey"
   | "env"
   | "table"
-  | "anew"
+  | "fromStart"
 >;
 
 /** The raw text of each option set explicitly, and its origin. */
@@ -1402,4 +1406,10 @@ export type ExplicitValues = ReadonlyMap<OptionName, { readonly by: "flag" | "en
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {
   return (Object.entries(options) as [OptionName, OptionSpec][])
     .filter(([, spec]) => spec.commands.includes(command));
+}
+
+/** Returns the environment variables of all options, with the deprecated names. */
+export function optionVariables(): string[] {
+  return Object.values(options as Record<string, OptionSpec>)
+    .flatMap(({ env, former }) => former === undefined ? [env] : [env, former.env]);
 }

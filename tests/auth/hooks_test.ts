@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import {
+  authEventArgs,
   defineTable,
   id,
   internalMutation,
   mutation,
   UserError,
-  userEvent,
 } from "../../mod/functions/api/mod.ts";
 import { createFunctions } from "../../mod/functions/api/mod.ts";
 import { assembleApp } from "../../mod/functions/isolate/app/loader.ts";
@@ -33,7 +33,7 @@ const parts: AppParts = {
   tables,
   functions: {
     "auth:onUserCreated": app.internalMutation({
-      args: userEvent,
+      args: authEventArgs,
       handler: async (ctx, { user, by, provider, issuer, claims }) => {
         const row = await ctx.db.get(user);
         await ctx.db.insert("members", {
@@ -48,7 +48,7 @@ const parts: AppParts = {
       },
     }),
     "auth:onSignIn": app.internalMutation({
-      args: userEvent,
+      args: authEventArgs,
       handler: async (ctx, { user, by }) => {
         await ctx.db.insert("visits", { user, by });
         const row = await ctx.db.get(user);
@@ -166,7 +166,7 @@ Deno.test("OH4 neither clients nor functions of clients reach what the app says,
       () => load({ [name]: mutation({ args: {}, handler }) }),
       /auth\.ts: .* has to be an internalMutation/,
     );
-    load({ [name]: internalMutation({ args: userEvent, handler }) });
+    load({ [name]: internalMutation({ args: authEventArgs, handler }) });
   }
   load({ signIn: mutation({ args: {}, handler }) });
 });

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import {
+  authEventArgs,
   createFunctions,
   defineProfile,
   internalMutation,
   type ProfileOf,
   query,
-  userEvent,
 } from "../../mod/functions/api/mod.ts";
 import { ProfileBuilder } from "../../mod/functions/api/profile.ts";
 import { assembleApp } from "../../mod/functions/isolate/app/loader.ts";
@@ -40,7 +40,7 @@ const parts: AppParts = {
   profile,
   functions: {
     "auth:onUserCreated": app.internalMutation({
-      args: userEvent,
+      args: authEventArgs,
       handler: async (ctx, { user, claims }) => {
         const found = await ctx.db.get(user);
         if (claims["chief"] === true) {
@@ -210,7 +210,10 @@ Deno.test("PF1 a profile that cannot begin empty, or is none, is a fault of the 
   assert.throws(() => load({ profile: misnamed }), /auth\.ts: .*profile\.rule/);
   // A function of this name is the app's own affair.
   load({ profile: query({ args: {}, handler: () => null }) });
-  const loaded = load({ profile, onUserCreated: internalMutation({ args: userEvent, handler: () => null }) });
+  const loaded = load({
+    profile,
+    onUserCreated: internalMutation({ args: authEventArgs, handler: () => null }),
+  });
   assert.ok(loaded.profile instanceof ProfileBuilder);
   assert.ok(loaded.schema.get("_users")?.indexes.some(({ name }) => name === "by_role"));
 });

@@ -216,3 +216,26 @@ Deno.test("--version prints the version of deno.json", async () => {
   const { version } = JSON.parse(await Deno.readTextFile(new URL("../../deno.json", import.meta.url)));
   assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "", served: null });
 });
+
+Deno.test("deprecated flags and variables set the option of the new name", async () => {
+  const parsed = async (args: readonly string[], env: Record<string, string> = {}) => {
+    let values: unknown;
+    const ignore = () => {};
+    const around = { args, env: (name: string) => env[name], out: ignore, err: ignore };
+    await runCommandLine([
+      { name: "logs", description: "", run: ({ tail }) => Promise.resolve(Number(values = tail)) },
+      {
+        name: "migrate",
+        description: "",
+        run: ({ fromStart }) => Promise.resolve(Number(values = fromStart)),
+      },
+    ], around);
+    return values;
+  };
+  for (const flag of ["--tail", "--follow"]) assert.equal(await parsed(["logs", flag]), true, flag);
+  for (const flag of ["--from-start", "--anew"]) assert.equal(await parsed(["migrate", flag]), true, flag);
+  assert.equal(await parsed(["logs"], { SYNCLINE_FOLLOW: "1" }), true);
+  assert.equal(await parsed(["migrate"], { SYNCLINE_ANEW: "1" }), true);
+  assert.equal(await parsed(["migrate"], { SYNCLINE_FROM_START: "1" }), true);
+  assert.equal(await parsed(["logs"]), false);
+});

@@ -1,6 +1,7 @@
 /** `createTestServer`: what an app's own tests rely on. */
 import assert from "node:assert/strict";
 import {
+  authEventArgs,
   createApi,
   createFunctions,
   defineProfile,
@@ -8,7 +9,6 @@ import {
   defineTable,
   id,
   UserError,
-  userEvent,
 } from "syncline/server";
 import { createTestServer, FunctionError } from "syncline/test";
 import { z } from "zod";
@@ -124,7 +124,7 @@ Deno.test("PF1 OH1 users of tests have the app's profile and are passed to onUse
   const auth = {
     profile: defineProfile({ role: z.enum(["member", "editor"]).default("member") }),
     onUserCreated: internalMutation({
-      args: userEvent,
+      args: authEventArgs,
       handler: async (ctx, { user, by }) => {
         const role = (await ctx.db.get(user))?.["profile"]?.role;
         await ctx.db.insert("notes", { text: `${role} by ${by}`, author: user });

@@ -1,10 +1,10 @@
 /** What happens when somebody makes an account: they get a name that no other account has. */
-import { userEvent } from "syncline/server";
+import { authEventArgs } from "syncline/server";
 import type { QueryCtx } from "./_generated.ts";
 import { internalMutation } from "./schema.ts";
 
 export const onUserCreated = internalMutation({
-  args: userEvent,
+  args: authEventArgs,
   handler: async (ctx, { user }) => {
     const { name, email } = await ctx.db.get("_users", user) ?? {};
     const wanted = (name || email?.split("@")[0] || "Somebody").trim().slice(0, 36);

@@ -1,5 +1,5 @@
 /** What this app keeps of its users beside what the server does, and what happens when they sign in. */
-import { defineProfile, userEvent } from "syncline/server";
+import { authEventArgs, defineProfile } from "syncline/server";
 import { z } from "zod";
 import { internalMutation } from "./schema.ts";
 
@@ -13,7 +13,7 @@ export const profile = defineProfile({
 
 /** A new picture at the provider is a new picture here. */
 export const onSignIn = internalMutation({
-  args: userEvent,
+  args: authEventArgs,
   handler: async (ctx, { user, claims }) => {
     const found = await ctx.db.get(user);
     const { data: newest } = picture.safeParse(pictureOf(claims));

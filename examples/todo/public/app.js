@@ -215,7 +215,7 @@ function linkTo(file) {
 /** Uploads a file and attaches it. */
 async function attachFile({ _id: item }, file, options) {
   const url = await client.mutation("attachments:uploadUrl", { item });
-  const stored = await uploadFile(url, file, options);
+  const stored = await uploadFile(client, { url, file, ...options });
   if (!await client.mutation("attachments:add", { item, file: stored })) {
     throw new Error("The item has become full in the meantime");
   }

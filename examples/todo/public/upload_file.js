@@ -9,14 +9,10 @@ const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
  * Uploads; resolves to the id of the stored file. `onProgress` is told the bytes that have left. Aborting the signal ends
  * the upload and leaves nothing on the server.
  */
-export async function uploadFile(url, file, { onProgress, signal }) {
-  if (file.size > PIECE_BYTES) return await uploadInPieces(url, file, { onProgress, signal });
-  const answer = await send("POST", `${url}&filename=${encodeURIComponent(file.name)}`, {
-    body: file,
-    onProgress,
-    signal,
-  });
-  return JSON.parse(answer.responseText).storageId;
+export async function uploadFile(client, { url, file, onProgress, signal }) {
+  return file.size > PIECE_BYTES
+    ? await uploadInPieces(url, file, { onProgress, signal })
+    : await client.upload(url, file, { onProgress, signal });
 }
 
 async function uploadInPieces(url, file, { onProgress, signal }) {

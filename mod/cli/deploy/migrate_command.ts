@@ -13,10 +13,12 @@ export const migrateCommand: CommandSpec = {
     name: "path",
     description: "Path of an internal mutation that takes { id }, such as notes:addKind",
   },
-  run: ({ data, table, dryRun, anew }, path) =>
+  run: ({ data, table, dryRun, fromStart }, path) =>
     withRunningServer(data, async (call) => {
       if (table === null) throw new StartError("Missing table: pass --table", { code: "option" });
-      return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, anew });
+      return dryRun
+        ? await tryOut(call, { path, table })
+        : await migrate(call, { path, table, anew: fromStart });
     }),
 };
 

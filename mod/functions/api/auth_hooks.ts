@@ -14,8 +14,8 @@ export const profileExport = "profile";
 /** The module that contains the exports. */
 export const authHooksModule = "auth";
 
-/** {@linkcode userEvent}, built with the current zod. */
-export function userEventFields() {
+/** {@linkcode authEventArgs}, built with the current zod. */
+export function authEventFields() {
   return {
     user: id("_users"),
     /** The method: password, mail, provider, external token, or an administrator. */
@@ -35,11 +35,14 @@ export function userEventFields() {
  * @example
  * ```ts
  * export const onUserCreated = internalMutation({
- *   args: userEvent,
+ *   args: authEventArgs,
  *   handler: async (ctx, { user }) => {
  *     await ctx.db.insert("members", { user, role: "guest" });
  *   },
  * });
  * ```
  */
-export const userEvent = userEventFields();
+export const authEventArgs = authEventFields();
+
+/** @deprecated Use {@linkcode authEventArgs}. */
+export const userEvent: typeof authEventArgs = authEventArgs;

@@ -42,7 +42,7 @@ export type { SchedulableName, Scheduler } from "./scheduler.ts";
 export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
 export { httpAction, httpRouter } from "./http_router.ts";
 export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";
-export { userEvent } from "./auth_hooks.ts";
+export { authEventArgs, userEvent } from "./auth_hooks.ts";
 export { defineProfile, type ProfileOf } from "./profile.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";
 export type {

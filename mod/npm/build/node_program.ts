@@ -2,7 +2,7 @@
 import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { options } from "../../config/options.ts";
+import { optionVariables } from "../../config/options.ts";
 import { nodeVersionMin } from "./manifests.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function writeProgram(
     // Resolved from the app.
     external: ["vite"],
     define: {
-      SYNCLINE_VARIABLES: JSON.stringify(Object.values(options).map(({ env }) => env)),
+      SYNCLINE_VARIABLES: JSON.stringify(optionVariables()),
       SYNCLINE_SERVER: JSON.stringify(server),
     },
     logLevel: "warning",

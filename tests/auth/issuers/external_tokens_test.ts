@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { EndedSession } from "../../../mod/auth/authenticator.ts";
 import { othersLimits } from "../../../mod/auth/limits.ts";
-import { createFunctions, UserError, userEvent } from "../../../mod/functions/api/mod.ts";
+import { authEventArgs, createFunctions, UserError } from "../../../mod/functions/api/mod.ts";
 import { until } from "../../support/waiting.ts";
 import { signed } from "../support/stand_in.ts";
 import { brokenKeySets, issuer, keyFault, keys, now, setUp, tokenVectors } from "./token_vectors.ts";
@@ -263,7 +263,7 @@ Deno.test("XI10 a subject that the app refuses is asked about once in ten second
   let refuses = true;
   const app = createFunctions({ tables: {} });
   const hook = app.internalMutation({
-    args: userEvent,
+    args: authEventArgs,
     handler: () => {
       asked++;
       if (refuses) throw new UserError("not_invited", "Ask for an invitation");

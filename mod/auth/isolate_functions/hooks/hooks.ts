@@ -3,7 +3,7 @@ import type { Id, SystemMutationCtx } from "../../../functions/api/service.ts";
 import type { AuthDoc, AuthModel, AuthMutationCtx } from "../../tables.ts";
 import { type NewSession, type OpenedSession, openSession } from "../session_rows.ts";
 
-/** The argument of the hooks: `userEvent` in `syncline/server`. */
+/** The argument of the hooks: `authEventArgs` in `syncline/server`. */
 export interface UserEvent {
   readonly user: Id<"_users">;
   readonly by: "password" | "mail" | "provider" | "token" | "administrator";

@@ -3,7 +3,7 @@
  * specifiers such as `syncline/server` into a line of JavaScript that gets them from here.
  */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
-import { userEventFields } from "../../api/auth_hooks.ts";
+import { authEventFields } from "../../api/auth_hooks.ts";
 import { paginationSchema } from "../../api/pagination.ts";
 import * as serverApi from "../../api/mod.ts";
 
@@ -35,7 +35,12 @@ function modules(
   process: Readonly<Record<string, unknown>>,
 ): Record<string, Readonly<Record<string, unknown>>> {
   return {
-    "syncline/server": { ...serverApi, paginationOpts: paginationSchema(), userEvent: userEventFields() },
+    "syncline/server": {
+      ...serverApi,
+      paginationOpts: paginationSchema(),
+      authEventArgs: authEventFields(),
+      userEvent: authEventFields(),
+    },
     "node:async_hooks": asyncHooks,
     "node:process": {
       ...Object.fromEntries(processNames.map((name) => [name, process[name]])),
