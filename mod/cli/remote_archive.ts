@@ -1,7 +1,7 @@
 /** Finds and downloads an archive from a bucket for the command `restore`. */
 import { join } from "node:path";
-import type { Bucket, BucketLocation } from "../kit/locations/bucket.ts";
-import { opsLimits } from "../ops/limits.ts";
+import type { BucketLocation, ObjectInfo } from "../kit/locations/object_store.ts";
+import { openStore } from "../kit/locations/open_store.ts";
 import { parseBucket } from "../config/option_types.ts";
 import { StartError } from "../config/start_error.ts";
 
@@ -31,29 +31,24 @@ export async function fetchArchive(
   { place: location, folder }: { readonly place: BucketLocation; readonly folder: string },
 ): Promise<string> {
   await requireNetwork(location);
-  const { Bucket, bucketReason } = await import("../kit/locations/bucket.ts");
-  const { downloadArchive } = await import("../ops/backups/bucket_archives.ts");
-  using bucket = new Bucket(location, { requestMs: opsLimits.bucketRequestMs });
-  const at = `s3://${location.bucket}/${location.prefix}`;
+  const { downloadArchive, newestArchives } = await import("../ops/backups/stored_archives.ts");
+  await using store = await openStore({ kind: "bucket", place: location });
+  const at = store.location;
   try {
     const path = join(folder, name ?? "");
-    if (name !== null && await downloadArchive(bucket, { name, path })) return path;
+    if (name !== null && await downloadArchive(store, { name, path })) return path;
     const missing = name === null ? `"${at}" is not an archive` : `Archive "${name}" does not exist in ${at}`;
-    throw new StartError(`${missing}. ${await choice(bucket, at)}`);
+    throw new StartError(`${missing}. ${choice(await newestArchives(store), at)}`);
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(
-      `Cannot download "${at}${name ?? ""}": ${bucketReason(error)}. Nothing has changed`,
-      {
-        cause: error,
-      },
-    );
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`Cannot download "${at}${name ?? ""}": ${reason}. Nothing has changed`, {
+      cause: error,
+    });
   }
 }
 
-async function choice(bucket: Bucket, at: string): Promise<string> {
-  const { newestArchives } = await import("../ops/backups/bucket_archives.ts");
-  const newest = await newestArchives(bucket);
+function choice(newest: readonly ObjectInfo[], at: string): string {
   if (newest.length === 0) return "The location contains no archives: check the bucket and the prefix";
   const lines = newest.map(({ name, size, writtenAt }) =>
     `  ${at}${name}  ${size} bytes, written ${new Date(writtenAt).toISOString()}`

@@ -147,16 +147,10 @@ export const opsLimits = {
   backupLookMs: 3_600_000,
   /** Timeout of a step of a location test. */
   placeStepMs: 20_000,
-  /** Timeout of a request to a backup bucket. */
-  bucketRequestMs: 300_000,
-  /** Part size of archive uploads, held in memory. */
+  /** Part size of archive uploads, held in memory; archives above 80 GiB have larger parts. */
   bucketPartBytes: 8 * MiB,
-  /** Maximum number of parts of an upload, set by the services; archives above 80 GiB have larger parts. */
-  bucketPartsMax: 10_000,
-  /** Time without bytes after which a download from a bucket fails. */
-  downloadStallMs: 60_000,
-  /** Number of times a download is resumed without progress. */
-  downloadAttemptsMax: 5,
+  /** Age at which temporary files of killed processes in a folder of backups are removed. */
+  partialKeptMs: 3_600_000,
   /** Archives in a bucket listed if none was specified. */
   archivesNamedMax: 10,
   /** Maximum number of running and queued maintenance jobs. */

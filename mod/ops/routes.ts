@@ -13,7 +13,7 @@ import {
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
-import type { BackupTarget } from "./backups/scheduled/backup_target.ts";
+import type { BackupTarget } from "./backups/scheduled/mod.ts";
 import { scheduledRoutes } from "./backups/scheduled/routes.ts";
 import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
 import { type ReplicationPort, replicationRoutes } from "./replication/routes.ts";

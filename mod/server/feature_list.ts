@@ -11,7 +11,8 @@ import { FunctionLogPrinter } from "./dev/function_log_printer.ts";
 import type { FeatureContext, Features } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
-import { type OpenBackupTarget, openBackupTarget, startBackups } from "./features/backups.ts";
+import { openBackupTarget, startBackups } from "./features/backups.ts";
+import type { BackupTarget } from "../ops/backups/scheduled/mod.ts";
 import { startClustering } from "./features/cluster.ts";
 import { startDeploy } from "./features/deploy.ts";
 import { startFollowing } from "./features/following.ts";
@@ -51,7 +52,7 @@ const STARTS = {
 export interface ServerResources {
   readonly secret: LoadedSecret;
   /** Target of scheduled backups; `null` if there are none. */
-  readonly backupPlace: OpenBackupTarget | null;
+  readonly backupTarget: BackupTarget | null;
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
   /** `null` if the execution log is disabled. */
@@ -70,7 +71,7 @@ export interface ServerResources {
 /** Opened before the isolates, which report to some of it. */
 type OpenedResources = Pick<
   ServerResources,
-  "secret" | "backupPlace" | "metrics" | "executionLog" | "runStats"
+  "secret" | "backupTarget" | "metrics" | "executionLog" | "runStats"
 >;
 
 /** Opens the resources that features need and adds them to `opened`. */
@@ -81,7 +82,7 @@ export async function openResources(
   const secret = await loadSecret(config.dataDir);
   // When leadership changes, an unreachable backup target must not delay the new leader.
   const later = isRestart && config.cluster !== null;
-  const backupPlace = opened.use(await openBackupTarget({ config, later, log }));
+  const backupTarget = opened.use(await openBackupTarget({ config, later, log }));
   const runStats = openStats();
   const metrics = opened.use(await openMetrics(config, runStats));
   // Closed last, because it records how the last runs ended.
@@ -89,7 +90,7 @@ export async function openResources(
   const lines = config.dev ? new FunctionLogPrinter(log) : null;
   const observers = [executionLog, runStats, lines];
   const observer = observeAll(observers.filter((one) => one !== null));
-  return { secret, backupPlace, metrics, executionLog, runStats, observer };
+  return { secret, backupTarget, metrics, executionLog, runStats, observer };
 }
 
 /** All features by name. A feature may use later features only after they have been started. */

@@ -318,7 +318,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step("DA10 an unusable target shows the reason", async () => {
     await Deno.rename(scheduled, `${scheduled}-away`);
     await button("Test target").click();
-    await told(/no longer exists/);
+    await told(/does not exist/);
     await Deno.rename(`${scheduled}-away`, scheduled);
     await button("Dismiss").last().click();
   });

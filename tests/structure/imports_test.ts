@@ -74,8 +74,7 @@ const PUBLIC_FILES = new Set([
   // The entry point of an isolate.
   "mod/functions/isolate/main.ts",
   // The S3 client is loaded only where a bucket is used.
-  "mod/ops/backups/bucket_archives.ts",
-  "mod/ops/backups/scheduled/bucket_target.ts",
+  "mod/ops/backups/stored_archives.ts",
   // The PostgreSQL driver is loaded only in a cluster.
   "mod/cluster/postgres/place.ts",
   // A command does not need the endpoints.

@@ -3,20 +3,17 @@ import { join } from "node:path";
 import { systemClock } from "../../kit/clock.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
-import { BackupError } from "../../ops/backups/mod.ts";
 import {
   BACKUP_PATH,
   backupActions,
-  type BackupTarget,
-  LazyTarget,
-  openFolder,
+  BackupTarget,
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
 import { emptyFolder } from "../../ops/mod.ts";
 import { type Cron, serviceCron } from "../../scheduler/mod.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
-import { fileErrorReason, StartError } from "../../config/start_error.ts";
+import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
@@ -24,11 +21,6 @@ import type { CronPort } from "./scheduling.ts";
 
 /** Folder below the data folder in which backups are written before they are sent. */
 const OUTGOING_DIR = "outgoing";
-
-/** An open backup target. Disposing of it aborts transfers. */
-export interface OpenBackupTarget extends AsyncDisposable {
-  readonly target: BackupTarget;
-}
 
 /**
  * Opens the target of scheduled backups; `null` if there are none. Throws a `StartError` if the target cannot be used, so
@@ -40,18 +32,24 @@ export async function openBackupTarget(
     readonly later?: boolean;
     readonly log: Log;
   },
-): Promise<OpenBackupTarget | null> {
+): Promise<BackupTarget | null> {
   if (backups === null) return null;
-  const stopping = new AbortController();
-  const open = () => openTarget(backups.to, { signal: stopping.signal, log });
-  const target = later ? new LazyTarget(nameOf(backups.to), open) : await open();
-  return {
-    target,
-    async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await target[Symbol.asyncDispose]();
-    },
-  };
+  const target = new BackupTarget(backups.to);
+  if (later) return target;
+  try {
+    const { unreachable } = await target.open();
+    if (unreachable !== null) {
+      log("warn", "The bucket of scheduled backups is unreachable", {
+        code: "backup",
+        target: target.place,
+        reason: unreachable,
+      });
+    }
+    return target;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    throw new StartError(`Scheduled backups: ${error.message}`, { code: "backup", cause: error });
+  }
 }
 
 export interface BackupsFeature extends Feature {
@@ -74,7 +72,7 @@ interface Schedule extends AsyncDisposable {
 export async function startBackups(
   { config: { dataDir, backups: config, storage }, takesOver, log }: FeatureContext,
   parts: {
-    readonly backupPlace: OpenBackupTarget | null;
+    readonly backupTarget: BackupTarget | null;
     readonly maintenance: MaintenanceFeature;
     readonly admin: AdminFeature;
     /** `null` outside a cluster. */
@@ -83,12 +81,12 @@ export async function startBackups(
     readonly scheduling: CronPort;
   },
 ): Promise<BackupsFeature> {
-  const { backupPlace: first, maintenance, admin, cluster } = parts;
+  const { backupTarget: first, maintenance, admin, cluster } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
-  const scheduleOf = async (config: BackupsConfig, opened: OpenBackupTarget): Promise<Schedule> => {
+  const scheduleOf = async (config: BackupsConfig, target: BackupTarget): Promise<Schedule> => {
     if (started) await emptyFolder(outgoingDir);
     const backups = new ScheduledBackups({
-      target: opened.target,
+      target,
       make: maintenance.makeBackup,
       outgoingDir,
       everyMs: config.everyMs,
@@ -102,11 +100,11 @@ export async function startBackups(
     });
     return {
       config,
-      target: opened.target,
+      target,
       backups,
       async [Symbol.asyncDispose]() {
         const closed = backups[Symbol.asyncDispose]();
-        await opened[Symbol.asyncDispose]();
+        await target[Symbol.asyncDispose]();
         await closed;
       },
     };
@@ -140,16 +138,16 @@ export async function startBackups(
     async configure(changed) {
       if (JSON.stringify(changed) === JSON.stringify(schedule?.config ?? null)) return;
       // The new target is opened before the old one is closed.
-      const place = await openBackupTarget({ config: { backups: changed }, log });
+      const target = await openBackupTarget({ config: { backups: changed }, log });
       await schedule?.[Symbol.asyncDispose]();
-      schedule = changed === null || place === null ? null : await scheduleOf(changed, place);
+      schedule = changed === null || target === null ? null : await scheduleOf(changed, target);
       if (changed === null) await parts.scheduling.removeServiceCron(CRON_NAME);
       else await parts.scheduling.setServiceCron(cronOf(changed));
       if (started) schedule?.backups.start();
     },
     async tryOut(changed) {
       if (changed === null || JSON.stringify(changed.to) === JSON.stringify(schedule?.config.to)) return;
-      await using _place = await openBackupTarget({ config: { backups: changed }, log });
+      await using _target = await openBackupTarget({ config: { backups: changed }, log });
     },
   };
 }
@@ -158,39 +156,4 @@ const CRON_NAME = "svc-backup";
 
 function cronOf({ everyMs }: BackupsConfig): Cron {
   return serviceCron(CRON_NAME, { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" });
-}
-
-function nameOf(to: BackupsConfig["to"]): string {
-  return to.kind === "folder" ? to.path : `s3://${to.place.bucket}/${to.place.prefix}`;
-}
-
-async function openTarget(
-  to: BackupsConfig["to"],
-  { signal, log }: { readonly signal: AbortSignal; readonly log: Log },
-): Promise<BackupTarget> {
-  if (to.kind === "folder") {
-    try {
-      return await openFolder(to.path, { signal });
-    } catch (error) {
-      throw new StartError(`Cannot store backups in "${to.path}": ${fileErrorReason(error)}`, {
-        code: "backup",
-        cause: error,
-      });
-    }
-  }
-  const { BackupBucketTarget } = await import("../../ops/backups/scheduled/bucket_target.ts");
-  try {
-    const { target, unreachable } = await BackupBucketTarget.open(to.place, { signal });
-    if (unreachable !== null) {
-      log("warn", "The bucket of scheduled backups is unreachable", {
-        code: "backup",
-        target: target.place,
-        reason: unreachable,
-      });
-    }
-    return target;
-  } catch (error) {
-    if (!(error instanceof BackupError)) throw error;
-    throw new StartError(`Scheduled backups: ${error.message}`, { code: "backup", cause: error });
-  }
 }

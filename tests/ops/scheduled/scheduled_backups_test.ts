@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { ServiceError } from "../../../mod/errors.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
-import { BACKUP_PATH } from "../../../mod/ops/backups/scheduled/backup_action.ts";
+import { BACKUP_PATH } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { BackupWorld, DAY, HOUR, summary } from "./support.ts";
 
 const MINUTE = 60_000;

@@ -2,10 +2,12 @@
 import type { MainAction } from "../../../mod/functions/main_actions.ts";
 import type { BackupSummary } from "../../../mod/ops/backups/backup.ts";
 import type { MakeBackup } from "../../../mod/ops/backups/backups.ts";
-import { BACKUP_PATH, backupActions } from "../../../mod/ops/backups/scheduled/backup_action.ts";
-import type { BackupTarget } from "../../../mod/ops/backups/scheduled/backup_target.ts";
 import type { Clock } from "../../../mod/kit/clock.ts";
-import { ScheduledBackups } from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
+import {
+  BACKUP_PATH,
+  backupActions,
+  ScheduledBackups,
+} from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { serviceCron } from "../../../mod/scheduler/mod.ts";
 import { World } from "../../scheduler/support/test_scheduler.ts";
 
@@ -13,7 +15,7 @@ export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
 /** A target that stores names only, with controllable failures. */
-export class MemoryTarget implements BackupTarget {
+export class MemoryTarget {
   readonly place = "memory";
   names: string[] = [];
   /** Events in order. */
@@ -37,19 +39,9 @@ export class MemoryTarget implements BackupTarget {
     return Promise.resolve();
   }
 
-  async fetch(name: string, path: string): Promise<boolean> {
-    if (!this.names.includes(name)) return false;
-    await Deno.writeTextFile(path, name, { createNew: true });
-    return true;
-  }
-
   remove(name: string): Promise<void> {
     this.names = this.names.filter((other) => other !== name);
     this.events.push(`remove ${name}`);
-    return Promise.resolve();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve();
   }
 }

@@ -78,7 +78,7 @@ Deno.test("[SB6] an unwritable folder prevents the start with the reason", async
     });
   await assert.rejects(start(join(folder, "file")), (error) => {
     assert.ok(error instanceof StartError);
-    assert.match(error.message, /^Cannot store backups in ".*file": /);
+    assert.match(error.message, /^Scheduled backups: Cannot open ".*file": /);
     return true;
   });
 });

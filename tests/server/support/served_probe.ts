@@ -8,7 +8,7 @@ import { runCommandLine } from "../../../mod/cli/command_line.ts";
 import { resolveConfig } from "../../../mod/config/resolve_config.ts";
 import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
 import { makeLinks } from "../../../mod/kit/durable_files.ts";
-import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
+import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
 import { narrowPermissions, networkInterfaces } from "../../../mod/server/permissions/narrow.ts";
 
@@ -51,7 +51,8 @@ const attempts: Record<string, Attempt> = {
   "listen": () => Deno.listen({ port: 0, hostname: "127.0.0.1" }).close(),
   "start sh": () => new Deno.Command("sh", { args: ["-c", "true"] }).output(),
   "have a backup put into a folder named later": async () => {
-    const target = await openFolder(at("later"), { signal: new AbortController().signal });
+    await using target = new BackupTarget({ kind: "folder", path: at("later") });
+    await target.open();
     await Deno.writeTextFile(at("data/archive"), "all of it");
     const name = scheduledName(new Date());
     await target.check();

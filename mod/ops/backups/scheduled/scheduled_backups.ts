@@ -11,6 +11,8 @@
  */
 import { join } from "node:path";
 import { ServiceError } from "../../../errors.ts";
+import type { MainAction } from "../../../functions/main_actions.ts";
+import { failed } from "../../../functions/outcome.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -21,7 +23,7 @@ import type { BackupTarget } from "./backup_target.ts";
 import { expiredBackups, newestScheduled, scheduledName } from "./names.ts";
 
 export interface ScheduledBackupsOptions {
-  readonly target: BackupTarget;
+  readonly target: Pick<BackupTarget, "place" | "check" | "list" | "put" | "remove">;
   /** Creates a backup of the data folder in a file inside it. */
   readonly make: MakeBackup;
   /** Empty folder in the data folder for archives waiting for the upload. */
@@ -216,4 +218,31 @@ export class ScheduledBackups implements AsyncDisposable {
       else this.#wait(at, then);
     });
   }
+}
+
+export const BACKUP_PATH = "_system/backups:run";
+
+/**
+ * The action of the cron job `svc-backup`, by path. If the server stops during a backup, the job is retried at the next start. A failure is recorded in the
+ * job with its reason; the log has it already.
+ */
+export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyMap<string, MainAction> {
+  return new Map([[BACKUP_PATH, {
+    visibility: "internal",
+    async run() {
+      const end = await backups.run();
+      switch (end.kind) {
+        case "made":
+          return { ok: true, value: "null", logLines: [] };
+        case "failed":
+          return failed("user", `Scheduled backup failed: ${end.reason}`);
+        case "stopped":
+          return failed("internal", "The server is stopping, or another server makes backups", {
+            retryable: true,
+          });
+        default:
+          return end satisfies never;
+      }
+    },
+  }]]);
 }

@@ -3,9 +3,10 @@ import { Buffer } from "node:buffer";
 import { setTimeout as wait } from "node:timers/promises";
 import { Bucket, type BucketLocation, bucketReason, isRefusal } from "../../../kit/locations/bucket.ts";
 import { ObjectLostError, type OpenedObject, openObject } from "../../../kit/locations/bucket_object.ts";
+import { S3Store } from "../../../kit/locations/s3_store.ts";
 import type { RetryPolicy } from "../../../kit/locations/bucket_retries.ts";
 import { opsLimits, replicationLimits } from "../../limits.ts";
-import { downloadArchive } from "../../backups/bucket_archives.ts";
+import { downloadArchive } from "../../backups/stored_archives.ts";
 import { GENERATIONS } from "../names.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { removeOldTries } from "./tries.ts";
@@ -24,6 +25,7 @@ export interface BucketTargetOptions {
 export class BucketTarget implements ReplicaTarget {
   readonly place: string;
   readonly #bucket: Bucket;
+  readonly #store: S3Store;
   readonly #requestMs: number;
   readonly #settleMs: number;
   readonly #signal: AbortSignal | undefined;
@@ -44,6 +46,8 @@ export class BucketTarget implements ReplicaTarget {
       ...(signal !== undefined && { signal }),
     });
     this.#signal = signal;
+    const { attempts, pause } = patience;
+    this.#store = new S3Store(place, { requestMs, attempts, ...(pause && { pause }) });
     this.#requestMs = requestMs;
     this.#settleMs = settleMs;
   }
@@ -73,7 +77,7 @@ export class BucketTarget implements ReplicaTarget {
   }
 
   async download(name: string, path: string): Promise<boolean> {
-    return await this.#told(() => downloadArchive(this.#bucket, { name, path }));
+    return await this.#told(() => downloadArchive(this.#store, { name, path }));
   }
 
   async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
@@ -85,7 +89,7 @@ export class BucketTarget implements ReplicaTarget {
       using file = await Deno.open(path);
       const { size } = await file.stat();
       // There may be only so many parts: those of very large snapshots are larger.
-      const partBytes = Math.max(opsLimits.bucketPartBytes, Math.ceil(size / opsLimits.bucketPartsMax));
+      const partBytes = Math.max(opsLimits.bucketPartBytes, Math.ceil(size / 10_000));
       const writer = this.#bucket.writer(name, { partBytes });
       try {
         for await (const chunk of file.readable) await writer.write(chunk);

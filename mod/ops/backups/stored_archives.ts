@@ -1,0 +1,59 @@
+/** Backup archives at a location: listing and downloading. */
+import { dirname } from "node:path";
+import { type ObjectInfo, ObjectLostError, type ObjectReader } from "../../kit/locations/object_store.ts";
+import { hasDiskSpace } from "../disk_space.ts";
+import { opsLimits } from "../limits.ts";
+import { NewFile } from "../new_file.ts";
+import { RestoreError } from "./restore/mod.ts";
+
+/** Lists the newest archives directly at a location, newest first, up to a limit. */
+export async function newestArchives(store: ObjectReader): Promise<ObjectInfo[]> {
+  let newest: ObjectInfo[] = [];
+  for await (const object of store.list("")) {
+    if (!/^[^/]+\.tar\.zst$/.test(object.name)) continue;
+    newest.push(object);
+    newest.sort((a, b) => b.writtenAt - a.writtenAt || (a.name < b.name ? 1 : -1));
+    newest = newest.slice(0, opsLimits.archivesNamedMax);
+  }
+  return newest;
+}
+
+export interface DownloadOptions {
+  /** Name of the archive. */
+  readonly name: string;
+  /** Destination path (mode 0600), which must not exist. */
+  readonly path: string;
+}
+
+/**
+ * Downloads an archive. Returns whether it exists. Throws if the download fails or the disk lacks space, removing the file.
+ */
+export async function downloadArchive(
+  store: Pick<ObjectReader, "head" | "get">,
+  { name, path }: DownloadOptions,
+): Promise<boolean> {
+  const info = await store.head(name);
+  if (info === null) return false;
+  if (!await hasDiskSpace(dirname(path), info.size)) throw noSpace(`the archive (${info.size} bytes)`);
+  const body = await store.get(name);
+  if (body === null) return false;
+  try {
+    await using file = await NewFile.create(path);
+    await body.pipeTo(file.writable({ whenFull: () => noSpace("the rest of the archive") }));
+    await file.publish();
+  } catch (error) {
+    await body.cancel().catch(() => {});
+    if (!(error instanceof ObjectLostError)) throw error;
+    throw new RestoreError(
+      error.reason === "gone"
+        ? `The archive "${name}" was deleted during the download`
+        : `The archive "${name}" changed during the download. Try again`,
+    );
+  }
+  return true;
+}
+
+function noSpace(what: string): RestoreError {
+  const error = new RestoreError(`Not enough disk space for ${what}. Free disk space`);
+  return Object.assign(error, { code: "disk_full" });
+}
