@@ -40,6 +40,7 @@ const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "docs", "exam
 /** Entry modules of the server's processes. The first one covers the packages of the isolates. */
 export const ENTRIES: readonly string[] = [
   "cli.ts",
+  "mod/build/bundler_package.ts",
   "mod/storage/thumbnails/process.ts",
   "mod/ops/maintenance/process.ts",
   "mod/server/workers/main.ts",
@@ -96,13 +97,13 @@ async function copy(from: string, to: string): Promise<void> {
   await shell('cp -RL "$1" "$2"', [from, to]);
 }
 
-/** Lock file names of sharp's native packages for one platform, glibc only. */
-const SHARP = /^@img\/sharp-(?:libvips-)?(?:linux|darwin|win32)-(?:x64|arm64)@/;
+/** Lock file names of native packages for one platform, glibc only: the image library and the bundler. */
+const NATIVE = /^(?:@img\/sharp-(?:libvips-)?|@esbuild\/)(?:linux|darwin|win32)-(?:x64|arm64)@/;
 
 /** Lock file names of the native packages for all platforms. */
 export async function nativeIds(): Promise<string[]> {
   const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, "deno.lock"))) as {
     readonly npm: Readonly<Record<string, unknown>>;
   };
-  return Object.keys(npm).filter((id) => SHARP.test(id));
+  return Object.keys(npm).filter((id) => NATIVE.test(id));
 }

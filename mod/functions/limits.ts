@@ -9,6 +9,8 @@ export const packageLimits = {
   filesMax: 20_000,
   /** Bytes of those files. */
   bytesMax: 256 * MiB,
+  /** Size of the bundle with its source map. */
+  bundleBytesMax: 128 * MiB,
   /** Links in one package folder. */
   linksMax: 10_000,
 } as const;
@@ -19,10 +21,6 @@ export const versionLimits = {
   kept: 10,
   /** Age at which a version that was never loaded is removed. */
   unusedMs: 60 * 60_000,
-  /** Maximum size of a file in the functions folder other than source code. Larger files are excluded from versions. */
-  assetBytesMax: 4 * MiB,
-  /** Nesting depth of the functions folder. */
-  depthMax: 32,
   /** Attempts to make a version while files keep changing. */
   triesMax: 5,
   /** Time between two attempts. */
@@ -31,8 +29,6 @@ export const versionLimits = {
 
 /** Limits of isolates and their queues. */
 export const isolateLimits = {
-  /** Up to this many files and folders, spare isolates are started in advance for an edit (`--dev`). */
-  linkedFilesMax: 2_000,
   /** Old generation of an isolate's V8 heap. New objects add up to three semi-spaces. */
   heapMiB: 512,
   /** Maximum V8 semi-space of a writer. Data of a batch lives until its commit, and would be copied more often in V8's 32 MiB. */

@@ -165,7 +165,7 @@ Deno.test({
     await marks(5);
 
     // What cannot be served anywhere changes nothing.
-    const broken = await deploy(c.url, bearer, { ...app(9), "functions/app.ts": "export const = 1;" });
+    const broken = await deploy(c.url, bearer, { ...app(9), "functions/app.ts": "throw new Error();" });
     assert.deepEqual([broken.status, broken.body.errorData?.code], [400, "broken_functions"]);
 
     const second = await deploy(c.url, bearer, app(2));

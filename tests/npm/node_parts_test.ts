@@ -145,15 +145,15 @@ Deno.test("NP15 on Windows package managers are scripts, folders are held by sca
   assert.equal(findProject(folder.at("app")), folder.at("app"));
 });
 
-Deno.test("NP15 on Windows what needs a server says where there is one, and deploys go from there", () => {
-  for (const command of ["dev", "serve", "demo", "backup"]) {
+Deno.test("NP15 on Windows what needs a server or its bundler says where there is one", () => {
+  for (const command of ["dev", "serve", "demo", "backup", "deploy"]) {
     assert.match(
       refusedHere(command, "win32") ?? "",
       /^The server runs on Linux and macOS\. On Windows, use WSL[^\n]*$/,
     );
     assert.equal(refusedHere(command, "darwin"), null);
   }
-  for (const command of ["deploy", "rollback", "init", "--help"]) {
+  for (const command of ["rollback", "init", "--help"]) {
     assert.equal(refusedHere(command, "win32"), null);
   }
 });

@@ -37,7 +37,7 @@ const ALLOWED = [
   "read the data",
   "write the data",
   "make a link in the data",
-  "keep spare isolates for code that has links",
+  "bundle the functions",
   "read the functions",
   "look at the functions",
   "read packages beside the functions",

@@ -37,8 +37,8 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
   },
   {
     set: "deploy",
-    name: "the set that deploys reads and writes files, reaches a server and starts nothing",
-    allows: [...FILES, ...NETWORK, ...OWN_VARIABLES],
+    name: "the set that deploys reads and writes files, reaches a server and starts nothing but sh",
+    allows: [...FILES, ...NETWORK, ...SH, ...OWN_VARIABLES],
   },
   {
     set: "export",

@@ -24,20 +24,20 @@ import type {
   Reached,
   ToIsolate,
 } from "../wire/messages.ts";
+import { SOURCES_URL } from "../wire/app_sources.ts";
 import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./runs/call.ts";
 import { closeAppZod, loadAppZod } from "./process/app_zod.ts";
-import { asAuthored, setCodePlace } from "./process/author_text.ts";
+import { asAuthored, setAuthorFolder } from "./process/author_text.ts";
 import { setFunctionsUrl } from "./runs/call_errors.ts";
 import { watchIdle } from "./process/idle.ts";
 import { closeGlobals } from "./process/globals.ts";
 import { Leftovers } from "./process/leftovers.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
 import { functionPrints } from "./app/function_prints.ts";
-import { fileUrl, loadApp, type LoadedApp } from "./app/loader.ts";
+import { loadBundle, type LoadedApp } from "./app/loader.ts";
 import { lockDown } from "./process/lockdown.ts";
 import { consoleText } from "./ctx/log_lines.ts";
-import { preparePackages } from "./app/commonjs_modules.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
 import { applyRows, reachedBy } from "./runs/apply_rows.ts";
@@ -111,8 +111,8 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   if (database === null) return;
   const progress = new ProgressFile(boot.progressPath);
   keepAppFolder(boot, socketPath);
-  setFunctionsUrl(fileUrl(boot.functionsDir));
-  setCodePlace(boot.place);
+  setFunctionsUrl(SOURCES_URL + boot.functions);
+  setAuthorFolder(boot.authorFolder);
   setTableResolver((id) => {
     const reads = currentCall()?.reads;
     if (reads !== undefined) return reads.tableOf(id);
@@ -163,20 +163,16 @@ async function load(
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   const {
     role,
-    functionsDir,
-    place,
-    packages: table,
+    bundle,
     tableNumbers = {},
     follows = false,
     check,
     waits = false,
   } = boot;
   try {
-    const packages = table === undefined ? null : await preparePackages(table, place.folder);
     let app: LoadedApp;
     try {
-      app = await loadApp(functionsDir, systemModules);
-      await packages?.importDeferred();
+      app = await loadBundle(bundle, systemModules);
     } finally {
       // Locked before anything is reported to main.
       closeIntrinsics();

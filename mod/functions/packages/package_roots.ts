@@ -1,18 +1,18 @@
-/** Which folders the npm packages of an app lie in: what isolates may read of them while they load. */
+/** Finds the folders that contain the npm packages of an app. */
 import { dirname } from "node:path";
-import { isAtOrBelow, slashed } from "./slashed_paths.ts";
 import { packageLimits } from "../limits.ts";
+import { isInside } from "./paths.ts";
 
-/** Where an app is, and what it must not read. Absolute and real. */
+/** The location of an app, and the folder that must not be part of it. Absolute and real. */
 export interface AppPlace {
   readonly functionsDir: string;
   readonly dataDir: string;
 }
 
 /**
- * The `node_modules` folders of the functions folder and of every folder above it, as Node finds them, and the folders of
- * the same project that they link to (workspaces). Links that lead anywhere else are left out, and so is whatever holds
- * the data. Real paths, the nearest first.
+ * Returns the `node_modules` folders of the functions folder and of every folder above it, as Node finds them, and the folders
+ * of the same project that they link to (workspaces), nearest first. Leaves out links to other folders, and folders that
+ * contain the data. Returns real paths.
  */
 export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
   const roots: string[] = [];
@@ -30,19 +30,14 @@ export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
   }
 }
 
-/** Whether a path is one of the folders or below one. */
-export function isInside(path: string, folders: readonly string[]): boolean {
-  return folders.some((folder) => isAtOrBelow(folder, path));
-}
-
 function overlaps(one: string, other: string): boolean {
   return isInside(one, [other]) || isInside(other, [one]);
 }
 
-/** Real folders behind the links in a folder of packages and in its scopes. */
+/** Returns the real folders that links in a folder of packages and in its scopes lead to. */
 function linkTargets(packages: string): string[] {
   const targets: string[] = [];
-  const look = (folder: string, scopes: boolean) => {
+  const collect = (folder: string, scopes: boolean) => {
     for (const entry of Deno.readDirSync(folder)) {
       const path = `${folder}/${entry.name}`;
       if (entry.isSymlink) {
@@ -52,14 +47,14 @@ function linkTargets(packages: string): string[] {
           throw new Error(`${packages} has more than ${packageLimits.linksMax} links`);
         }
       } else if (scopes && entry.isDirectory && entry.name.startsWith("@")) {
-        look(path, false);
+        collect(path, false);
       }
     }
   };
   try {
-    look(packages, true);
+    collect(packages, true);
   } catch (error) {
-    // A folder above that is closed to this user is no concern of the app's.
+    // A folder above may be closed to this user.
     if (!(error instanceof Deno.errors.PermissionDenied)) throw error;
   }
   return targets;
@@ -70,14 +65,14 @@ const absent = [
   Deno.errors.NotADirectory,
   Deno.errors.PermissionDenied,
   Deno.errors.FilesystemLoop,
-  // Of a project's folders a server may read those it knew of when it started.
+  // A server may read the folders that existed when it started.
   Deno.errors.NotCapable,
 ];
 
-/** The real path of a folder; `null` when there is none, or none that this user may enter. */
+/** Returns the real path of a folder, or `null` if this user cannot enter one. */
 function realFolder(path: string): string | null {
   try {
-    const real = slashed(Deno.realPathSync(path));
+    const real = Deno.realPathSync(path);
     return Deno.statSync(real).isDirectory ? real : null;
   } catch (error) {
     if (absent.some((kind) => error instanceof kind)) return null;

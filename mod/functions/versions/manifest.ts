@@ -1,9 +1,9 @@
-/** The manifest of a version: files with hashes, the functions folder, and the package data for isolates. */
+/** The manifest of a version: its files with hashes, and the functions folder. */
 import { createHash } from "node:crypto";
-import type { AppCode } from "../packages/app_code.ts";
+import { hashedOldContent, type OldCode } from "./old_version.ts";
 
 /** Increased when the layout or interpretation of versions changes, which changes their hashes. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** A file of a version. */
 export interface VersionFile {
@@ -14,14 +14,15 @@ export interface VersionFile {
 
 /** Contents of a version. Paths are relative to its code folder. */
 export interface VersionContent {
-  /** The functions folder. */
+  /** The author's functions folder, which stack traces name. */
   readonly functions: string;
+  /** The bundle, and the files of the front end. */
   readonly files: Readonly<Record<string, VersionFile>>;
-  /** Links by path, with their targets. */
-  readonly links: Readonly<Record<string, string>>;
-  readonly code: AppCode;
   /** The front end's folder, if it was deployed with the functions. */
   readonly static?: string;
+  /** Of a version of format 1, which contains sources in place of a bundle. */
+  readonly links?: Readonly<Record<string, string>>;
+  readonly code?: OldCode;
 }
 
 /** `version.json` of a version. */
@@ -34,14 +35,13 @@ export interface Manifest extends VersionContent {
 }
 
 /** The hash of a version, equal for equal contents. */
-export function hashOf({ functions, files, links, code, static: frontend }: VersionContent): string {
-  const { refusals: _, ...table } = code.table;
+export function hashOf(version: VersionContent): string {
+  const { functions, files, links = {}, code, static: frontend } = version;
   const content = {
-    format: FORMAT,
+    format: code === undefined ? FORMAT : 1,
     functions,
     files: sorted(files),
-    links: sorted(links),
-    code: [sorted(code.files), sorted(code.scopes), { ...table, files: sorted(table.files) }],
+    ...(code !== undefined && hashedOldContent({ links, code }, sorted)),
     ...(frontend !== undefined && { static: frontend }),
   };
   return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, HASH_CHARS);
@@ -60,7 +60,7 @@ export function parseManifest(text: string, hash: string): Manifest {
   for (
     const path of [
       ...Object.keys(manifest.files),
-      ...Object.entries(manifest.links).flat(),
+      ...Object.entries(manifest.links ?? {}).flat(),
       manifest.functions,
       ...manifest.static === undefined ? [] : [manifest.static],
     ]

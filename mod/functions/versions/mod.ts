@@ -1,5 +1,5 @@
 /** Public API of `mod/functions/versions`. */
-export { ContentReader } from "./content.ts";
+export { bundleContent } from "./content.ts";
 export {
   type Deployed,
   type Deployment,
@@ -18,6 +18,5 @@ export {
   type VersionFile,
 } from "./manifest.ts";
 export { FileSums } from "./file_sums.ts";
-export { sameOnSomeDisks, slashed } from "../packages/slashed_paths.ts";
-export { checkForeignCode } from "./foreign_code.ts";
 export { type Version, VersionError, type VersionInfo, VersionStore } from "./version_store.ts";
+export { BUNDLE_NAME } from "../packages/mod.ts";

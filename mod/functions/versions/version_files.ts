@@ -1,9 +1,8 @@
 /** Version folders: written under a temporary name and renamed, locked while in use, verified before use. */
 import { createHash, randomBytes } from "node:crypto";
-import { dirname, join, relative } from "node:path";
-import { makeLinks, removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { dirname, join } from "node:path";
+import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import type { TimeSlicer } from "../../kit/clock.ts";
-import { ChangedError } from "./collect.ts";
 import { sumOf } from "./file_sums.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
@@ -20,6 +19,13 @@ const UNLOCKED_MS = 60_000;
 const AT_ONCE_BYTES = 1024 * 1024;
 /** Mode of files in a version. */
 const WRITTEN = { createNew: true, mode: 0o400 } as const;
+
+/** Thrown if a file changed since it was read. */
+export class ChangedError extends Error {
+  constructor() {
+    super("The app's files keep changing");
+  }
+}
 
 /** Thrown if a version on disk does not match its manifest. */
 export class DamagedVersionError extends Error {
@@ -61,15 +67,6 @@ export async function checkFiles(versionsDir: string, manifest: Manifest, turns:
     if (found !== sum) throw damaged(manifest.hash, `${path} has changed`);
     await turns.yieldIfDue();
   }
-  for (const [path, target] of Object.entries(manifest.links)) {
-    let to;
-    try {
-      to = join(dirname(path), Deno.readLinkSync(join(folder, path)));
-    } catch (error) {
-      throw damaged(manifest.hash, error instanceof Error ? error.message : String(error));
-    }
-    if (to !== target) throw damaged(manifest.hash, `${path} has changed`);
-  }
 }
 
 function damaged(hash: string, why: string): DamagedVersionError {
@@ -77,8 +74,8 @@ function damaged(hash: string, why: string): DamagedVersionError {
 }
 
 export interface WriteOptions {
-  /** Folder that currently contains the files. */
-  readonly from: string;
+  /** The folder that currently contains the files, or the contents of the only file. */
+  readonly from: string | Uint8Array<ArrayBuffer>;
   /** Files of other versions by hash, which can be hard-linked because they are immutable. */
   readonly links: ReadonlyMap<string, string>;
   /** Whether it must survive a power failure, because it cannot be rebuilt. */
@@ -113,7 +110,6 @@ export async function writeVersion(
 }
 
 async function copyFiles(folder: string, manifest: Manifest, options: WriteOptions): Promise<void> {
-  const { functions, files, links: inside } = manifest;
   const { from, links, durable, turns } = options;
   const made = new Set<string>();
   const makeFolder = (path: string) => {
@@ -121,32 +117,27 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
     made.add(path);
   };
-  makeFolder(join(folder, functions));
-  for (const [path, { bytes, sum }] of Object.entries(files)) {
+  makeFolder(folder);
+  for (const [path, { bytes, sum }] of Object.entries(manifest.files)) {
     const target = join(folder, path);
     makeFolder(dirname(target));
     const same = links.get(sum);
     if (same === undefined || !link(same, target)) {
-      const found = bytes > AT_ONCE_BYTES
+      const found = typeof from !== "string"
+        ? writeWhole(from, target)
+        : bytes > AT_ONCE_BYTES
         ? await copyLarge(join(from, path), target)
-        : copySmall(join(from, path), target);
+        : writeWhole(Deno.readFileSync(join(from, path)), target);
       if (found !== sum) throw new ChangedError();
       if (durable) await syncFolder(target);
     }
     await turns.yieldIfDue();
   }
-  // All folders exist before the first link, so none is created through a link.
-  const places = Object.entries(inside).map(([path, to]) => ({ path, to, place: join(folder, path) }));
-  for (const { place } of places) makeFolder(dirname(place));
-  await makeLinks(
-    places.map(({ path, to, place }) => ({ path: place, target: relative(dirname(path), to) })),
-  );
   if (durable) { for (const path of made) await syncFolder(path); }
 }
 
-/** Copies a small file in one piece. Returns the hash of the data read. */
-function copySmall(from: string, to: string): string {
-  const content = Deno.readFileSync(from);
+/** Writes a file in one piece. Returns the hash of its content. */
+function writeWhole(content: Uint8Array<ArrayBuffer>, to: string): string {
   Deno.writeFileSync(to, content, WRITTEN);
   return sumOf(content).sum;
 }

@@ -1,18 +1,19 @@
 /**
- * The versions of an app's code: immutable copies of the functions and their packages, each in a folder named by its hash. The
- * server serves a version, never the author's folder.
+ * The versions of an app's code: bundles of the functions and their packages, each in a folder named by its hash. The server
+ * serves a version, never the author's folder.
  */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDiskFull } from "../../kit/durable_files.ts";
 import { TimeSlicer } from "../../kit/clock.ts";
 import { versionLimits } from "../limits.ts";
-import type { AppCode } from "../packages/app_code.ts";
-import { ChangedError, type Collected } from "./collect.ts";
-import { ContentReader } from "./content.ts";
+import { BUNDLE_NAME } from "../packages/mod.ts";
+import { bundleContent } from "./content.ts";
 import { readDeployed } from "./deployed.ts";
 import { hashOf, isHash, type Manifest } from "./manifest.ts";
+import { bundleOldVersion, OLD_BUNDLE_NAME } from "./old_version.ts";
 import {
+  ChangedError,
   checkFiles,
   codeFolder,
   DamagedVersionError,
@@ -28,10 +29,12 @@ export interface Version {
   readonly hash: string;
   /** Folder that contains all of its files. */
   readonly folder: string;
-  readonly functionsDir: string;
-  /** The original of {@linkcode folder}. Errors name files by it. */
+  /** The file that isolates load. */
+  readonly bundle: string;
+  /** The functions folder in the names of its sources. */
+  readonly functions: string;
+  /** What those names are relative to, on the author's disk. */
   readonly authorFolder: string;
-  readonly code: AppCode;
   /** The front end's folder, or `null`. */
   readonly staticDir: string | null;
   /** Whether it was named by its hash, not made from a local folder. */
@@ -70,7 +73,6 @@ const NEVER = 0;
 export class VersionStore {
   readonly #dataDir: string;
   readonly #dir: string;
-  readonly #contents = new ContentReader();
   /** Versions verified by this process. */
   readonly #checked = new Map<string, Manifest>();
   /** The version made last. Most files of the next one are the same. */
@@ -117,9 +119,9 @@ export class VersionStore {
     try {
       const turns = new TimeSlicer();
       if (await this.#soundOrRemoved(manifest.hash, turns) === null) {
-        await this.#write(manifest, { collected: { folder }, durable: true, turns });
+        await this.#write(manifest, { from: folder, durable: true, turns });
       }
-      return { ...this.#version(manifest), deployed: true };
+      return { ...await this.#version(manifest), deployed: true };
     } catch (error) {
       if (error instanceof ChangedError) throw new VersionError("A file does not match the manifest");
       throw asVersionError(error);
@@ -139,7 +141,7 @@ export class VersionStore {
     try {
       const manifest = isHash(hash) ? await this.#sound(hash, new TimeSlicer()) : null;
       if (manifest === null) throw new VersionError(`There is no version ${hash} in the data folder`);
-      return { ...this.#version(manifest), deployed: true };
+      return { ...await this.#version(manifest), deployed: true };
     } catch (error) {
       throw asVersionError(error);
     }
@@ -201,18 +203,19 @@ export class VersionStore {
   async #make(source: VersionSource): Promise<Version> {
     const turns = new TimeSlicer();
     const functionsDir = await Deno.realPath(source.functionsDir);
-    const { content, collected } = await this.#contents.read({ functionsDir, dataDir: this.#dataDir }, turns);
+    const { content, bundle } = await bundleContent({ functionsDir, dataDir: this.#dataDir });
+    if (!bundle.unchanged()) throw new ChangedError();
     const hash = hashOf(content);
     const known = await this.#soundOrRemoved(hash, turns);
-    const authorFolder = source.authorFolder ?? collected.folder;
+    const authorFolder = source.authorFolder ?? bundle.folder;
     if (known === null) {
       const manifest = { ...content, hash, madeAt: Date.now(), madeFrom: authorFolder };
-      await this.#write(manifest, { collected, durable: source.durable ?? false, turns });
+      await this.#write(manifest, { from: bundle.code, durable: source.durable ?? false, turns });
     }
     const manifest = known ?? await this.#sound(hash, turns);
     if (manifest === null) throw new ChangedError();
     this.#newest = manifest;
-    return this.#version(manifest, { authorFolder });
+    return await this.#version(manifest, { authorFolder });
   }
 
   /** Like {@linkcode VersionStore.get}, but returns `null` for a damaged version: it is not running, so it can be rebuilt. */
@@ -225,8 +228,8 @@ export class VersionStore {
 
   async #write(
     manifest: Manifest,
-    { collected, durable, turns }: {
-      readonly collected: Pick<Collected, "folder">;
+    { from, durable, turns }: {
+      readonly from: string | Uint8Array<ArrayBuffer>;
       readonly durable: boolean;
       readonly turns: TimeSlicer;
     },
@@ -237,7 +240,7 @@ export class VersionStore {
       const folder = codeFolder(this.#dir, newest.hash);
       for (const [path, { sum }] of Object.entries(newest.files)) same.set(sum, join(folder, path));
     }
-    await writeVersion(this.#dir, manifest, { from: collected.folder, links: same, durable, turns });
+    await writeVersion(this.#dir, manifest, { from, links: same, durable, turns });
     await Deno.utime(join(this.#dir, manifest.hash), new Date(NEVER), new Date(NEVER));
     // Its files were just verified.
     this.#checked.set(manifest.hash, manifest);
@@ -258,11 +261,15 @@ export class VersionStore {
     return manifest;
   }
 
-  #version(manifest: Manifest, { authorFolder = manifest.madeFrom } = {}): Version {
+  async #version(manifest: Manifest, { authorFolder = manifest.madeFrom } = {}): Promise<Version> {
     const { hash, functions, code, static: frontend } = manifest;
     const folder = codeFolder(this.#dir, hash);
     const staticDir = frontend === undefined ? null : join(folder, frontend);
-    return { hash, folder, functionsDir: join(folder, functions), authorFolder, code, staticDir };
+    const bundle = join(folder, code === undefined ? BUNDLE_NAME : OLD_BUNDLE_NAME);
+    if (code !== undefined) {
+      await bundleOldVersion({ functions, code, files: manifest.files }, { folder, bundle });
+    }
+    return { hash, folder, bundle, functions, authorFolder, staticDir };
   }
 }
 

@@ -8,8 +8,6 @@ import type { CallOrigin, FunctionInfo, ReplayKey } from "../host_port.ts";
 import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "../identity.ts";
 import type { CallError } from "../outcome.ts";
-import type { CodePlace } from "./code_place.ts";
-import type { PackageTable } from "./package_table.ts";
 import type { WireApplied } from "./applied_rows.ts";
 import type { WireEntries } from "./packed_entry.ts";
 
@@ -21,18 +19,18 @@ export interface Boot {
   readonly role: IsolateRole;
   /** Path of `data.db`. Not opened by runners. */
   readonly databasePath: string;
-  /** Absolute path of the app's functions folder. */
-  readonly functionsDir: string;
-  /** The folder of the app's code, and the author's original. */
-  readonly place: CodePlace;
+  /** Absolute path of the file with the app's code. */
+  readonly bundle: string;
+  /** The functions folder in the names of sources (app_sources.ts). */
+  readonly functions: string;
+  /** What those names are relative to, on the author's disk. */
+  readonly authorFolder: string;
   /** The progress file (progress_file.ts). */
   readonly progressPath: string;
   /** Environment of the app, for runners (`ctx.env`). */
   readonly env: Record<string, string>;
   /** Server settings for functions of the service, by feature. JSON. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** The app's npm packages, when it uses any. */
-  readonly packages?: PackageTable;
   /** Numbers of tables that the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** Enables the journal of a writer, with a limit for unshipped bytes. */

@@ -1,7 +1,7 @@
 /** Supported platforms of the commands. */
 
-/** Commands that need no server on this machine. */
-const EVERYWHERE = ["deploy", "rollback", "init", "", "help", "-h", "--help"];
+/** Commands that need neither a server on this machine nor its bundler. */
+const EVERYWHERE = ["rollback", "init", "", "help", "-h", "--help"];
 
 /** Returns why a command cannot run on a platform (`process.platform`), or `null` if it can. */
 export function refusedHere(command: string, platform: string): string | null {

@@ -42,7 +42,7 @@ export function openRuntime(): Runtime {
   const runtime = `@deno/${machine}${platform === "linux" ? "-glibc" : ""}`;
   const deno = join(folderOf(runtime, { file: "package.json" }), platform === "win32" ? "deno.exe" : "deno");
   const image = folderOf(`@img/sharp-${machine}`, { file: "package" });
-  const native = [image];
+  const native = [image, folderOf(`@esbuild/${machine}`, { file: "package.json" })];
   if (platform !== "win32") {
     const from = createRequire(join(image, "package.json"));
     native.push(folderOf(`@img/sharp-libvips-${machine}`, { file: "package", from }));

@@ -67,7 +67,7 @@ function writeInto(folder: string, files: Files): void {
       mkdirSync(parent, { recursive: true });
       made.add(parent);
     }
-    writeFileSync(target, bytes);
+    writeFileSync(target, bytes, { mode: path.startsWith("bin/") ? 0o755 : 0o644 });
   }
 }
 

@@ -16,7 +16,7 @@ export interface DeployChanges {
   readonly crons: Difference;
   /** Pending jobs whose function the version lacks. They are kept and fail if they become due before it is back. */
   readonly jobs: LostJobs;
-  /** Numbers of files of functions, packages and front end. */
+  /** Numbers of files: the bundle of functions and packages, and those of the front end. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
   /** Whether the front end is removed. */
   readonly frontendGoes: boolean;

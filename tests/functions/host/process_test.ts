@@ -167,10 +167,10 @@ Deno.test("messages and segments go both ways in order, after Boot and Ready", a
   await using place = await Place.make("serve");
   const { isolate, frames, next } = await place.ready();
   const boot = JSON.parse(isolate.ready.lastGroup ?? "").message;
-  assert.deepEqual([boot.type, boot.role, boot.functionsDir, boot.env], [
+  assert.deepEqual([boot.type, boot.role, boot.bundle, boot.env], [
     "Boot",
     "runner",
-    place.dir,
+    `${place.dir}/bundle.js`,
     { GREETING: "hello" },
   ]);
   const values = ['"é😀"', JSON.stringify("x".repeat(300_000)), "null"];

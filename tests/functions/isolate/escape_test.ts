@@ -11,6 +11,8 @@ interface Attempt {
   readonly allowed?: readonly IsolateRole[];
   /** At load it is allowed, or makes the app broken: the runtime remembers a package that it could not add. */
   readonly handlerOnly?: true;
+  /** The bundler would take it along, or refuse the app: tried in generated code only. */
+  readonly generatedOnly?: true;
 }
 
 const runner: readonly IsolateRole[] = ["runner"];
@@ -81,6 +83,7 @@ const attempts: readonly Attempt[] = [
   {
     name: "open a database in memory",
     code: `new (await import("sqlite")).DatabaseSync(":memory:"); return 1`,
+    generatedOnly: true,
   },
   { name: "load a library", code: `Deno.dlopen("libc.so.6", {}); return 1` },
   { name: "load a library by process", code: `process.dlopen({ exports: {} }, "/lib/x.node"); return 1` },
@@ -97,8 +100,13 @@ const attempts: readonly Attempt[] = [
     name: "import a file at call time",
     code: `return (await import("./_later" + ".js")).later`,
     handlerOnly: true,
+    generatedOnly: true,
   },
-  { name: "require by a CommonJS file", code: `return (await import("./_common" + ".cjs")).default` },
+  {
+    name: "require by a CommonJS file",
+    code: `return (await import("./_common" + ".cjs")).default`,
+    generatedOnly: true,
+  },
   {
     name: "watch other code's resources",
     code: `(await import("node:async_hooks")).createHook({}).enable(); return 1`,
@@ -131,11 +139,13 @@ const attempts: readonly Attempt[] = [
     name: "import a package of the cache",
     code: `return Object.keys(await import("npm:" + "nodemailer@10.6.0")).length`,
     handlerOnly: true,
+    generatedOnly: true,
   },
   {
     name: "import a package that was never fetched",
     code: `return Object.keys(await import("npm:" + "is-odd@3.0.1")).length`,
     handlerOnly: true,
+    generatedOnly: true,
   },
   // Computed, because the runtime looks at plain texts before anything runs, and asks for a permission then.
   {
@@ -223,14 +233,6 @@ const commonJsAttempts: readonly Attempt[] = [
   { name: "find the main module", code: `return require.main` },
   { name: "find other code's modules", code: `return Object.keys(require.cache)[0]` },
   { name: "find what runs files", code: `return Object.keys(require.extensions)[0]` },
-  {
-    name: "run a file that is none of the packages'",
-    code: `return globalThis[Symbol.for("syncline.commonJs")](SECRET)`,
-  },
-  {
-    name: "replace what runs files",
-    code: `globalThis[Symbol.for("syncline.commonJs")] = () => 1; throw new Error("ignored")`,
-  },
   { name: "require by Function", code: `return Function("return require('fs')")()` },
   {
     name: "reach a unix socket by require",
@@ -251,6 +253,7 @@ function spySource(dir: string, { port, home }: { readonly port: number; readonl
     import.meta.url,
   )}";
     const DB = "${dir}/data/other.db", SOCKET = "${dir}/trap.sock", PORT = ${port};
+    const load = new Function("specifier", "options", "return import(specifier, options)");
     const attempts = { ${table} };
     async function outcome(name) {
       try {
@@ -268,8 +271,16 @@ function spySource(dir: string, { port, home }: { readonly port: number; readonl
   `;
 }
 
+/** An `import()` reaches the bundle only. In generated code it reaches the runtime. */
 function attemptsOf(home: Home): readonly Attempt[] {
-  return home === "a CommonJS file of a package" ? [...attempts, ...commonJsAttempts] : attempts;
+  const all = home === "a CommonJS file of a package" ? [...attempts, ...commonJsAttempts] : attempts;
+  const generated = all.filter(({ code }) => code.includes("import("))
+    .map((attempt) => ({
+      ...attempt,
+      name: `${attempt.name}, in generated code`,
+      code: attempt.code.replaceAll(/\bimport\((?!')/g, "load("),
+    }));
+  return [...all.filter(({ generatedOnly }) => generatedOnly !== true), ...generated];
 }
 
 function writeApp(

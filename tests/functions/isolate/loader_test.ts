@@ -6,6 +6,8 @@ import { type AppFiles, Workspace } from "./support.ts";
 async function load(files: AppFiles, prepare?: (workspace: Workspace) => void): Promise<string[] | string> {
   await using workspace = new Workspace(files);
   prepare?.(workspace);
+  const reason = await workspace.version().then(() => null, (error: Error) => error.message);
+  if (reason !== null) return reason;
   await using isolate = await workspace.start("writer");
   const answer = isolate.booted;
   if (answer?.type !== "Ready") return answer?.message ?? "";
@@ -74,12 +76,12 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
   [
     "an import of what is not there",
     { "deep/a.ts": "import './b.ts';" },
-    /^deep\/a\.ts:1:8: Module not found "deep\/b\.ts"/,
+    /^deep\/a\.ts:1:8: cannot find the file "\.\/b\.ts"/,
   ],
   [
     "a missing export",
     { "a.ts": "import { x } from './b.ts'; x;", "b.ts": "" },
-    /^a\.ts: .*does not provide an export named 'x' at a\.ts:1:10/,
+    /^a\.ts:1:10: Import "x" will always be undefined because the file "functions\/b\.ts" has no exports$/,
   ],
   [
     "an unknown package",
@@ -89,17 +91,12 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
   [
     "a package by address",
     { "a.ts": "import 'npm:nodemailer@10.6.0';" },
-    /a\.ts: cannot import an "npm:".*npm install nodemailer/s,
+    /^a\.ts:1:8: cannot import an "npm:".*npm install nodemailer/,
   ],
-  ["a remote module", { "a.ts": "import 'https://example.com/x.ts';" }, /^a\.ts:1:8: .*example\.com/],
   [
-    "a circle of imports",
-    {
-      "a.ts":
-        `import { b } from "./b.ts"; import { query } from "syncline/server"; export const a = query(() => b);`,
-      "b.ts": `import { a } from "./a.ts"; export const b = [a];`,
-    },
-    /b\.ts:1:\d+: Cannot access 'a' before initialization \(modules that import each other in a circle/,
+    "a remote module",
+    { "a.ts": "import 'https://example.com/x.ts';" },
+    /^a\.ts:1:8: cannot import from the network/,
   ],
   [
     "two files of one name",

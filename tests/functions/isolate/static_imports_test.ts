@@ -5,15 +5,20 @@ import { importMapPath } from "../../../mod/functions/host/process/start_flags.t
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, type AppFiles, type TestIsolate, Workspace } from "./support.ts";
 
+/** Names that belong to packages without `node:`. */
+const prefixed = new Set(["ffi", "quic", "sea", "sqlite", "test", "test/reporters"]);
+
 /** Modules that are not refused as a whole: app code gets our own. */
 const ours = new Set(["process", "async_hooks", "syncline/server", "zod"]);
 
-/** The modules that are refused in a role, with and without `node:`. */
+/** The modules that are refused in a role, with and without `node:`. Some have no other name. */
 function refused(role: IsolateRole): string[] {
   const { imports } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as {
     readonly imports: Readonly<Record<string, string>>;
   };
-  return Object.keys(imports).filter((specifier) => !ours.has(specifier.replace(/^node:/, "")));
+  return Object.keys(imports).filter((specifier) =>
+    !ours.has(specifier.replace(/^node:/, "")) && !prefixed.has(specifier)
+  );
 }
 
 /** Those that are open in it. */

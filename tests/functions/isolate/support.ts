@@ -2,7 +2,6 @@
 import { FrameSender, readFrames, type WireFrame } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
-import { mapEntries, placedTable, usesPackages } from "../../../mod/functions/packages/app_code.ts";
 import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { isolateImportMap } from "../../../mod/functions/host/process/isolate_import_map.ts";
 import { isolateCommand, plainEntry } from "../../../mod/functions/host/process/command.ts";
@@ -78,18 +77,15 @@ export class Workspace implements AsyncDisposable {
     Deno.writeFileSync(progressPath, new Uint8Array(16));
     const databasePath = `${this.dataDir}/data.db`;
     const version = await this.version();
-    const { folder, functionsDir, authorFolder, code } = version;
+    const { bundle, functions, authorFolder } = version;
     const importMapPath = `${this.progressDir}/${name}.m`;
-    Deno.writeTextFileSync(
-      importMapPath,
-      isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
-    );
+    Deno.writeTextFileSync(importMapPath, isolateImportMap({ role, entry }));
     const { executable, args, env } = isolateCommand({
       role,
       entry,
       dataDir: this.dataDir,
       databasePath,
-      codeFolder: folder,
+      bundle,
       socketPath,
       progressPath,
       actionNet: null,
@@ -112,11 +108,11 @@ export class Workspace implements AsyncDisposable {
       type: "Boot",
       role,
       databasePath,
-      functionsDir,
-      place: { folder, authorFolder },
+      bundle,
+      functions,
+      authorFolder,
       progressPath,
       env: options.env ?? {},
-      ...(usesPackages(code) && { packages: placedTable(code, folder) }),
     });
     return isolate;
   }

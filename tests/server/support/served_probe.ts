@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { runCommandLine } from "../../../mod/cli/command_line.ts";
 import { resolveConfig } from "../../../mod/config/resolve_config.ts";
-import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
+import { VersionStore } from "../../../mod/functions/versions/mod.ts";
 import { makeLinks } from "../../../mod/kit/durable_files.ts";
 import { BackupTarget } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
@@ -32,12 +32,11 @@ const attempts: Record<string, Attempt> = {
     await makeLinks([{ path: at("data/link"), target: "file" }]);
     await Deno.readTextFile(at("data/link"));
   },
-  "keep spare isolates for code that has links": async () => {
-    await Deno.mkdir(at("data/version"));
-    await Deno.writeTextFile(at("data/version/a.ts"), "");
-    await makeLinks([{ path: at("data/version/b.ts"), target: "a.ts" }]);
-    await linkCode(at("data/version"), at("data/standing"));
-    await Deno.readTextFile(at("data/standing/b.ts"));
+  "bundle the functions": async () => {
+    const store = await VersionStore.open(at("data"));
+    const { bundle } = await store.make({ functionsDir: at("app/functions") });
+    await Deno.link(bundle, at("data/standing.js"));
+    await Deno.readTextFile(at("data/standing.js"));
   },
   "read the functions": () => Deno.readTextFile(at("app/functions/a.ts")),
   "look at the functions": () => Deno.watchFs(at("app/functions")).close(),

@@ -1,12 +1,8 @@
-/**
- * The import map of an isolate: the map of its role, the app's packages, and blocked addresses. Entries of the app never
- * override ours.
- */
+/** The import map of an isolate: the map of its role, and blocked addresses. */
 import { pathToFileURL } from "node:url";
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { importMapPath, sources } from "./start_flags.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
-import type { MapEntries } from "../../packages/app_code.ts";
 
 interface ImportMap {
   readonly imports: Readonly<Record<string, string>>;
@@ -17,34 +13,28 @@ export interface ImportMapOptions {
   readonly role: IsolateRole;
   /** The isolate's entry module. */
   readonly entry: URL;
-  /** Entries of the app's packages. */
-  readonly packages?: MapEntries | undefined;
 }
 
 /** zod as a single module. Service and app code have separate instances, because their addresses differ. */
 const zod = new URL("mod/functions/isolate/zod/zod.js", programRoot).href;
 
 /** Returns the import map as JSON. */
-export function isolateImportMap(
-  { role, entry, packages = new Map() }: ImportMapOptions,
-): string {
+export function isolateImportMap({ role, entry }: ImportMapOptions): string {
   const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
   const [ours = {}] = Object.values(scopes);
   const own = pathToFileURL(sources).href;
-  const added: Record<string, Record<string, string>> = {};
-  for (const [scope, map] of packages) if (scope !== "") added[scope] = Object.fromEntries(map);
   return JSON.stringify({
     imports: {
-      ...Object.fromEntries(packages.get("") ?? []),
       ...imports,
       "zod": `${zod}?app`,
+      "syncline:zod": `${zod}?app`,
       ...closed(own),
       ...closed(npmCache()),
       ...closedPackages(ours),
       // The runtime resolves it through the map too.
       [entry.href]: entry.href,
     },
-    scopes: { ...added, [own]: { ...ours, "zod": `${zod}?service`, [own]: own } },
+    scopes: { [own]: { ...ours, "zod": `${zod}?service`, [own]: own } },
   });
 }
 

@@ -7,15 +7,13 @@ import { parseProgress, type Progress } from "../../wire/progress_file.ts";
 import type { Boot, CheckBounds, FromIsolate, IsolateRole, KeepRow, ToIsolate } from "../../wire/messages.ts";
 import type { RowKeeper } from "../writer/row_keeper.ts";
 import type { IsolatePaths } from "./start_flags.ts";
-import { mapEntries, placedTable, usesPackages } from "../../packages/app_code.ts";
-import { authorTexts } from "../../wire/code_place.ts";
+import { authorTexts } from "../../wire/app_sources.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/helper_process.ts";
 import { plainEntry } from "./command.ts";
 import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
-import { linkCode, unlinkCode } from "./linked_code.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
@@ -76,7 +74,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
   readonly #waiting = new PrestartedIsolates();
-  /** Code folders of prestarted isolates. */
+  /** Files from which prestarted isolates load their code. */
   readonly #places = new Set<string>();
   /** Set by `use`. */
   #version: Version;
@@ -158,10 +156,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return this.#start("reader", { version, check: bounds });
   }
 
-  /** A folder that is reused after its isolate: the runtime caches data by file path. */
+  /** A file name that is reused after its isolate: the runtime caches data by file path. */
   #freePlace(): string {
     for (let number = 1;; number++) {
-      const place = join(this.#runDir, `code-${number}`);
+      const place = join(this.#runDir, `code-${number}.js`);
       if (!this.#places.has(place)) return place;
     }
   }
@@ -188,10 +186,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 
   async #put(version: Version, place: string): Promise<Disposable> {
-    // Its files may be removed once they are linked.
+    // It may be removed once it is linked.
     using _held = await this.#options.versions.hold(version);
-    await linkCode(version.folder, place);
-    return { [Symbol.dispose]: () => unlinkCode(place) };
+    await Deno.link(version.bundle, place);
+    return { [Symbol.dispose]: () => Deno.removeSync(place) };
   }
 
   async #start(
@@ -209,16 +207,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
     const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
-    const { folder, functionsDir, authorFolder, code } = version;
-    const authored = authorTexts(version);
+    const { bundle, functions, authorFolder } = version;
+    const authored = authorTexts(authorFolder);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
     try {
       const held = await versions.hold(version);
       resources = { held };
-      await Deno.writeTextFile(
-        importMapPath,
-        isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
-      );
+      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry }));
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
         read: true,
@@ -234,7 +229,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         entry,
         dataDir,
         databasePath,
-        codeFolder: folder,
+        bundle,
         socketPath,
         progressPath,
         actionNet,
@@ -248,12 +243,12 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         type: "Boot",
         role,
         databasePath,
-        functionsDir,
-        place: { folder, authorFolder },
+        bundle,
+        functions,
+        authorFolder,
         progressPath,
         env: role === "runner" ? { ...this.#env } : {},
         settings,
-        ...(usesPackages(code) && { packages: placedTable(code, folder) }),
         ...(tableNumbers && { tableNumbers }),
         ...(journal && { journal }),
         ...(follows && { follows }),

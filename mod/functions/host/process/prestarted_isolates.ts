@@ -2,7 +2,6 @@
  * Prestarted isolates, which save the start of a process when one is needed. They are connected and have no role data yet, or
  * have loaded the app and wait for the database.
  */
-import { join } from "node:path";
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { StartResult } from "./isolate.ts";
@@ -80,15 +79,15 @@ export class PrestartedIsolates {
 
 export interface WaitingOptions {
   readonly version: Version;
-  /** Folder in which its code is put, so that it can load any version with the same packages. `null`: this version only. */
+  /** File in which its code is put, so that it can load any version of the same project. `null`: this version only. */
   readonly place: string | null;
   readonly launch: (
     version: Version,
     options: { readonly gate: BootGate; readonly onProcess: (process: { kill(): void }) => void },
   ) => Promise<StartResult>;
-  /** Puts the code of a version into the folder, until disposed. */
+  /** Links the code of a version there, until disposed. */
   readonly put: (version: Version, place: string) => Promise<Disposable>;
-  /** Called when the isolate and its folder are gone. */
+  /** Called when the isolate and its file are gone. */
   readonly onGone: () => void;
 }
 
@@ -100,7 +99,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
   const fitted = Promise.withResolvers<void>();
   let process: { kill(): void } | null = null;
   let killed = false;
-  const started = launch(place === null ? version : relocated(version, place), {
+  const started = launch(place === null ? version : { ...version, bundle: place }, {
     gate: {
       connected: connected.resolve,
       loaded: loaded.resolve,
@@ -139,18 +138,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
   };
 }
 
-/** A version relocated to another folder. */
-function relocated(version: Version, folder: string): Version {
-  return {
-    ...version,
-    folder,
-    functionsDir: join(folder, version.functionsDir.slice(version.folder.length)),
-  };
-}
-
-/** Whether start parameters of one are valid for the other: only the app's own modules differ. */
+/** Whether start parameters of one are valid for the other. */
 function sameOutside(one: Version, other: Version): boolean {
-  const outside = ({ folder, functionsDir, authorFolder, code }: Version) =>
-    JSON.stringify([functionsDir.slice(folder.length), authorFolder, code]);
-  return outside(one) === outside(other);
+  return one.functions === other.functions && one.authorFolder === other.authorFolder;
 }

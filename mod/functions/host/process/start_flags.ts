@@ -11,8 +11,8 @@ export interface IsolatePaths {
   /** Folder of the database. Runners have no access. */
   readonly dataDir: string;
   readonly databasePath: string;
-  /** Folder of the app's code version, with its packages. */
-  readonly codeFolder: string;
+  /** The file with the app's code. */
+  readonly bundle: string;
   /** Unix socket on which main waits for the isolate. */
   readonly socketPath: string;
   readonly progressPath: string;
@@ -39,7 +39,7 @@ export function importMapPath(role: IsolateRole): string {
 
 /** Returns the runtime's command-line arguments. */
 export function startArguments(paths: IsolatePaths): string[] {
-  const { role, dataDir, databasePath, codeFolder, socketPath, progressPath, actionNet } = paths;
+  const { role, dataDir, databasePath, bundle, socketPath, progressPath, actionNet } = paths;
   // Connecting to a unix socket needs read and write access to its path, and network access.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
@@ -60,7 +60,7 @@ export function startArguments(paths: IsolatePaths): string[] {
     "--frozen",
     `--lock=${address("mod/functions/isolate/process/deno.lock")}`,
     `--import-map=${paths.importMapPath}`,
-    `--allow-read=${list([...read, codeFolder, sources])}`,
+    `--allow-read=${list([...read, bundle, sources])}`,
     `--allow-write=${list(write)}`,
     net,
     `--v8-flags=${heapFlags(role, paths.memory)}`,

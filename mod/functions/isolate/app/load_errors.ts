@@ -12,25 +12,18 @@ export function loadErrorMessage(name: string, thrown: unknown): string {
     .split("\n");
   const message = lines.filter((line) => !/^\s+(at|hint:) /.test(line)).join("\n");
   const frames = [...new Set(cleanStack(thrown.stack).split("\n"))].filter((frame) => frame !== "");
-  const place = /\(?([^\s()]+:\d+:\d+)\)?$/.exec(frames[0] ?? "")?.[1] ?? name;
+  const place = /(?:\(|at (?:async )?)([^()]+:\d+:\d+)\)?$/.exec(frames[0] ?? "")?.[1] ?? name;
   const trace = frames.length > 1 ? `\n${frames.join("\n")}` : "";
   return `${place}: ${message}${hint(thrown)}${trace}`;
 }
 
 function hint(error: Error): string {
   const { message, stack = "" } = error;
+  // In an app's own tests. In a bundle such an export is undefined.
   if (error instanceof ReferenceError && /before initialization/.test(message)) {
     return " (modules that import each other in a circle cannot use each other's exports while they load: move what both need into a third module)";
   }
-  if (/^The requested module '[^./][^']*' does not provide an export named/.test(message)) {
-    return " (a CommonJS package that does not name its exports is imported as a whole: import name from ...)";
-  }
-  if (/^Module not found "file:/.test(relativeToFunctions(message)) && !message.includes("/node_modules/")) {
-    return " (only what lies in the functions folder is part of the app, and packages that are installed beside or above it)";
-  }
-  // Without a frame in the author's files, the location in the package.
-  const place = cleanStack(stack) === ""
-    ? /file:\/\/\S+\/node_modules\/\S+:\d+:\d+/.exec(stack)?.[0]
-    : undefined;
-  return place === undefined || message.includes("/node_modules/") ? "" : ` (in ${place})`;
+  // The frame that threw, if it is in a package.
+  const place = /^\s+at .*?(app:\/\/\/.+:\d+:\d+)/m.exec(stack)?.[1] ?? "";
+  return place.includes("/node_modules/") && !message.includes("/node_modules/") ? ` (in ${place})` : "";
 }

@@ -1,4 +1,4 @@
-/** Imports an app's modules and registers their exports. Every error names the file. */
+/** Loads an app's modules and registers their exports. Every error names the file. */
 import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
 import { functionLimits } from "../../../limits.ts";
@@ -39,7 +39,28 @@ export interface AppModule {
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-/** Loads an app with the modules of the service. @throws BrokenAppError */
+/** A module that can be loaded. */
+interface LoadableModule extends Omit<AppModule, "exports"> {
+  readonly load: () => Promise<Readonly<Record<string, unknown>>>;
+}
+
+/** The default export of a bundle (`mod/functions/packages`). */
+type BundledModules = readonly (readonly [
+  name: string,
+  modulePath: string,
+  load: LoadableModule["load"],
+])[];
+
+/** Loads an app from its bundle with the modules of the service. @throws BrokenAppError */
+export async function loadBundle(path: string, systemModules: readonly SystemModule[]): Promise<LoadedApp> {
+  const bundle = await imported("The app", () => import(fileUrl(path)));
+  const modules = (bundle["default"] as BundledModules).map(
+    ([name, modulePath, load]) => ({ name, modulePath, load }),
+  );
+  return await loadModules(modules, systemModules);
+}
+
+/** Loads an app from its functions folder with the modules of the service. @throws BrokenAppError */
 export async function loadApp(
   functionsDir: string,
   systemModules: readonly SystemModule[],
@@ -52,11 +73,21 @@ export async function loadApp(
       `Cannot read the functions folder: ${error instanceof Error ? error.message : error}`,
     );
   }
+  return await loadModules(
+    files.map(({ file, ...names }) => ({ ...names, load: () => import(fileUrl(file)) })),
+    systemModules,
+  );
+}
+
+async function loadModules(
+  loadable: readonly LoadableModule[],
+  systemModules: readonly SystemModule[],
+): Promise<LoadedApp> {
   // Ignores ids named by other apps in this process.
   const namedBefore = new Set(tablesNamedByIds());
   const modules: AppModule[] = [];
-  for (const file of files) {
-    modules.push({ name: file.name, modulePath: file.modulePath, exports: await importModule(file) });
+  for (const { name, modulePath, load } of loadable) {
+    modules.push({ name, modulePath, exports: await imported(name, load) });
   }
   const named = [...tablesNamedByIds()].filter((table) => !namedBefore.has(table));
   return assembleApp(modules, { systemModules, named });
@@ -104,9 +135,12 @@ export function fileUrl(path: string): string {
   return pathToFileURL(path).href;
 }
 
-async function importModule({ file, name }: ModuleFile): Promise<Record<string, unknown>> {
+async function imported(
+  name: string,
+  load: LoadableModule["load"],
+): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return await import(fileUrl(file)) as Record<string, unknown>;
+    return await load();
   } catch (error) {
     throw new BrokenAppError(loadErrorMessage(name, error));
   }

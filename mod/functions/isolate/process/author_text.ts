@@ -1,11 +1,11 @@
-/** Rewrites file paths in text that leaves the isolate to the author's paths. */
-import { authorTexts, type CodePlace } from "../../wire/code_place.ts";
+/** Rewrites file names in text that leaves the isolate to the author's paths. */
+import { authorTexts } from "../../wire/app_sources.ts";
 
 let authored = (text: string): string => text;
 
-/** Sets the location of the code and the author's original location. Called once, before the app is loaded. */
-export function setCodePlace(place: CodePlace): void {
-  authored = authorTexts(place);
+/** Sets the author's location of the code. Called once, before the app is loaded. */
+export function setAuthorFolder(folder: string): void {
+  authored = authorTexts(folder);
 }
 
 /** Returns the text with the author's file paths. */

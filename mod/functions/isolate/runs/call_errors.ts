@@ -4,7 +4,7 @@ import { userErrorKey } from "../../../errors.ts";
 import { helpCodeOf } from "../../../explained.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { CallError, CallErrorKind } from "../../outcome.ts";
-import { lateImportMessage } from "../app/import_message.ts";
+import { importMessage } from "../app/import_message.ts";
 import { asAuthored } from "../process/author_text.ts";
 import { jsonText } from "./json_text.ts";
 import { inspected } from "../ctx/log_lines.ts";
@@ -71,7 +71,7 @@ function convert(thrown: unknown): CallError {
   if (!(thrown instanceof Error)) {
     return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, "");
   }
-  const message = lateImportMessage(`${thrown.message}`);
+  const message = importMessage(`${thrown.message}`);
   const stack = thrown instanceof CalledFunctionError
     ? CalledFunctionError.framesOf(thrown)
     : cleanStack(thrown.stack);

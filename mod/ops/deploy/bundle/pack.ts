@@ -1,14 +1,13 @@
-/** Creates bundles from an app's functions, their packages and a front end. */
+/** Packs the bundle of an app's functions and a front end for an upload. */
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
 import { TimeSlicer } from "../../../kit/clock.ts";
 import {
-  ContentReader,
+  bundleContent,
   FileSums,
   hashOf,
   type Manifest,
-  slashed,
   type VersionContent,
   type VersionFile,
 } from "../../../functions/versions/mod.ts";
@@ -16,8 +15,11 @@ import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, checkSizes, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
 
-/** Folder of the front end in a version; no app folder has this name. */
+/** Folder of the front end in a version. */
 const STATIC_FOLDER = ".static";
+
+/** The path of a file, or its content. */
+type Place = string | Uint8Array<ArrayBuffer>;
 
 /** A bundle whose contents are read from disk while packing. */
 export interface Bundle {
@@ -38,14 +40,16 @@ export interface BundleSource {
 
 /** Throws with the reason if files are unreadable, forbidden or too large. */
 export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
-  const turns = new TimeSlicer();
-  const functionsDir = slashed(await Deno.realPath(given));
-  const { content, collected } = await new ContentReader().read({ functionsDir, dataDir }, turns);
-  const places = new Map(Object.keys(content.files).map((path) => [path, join(collected.folder, path)]));
-  const whole = staticDir === null ? content : await withStatic(content, { staticDir, places, turns });
+  const functionsDir = await Deno.realPath(given);
+  const { content, bundle } = await bundleContent({ functionsDir, dataDir });
+  // The bundle is the only file without a front end.
+  const places = new Map<string, Place>(Object.keys(content.files).map((path) => [path, bundle.code]));
+  const whole = staticDir === null
+    ? content
+    : await withStatic(content, { staticDir, places, turns: new TimeSlicer() });
   checkSizes(whole);
   const hash = hashOf(whole);
-  const manifest = { ...whole, hash, madeFrom: collected.folder };
+  const manifest = { ...whole, hash, madeFrom: bundle.folder };
   const bytes = Object.values(whole.files).reduce((sum, file) => sum + file.bytes, 0);
   return { manifest, bytes, packed: () => pack(manifest, places) };
 }
@@ -54,7 +58,7 @@ async function withStatic(
   content: VersionContent,
   { staticDir, places, turns }: {
     readonly staticDir: string;
-    readonly places: Map<string, string>;
+    readonly places: Map<string, Place>;
     readonly turns: TimeSlicer;
   },
 ): Promise<VersionContent> {
@@ -97,7 +101,7 @@ export function packVersion(manifest: Manifest, folder: string): ReadableStream<
   return pack(told, new Map(Object.keys(told.files).map((path) => [path, join(folder, path)])));
 }
 
-function pack(manifest: BundleManifest, places: ReadonlyMap<string, string>): ReadableStream<Uint8Array> {
+function pack(manifest: BundleManifest, places: ReadonlyMap<string, Place>): ReadableStream<Uint8Array> {
   const { readable, controller } = createTarPacker();
   putAll(controller, manifest, places).catch((error: unknown) => controller.error(error));
   return (readable as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new CompressionStream("gzip"));
@@ -106,7 +110,7 @@ function pack(manifest: BundleManifest, places: ReadonlyMap<string, string>): Re
 async function putAll(
   controller: TarPackController,
   manifest: BundleManifest,
-  places: ReadonlyMap<string, string>,
+  places: ReadonlyMap<string, Place>,
 ): Promise<void> {
   const put = async (name: string, bytes: Uint8Array) => {
     const body = controller.add({ name, size: bytes.length, mode: 0o600, mtime: new Date(0) }).getWriter();
@@ -115,7 +119,8 @@ async function putAll(
   };
   await put(MANIFEST_NAME, Buffer.from(JSON.stringify(manifest)));
   for (const [path, { bytes }] of Object.entries(manifest.files)) {
-    const content = await Deno.readFile(places.get(path) ?? "");
+    const place = places.get(path) ?? "";
+    const content = typeof place === "string" ? await Deno.readFile(place) : place;
     if (content.length !== bytes) throw new BundleError(`${path} changed during the upload`);
     await put(`${CODE_PREFIX}${path}`, content);
   }

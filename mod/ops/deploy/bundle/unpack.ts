@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
-import { sameOnSomeDisks } from "../../../functions/versions/mod.ts";
 import { ServiceError } from "../../../errors.ts";
 import { hasDiskSpace } from "../../disk_space.ts";
 import { deployLimits } from "../../limits.ts";
@@ -95,6 +94,18 @@ async function extract(
   if (sum.digest("hex") !== expected) {
     throw new BundleError(`The bundle's ${JSON.stringify(header.name)} does not match its manifest`);
   }
+}
+
+/** Returns two names that are equal on a case-insensitive disk. */
+function sameOnSomeDisks(names: readonly string[]): readonly [string, string] | null {
+  const seen = new Map<string, string>();
+  for (const name of names) {
+    const folded = name.normalize("NFC").toLowerCase();
+    const other = seen.get(folded);
+    if (other !== undefined) return [other, name];
+    seen.set(folded, name);
+  }
+  return null;
 }
 
 /** Error for names that are equal on a case-insensitive disk. */

@@ -1,5 +1,4 @@
 /** Code for starters whose processes load none. */
-import { plainCode } from "../../../../mod/functions/packages/app_code.ts";
 import type { ProcessStarterOptions } from "../../../../mod/functions/host/process/isolate_process.ts";
 
 export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" | "versions"> {
@@ -7,9 +6,9 @@ export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" 
     version: {
       hash: "0".repeat(32),
       folder,
-      functionsDir: folder,
+      bundle: `${folder}/bundle.js`,
+      functions: "functions",
       authorFolder: folder,
-      code: plainCode,
       staticDir: null,
     },
     versions: { hold: () => Promise.resolve({ [Symbol.dispose]: () => {} }) },

@@ -1,0 +1,147 @@
+/** Checks what a bundle contains: only files of the app and its packages, and only modules that isolates provide. */
+import { isBuiltin } from "node:module";
+import { dirname, resolve } from "node:path";
+import { packageLimits } from "../limits.ts";
+import { authorName, BundleFailure, missingText } from "./bundle_errors.ts";
+import { isInside } from "./paths.ts";
+
+/** The files of a bundle by path, relative to the parent of the functions folder, as the bundler reports them. */
+export type BundleInputs = Readonly<
+  Record<string, { readonly bytes: number; readonly imports: readonly BundleImport[] }>
+>;
+
+export interface BundleImport {
+  /** A path like those of the files, or the specifier of an external module. */
+  readonly path: string;
+  readonly kind: string;
+  readonly external?: true;
+  /** The specifier. */
+  readonly original?: string;
+}
+
+export interface InputRules {
+  readonly functionsDir: string;
+  /** Folders that may contain files of the app. */
+  readonly roots: readonly string[];
+  /** Files that are not the app's. */
+  readonly ignored: readonly string[];
+}
+
+/** An import with the file that contains it. */
+interface Import extends BundleImport {
+  readonly from: string;
+}
+
+/** Returns the absolute paths of all sources. @throws BundleFailure */
+export function checkInputs(inputs: BundleInputs, rules: InputRules): string[] {
+  const { functionsDir, roots, ignored } = rules;
+  const absolute = (path: string) => resolve(dirname(functionsDir), path);
+  const files = Object.entries(inputs).map(([path, input]) => ({ ...input, path: absolute(path) }))
+    .filter(({ path }) => !ignored.includes(path));
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  if (files.length > packageLimits.filesMax || bytes > packageLimits.bytesMax) {
+    throw new BundleFailure(
+      `The app and its packages have more than ${packageLimits.filesMax} files or ${packageLimits.bytesMax} bytes of code`,
+    );
+  }
+  for (const { path: from, imports } of files) {
+    for (const found of imports) {
+      const target = absolute(found.path);
+      if (found.external) checkExternal({ ...found, from }, rules);
+      else if (!ignored.includes(target) && !isEmbedded(found.path)) {
+        if (!isInside(target, roots)) throw outside({ ...found, from }, { target, functionsDir });
+        if (isOwn(from, functionsDir)) checkSpelling({ ...found, from }, functionsDir);
+      }
+    }
+  }
+  return Object.keys(inputs).filter((path) => !isEmbedded(path)).map(absolute)
+    .filter((path) => !ignored.includes(path));
+}
+
+/** Whether a source is a `data:` URL. */
+function isEmbedded(path: string): boolean {
+  return path.startsWith("<data:");
+}
+
+/** External modules are those that isolates provide. Others fail when the code that needs them runs. */
+function checkExternal(found: Import, { functionsDir }: InputRules): void {
+  const { path, kind, from } = found;
+  if (
+    kind !== "import-statement" || path.startsWith("node:") || isBuiltin(path) ||
+    path === "syncline/server" || path === "<runtime>"
+  ) {
+    return;
+  }
+  const importer = isOwn(from, functionsDir) ? "" : `, which ${from} imports`;
+  throw failure(
+    found,
+    functionsDir,
+    path.endsWith(".node")
+      ? `${path} is a native addon, which functions cannot load`
+      : missingText(path, importer),
+  );
+}
+
+/** Own files are named in full, as type checks and tests require. */
+function checkSpelling(found: Import, functionsDir: string): void {
+  const { original = "", from } = found;
+  if (!/^\.{1,2}(?:\/|$)/.test(original)) return;
+  const named = statOf(resolve(dirname(from), original.replace(/[?#].*$/s, "")));
+  if (named?.isFile) return;
+  const path = authorName(resolve(dirname(functionsDir), found.path), functionsDir);
+  throw failure(
+    found,
+    functionsDir,
+    named?.isDirectory
+      ? `"${original}" is a folder: name the file in it, such as "${original.replace(/\/$/, "")}/index.ts"`
+      : `cannot find the file "${original}": name it with its extension (${path})`,
+  );
+}
+
+function outside(
+  found: Import,
+  { target, functionsDir }: { readonly target: string; readonly functionsDir: string },
+): BundleFailure {
+  const { original = "", from } = found;
+  if (!original.startsWith(".")) {
+    return failure(
+      found,
+      functionsDir,
+      `cannot import "${original}": it is a link to ${target}, which is outside the project of the app`,
+    );
+  }
+  const path = resolve(dirname(from), original);
+  const isLink = path !== target && statOf(path)?.isFile === true;
+  const advice = isOwn(from, functionsDir)
+    ? "the functions folder: move or copy it there, or install it as a package"
+    : "the project of the app";
+  return failure(
+    found,
+    functionsDir,
+    isLink ? `${path} is a link to ${target}, which is outside ${advice}` : `${target} is outside ${advice}`,
+  );
+}
+
+/** Names the line of an import, which the bundler does not report. */
+function failure({ from, original, path }: Import, functionsDir: string, message: string): BundleFailure {
+  const specifier = original ?? path;
+  const lines = statOf(from) === null ? [] : Deno.readTextFileSync(from).split("\n");
+  const columns = lines.map((text) =>
+    Math.max(text.indexOf(`"${specifier}"`), text.indexOf(`'${specifier}'`))
+  );
+  const line = columns.findIndex((column) => column >= 0);
+  const place = line < 0 ? "" : `:${line + 1}:${(columns[line] ?? 0) + 1}`;
+  return new BundleFailure(`${authorName(from, functionsDir)}${place}: ${message}`);
+}
+
+function isOwn(path: string, functionsDir: string): boolean {
+  return isInside(path, [functionsDir]) && !path.slice(functionsDir.length).includes("/node_modules/");
+}
+
+function statOf(path: string): Deno.FileInfo | null {
+  try {
+    return Deno.statSync(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,11 @@
+/** Paths of files below folders. */
+
+/** What of a path is below a folder that contains it: `src/a.ts`. The folder may be the root. */
+export function nameBelow(folder: string, path: string): string {
+  return path.slice(folder === "/" ? 1 : folder.length + 1);
+}
+
+/** Whether a path is one of the folders or below one. */
+export function isInside(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => path === folder || path.startsWith(folder === "/" ? folder : `${folder}/`));
+}

@@ -1,0 +1,110 @@
+/**
+ * Versions of format 1, which contain sources and a table of what each import leads to. They are bundled when they are loaded
+ * for the first time. Data folders of 0.1 have them.
+ */
+import { dirname, join, relative } from "node:path";
+import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import { bundleApp } from "../packages/mod.ts";
+
+/** The name of the bundle in the code folder. The author's files there have other names. */
+export const OLD_BUNDLE_NAME = "syncline-bundle.js";
+
+type Addresses = Readonly<Record<string, string>>;
+/** One of these. */
+type Target = { readonly file?: string; readonly module?: string; readonly refused?: string };
+
+/** Where imports lead. An address is `./path`, or a module as a `data:` URL that names a path. */
+export interface OldCode {
+  readonly files: Addresses;
+  /** By folder and specifier. */
+  readonly scopes: Readonly<Record<string, Addresses>>;
+  readonly table: {
+    /** CommonJS files by path. */
+    readonly files: Readonly<
+      Record<
+        string,
+        {
+          readonly requires: Readonly<Record<string, Target>>;
+          readonly imports: Readonly<Record<string, Target>>;
+        }
+      >
+    >;
+    readonly required: readonly string[];
+    readonly deferred: readonly string[];
+    readonly refusals: Addresses;
+  };
+}
+
+/** The part of a hash that covers what only these versions have. */
+export function hashedOldContent(
+  { links, code }: { readonly links: Addresses; readonly code: OldCode },
+  sorted: (record: Readonly<Record<string, unknown>>) => unknown[],
+): object {
+  const { refusals: _, ...table } = code.table;
+  return {
+    links: sorted(links),
+    code: [sorted(code.files), sorted(code.scopes), { ...table, files: sorted(table.files) }],
+  };
+}
+
+/** Writes the bundle, unless it exists. */
+export async function bundleOldVersion(
+  { functions, code, files }: {
+    readonly functions: string;
+    readonly code: OldCode;
+    readonly files: Readonly<Record<string, unknown>>;
+  },
+  { folder, bundle }: { readonly folder: string; readonly bundle: string },
+): Promise<void> {
+  if (await statIfThere(bundle) !== null) return;
+  // The bundler finds packages by files that these versions lack, so that it gets relative paths instead.
+  const work = await Deno.realPath(await Deno.makeTempDir({ dir: folder, prefix: ".bundling-" }));
+  try {
+    for (const path of Object.keys(files)) {
+      if (!/\.(?:[cm]?[jt]sx?|json)$/.test(path)) continue;
+      await Deno.mkdir(dirname(join(work, path)), { recursive: true });
+      const text = await Deno.readTextFile(join(folder, path));
+      await Deno.writeTextFile(join(work, path), path.endsWith(".json") ? text : withPaths(text, path, code));
+    }
+    const made = await bundleApp({ functionsDir: join(work, functions), dataDir: folder, within: work });
+    await Deno.writeFile(join(work, OLD_BUNDLE_NAME), made.code, { mode: 0o400 });
+    await Deno.rename(join(work, OLD_BUNDLE_NAME), bundle);
+  } finally {
+    await removeIfThere(work);
+  }
+}
+
+const SPECIFIER = /(\b(?:from|import)\s*\(?\s*|\brequire(?:\.resolve)?\s*\(\s*)(["'`])([^"'`\\\n$]+)\2/g;
+
+/** Replaces the names of packages by relative paths. */
+function withPaths(text: string, path: string, { scopes, table }: OldCode): string {
+  const file = table.files[path];
+  const scope = Object.keys(scopes).filter((name) => name === "." || `./${path}`.startsWith(`${name}/`))
+    .toSorted((a, b) => b.length - a.length)[0] ?? "";
+  return text.replace(SPECIFIER, (whole, before: string, quote: string, specifier: string) => {
+    const target = before.startsWith("require")
+      ? targetOf(file?.requires[specifier])
+      : targetOf(file?.imports[specifier]) ?? addressOf(scopes[scope]?.[specifier]);
+    if (target === null || target.split("/").includes("..")) return whole;
+    const place = relative(dirname(path), target);
+    return `${before}${quote}${
+      /^node:/.test(target) ? target : place.startsWith(".") ? place : `./${place}`
+    }${quote}`;
+  });
+}
+
+function targetOf(target: Target | undefined): string | null {
+  return target?.file ?? addressOf(target?.module);
+}
+
+/** The path of a module or CommonJS file, or the name of a module of the runtime. */
+function addressOf(address: string | undefined): string | null {
+  if (address === undefined) return null;
+  if (address.startsWith("./")) return address.slice(2);
+  if (!address.startsWith("data:")) return null;
+  const source = address.replaceAll("%23", "#").replaceAll("%25", "%");
+  const [, builtin] = /^data:text\/javascript,export\*from"(node:[^"]+)"/.exec(source) ?? [];
+  if (builtin !== undefined) return builtin;
+  const [, path] = /\]\(("(?:[^"\\]|\\.)*")\),n=/.exec(source) ?? [];
+  return path === undefined ? null : JSON.parse(path) as string;
+}

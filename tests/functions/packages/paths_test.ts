@@ -1,0 +1,19 @@
+/** Paths below folders, also below the root. */
+import assert from "node:assert/strict";
+import { isInside, nameBelow } from "../../../mod/functions/packages/paths.ts";
+
+Deno.test("a name below a folder is relative to it, also below the root", () => {
+  assert.equal(nameBelow("/", "/functions/notes.ts"), "functions/notes.ts");
+  assert.equal(nameBelow("/app", "/app/functions/notes.ts"), "functions/notes.ts");
+});
+
+Deno.test("a folder contains itself and what is below it, not what begins with its name", () => {
+  for (
+    const [folder, path, is] of [
+      ["/app", "/app", true],
+      ["/app", "/app/a", true],
+      ["/app", "/apple/a", false],
+      ["/", "/apple", true],
+    ] as const
+  ) assert.equal(isInside(path, ["/other", folder]), is, `${path} in ${folder}`);
+});
