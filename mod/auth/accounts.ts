@@ -1,14 +1,12 @@
 /** Sign-up, sign-in, refresh and sign-out of users, without HTTP (AE5 to AE8). */
 import { ServiceError } from "../errors.ts";
 import { authLimits } from "./limits.ts";
-import type { AttemptLimits } from "./attempt_limits.ts";
+import type { AttemptLimits, Requester } from "./attempt_limits.ts";
 import type { CodeMail } from "./mail/code_mail.ts";
 import { normalizedEmail } from "./email_address.ts";
-import type { PasswordHasher } from "./passwords/password.ts";
-import { checkedPassword, normalizedPassword } from "./passwords/password_rules.ts";
+import { checkedPassword, normalizedPassword, type PasswordHasher } from "./passwords/password.ts";
 import type { Redirects } from "./redirects.ts";
 import type { RefreshTokens } from "./tokens/refresh_token.ts";
-import type { Requester } from "./requester.ts";
 import type { SessionTokens, Tokens } from "./tokens/session_tokens.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 import type { TokenHasher } from "./tokens/token_hash.ts";
@@ -47,7 +45,7 @@ export interface PasswordCredential {
   readonly password: string;
 }
 
-export class Accounts {
+export class UserAccounts {
   readonly #parts: AccountParts;
 
   constructor(parts: AccountParts) {

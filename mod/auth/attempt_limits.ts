@@ -6,6 +6,14 @@ import { addressKey } from "../kit/client_address.ts";
 import { RateLimiter } from "../kit/rate_limit.ts";
 import { authLimits, type RateLimits, rateLimits } from "./limits.ts";
 
+/** The sender of a request to the auth endpoints. */
+export interface Requester {
+  /** Client address, taking trusted proxies into account. */
+  readonly client: string;
+  /** The `User-Agent`, by which users recognise their sessions. */
+  readonly userAgent: string | null;
+}
+
 type LimitName = keyof typeof rateLimits;
 
 /** The rate limits of accounts. Each method throws `RateLimitedError`. */

@@ -4,8 +4,8 @@ import type { CommitEntry } from "../engine/types.ts";
 import { type MainAction, mainAction } from "../functions/main_actions.ts";
 import type { Log } from "../kit/log.ts";
 import { AccessTokens } from "./tokens/access_token.ts";
-import { type AccountParts, type AccountPolicy, Accounts } from "./accounts.ts";
-import { AdminAccounts } from "./admin/admin_accounts.ts";
+import { type AccountParts, type AccountPolicy, UserAccounts } from "./accounts.ts";
+import { AdminAccounts, Impersonation } from "./admin/admin_accounts.ts";
 import { administratorActions } from "./admin/administrator_actions.ts";
 import { userActions } from "./admin/user_actions.ts";
 import { AccountAuthenticator } from "./authenticator.ts";
@@ -14,7 +14,6 @@ import { CodeMail } from "./mail/code_mail.ts";
 import { ServiceError, UserError } from "../errors.ts";
 import { normalizedEmail } from "./email_address.ts";
 import type { RateLimits } from "./limits.ts";
-import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
 import type { Mail, Mailer } from "./mail/mailer.ts";
 import { ExternalTokens } from "./issuers/mod.ts";
@@ -51,7 +50,7 @@ export {
 } from "./authenticator.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
-export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_commands.ts";
+export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_channel.ts";
 export { AdminAccounts } from "./admin/admin_accounts.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { authOperations } from "./routes.ts";
@@ -226,7 +225,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       ...administratorActions(parts, admins),
     ]),
     routes: authRoutes({
-      accounts: new Accounts(parts),
+      accounts: new UserAccounts(parts),
       mailAccounts: new MailAccounts(parts),
       adminAccounts: admins,
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),

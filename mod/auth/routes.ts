@@ -1,17 +1,50 @@
 /** The auth endpoints over HTTP (AE). */
 import { type Context, Hono } from "hono";
-import { ServiceError } from "../errors.ts";
-import { requestText } from "../kit/request_body.ts";
+import { z } from "zod";
+import { readJsonBody, requestText } from "../kit/request_body.ts";
 import { authLimits } from "./limits.ts";
-import type { Accounts } from "./accounts.ts";
+import { APP_STATE } from "./redirects.ts";
+import { ServiceError } from "../errors.ts";
+import type { UserAccounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
 import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";
-import { bodies, readBody } from "./request_body.ts";
-import type { Requester } from "./requester.ts";
+import type { Requester } from "./attempt_limits.ts";
+
+/** A code or link from a mail. */
+const proofFields = {
+  token: z.string().optional(),
+  email: z.string().optional(),
+  code: z.string().optional(),
+};
+
+const password = z.string();
+const email = z.string();
+const redirectTo = z.string().optional();
+
+/** One schema for each endpoint; unknown fields are ignored. */
+const bodies = {
+  signUp: z.object({ email, password, name: z.string().optional() }),
+  signIn: z.object({ email, password }),
+  refresh: z.object({
+    refreshToken: z.string(),
+    attemptId: z.string().min(authLimits.attemptIdCharsMin).max(authLimits.attemptIdCharsMax).optional(),
+  }),
+  signOut: z.object({ refreshToken: z.string().optional() }),
+  mail: z.object({ email, redirectTo }),
+  magicMail: z.object({ email, redirectTo, appState: z.string().regex(APP_STATE).optional() }),
+  proof: z.object(proofFields),
+  reset: z.object({ ...proofFields, password }),
+  setup: z.object({ token: z.string(), email, password }),
+};
+
+/** Parses the body of an auth endpoint. Throws `body_too_large` and `bad_request`. */
+function readBody<Schema extends z.ZodType>(c: Context, schema: Schema): Promise<z.infer<Schema>> {
+  return readJsonBody(c.req.raw, schema, { bytesMax: authLimits.bodyBytesMax });
+}
 
 export interface AuthRoutesOptions {
-  readonly accounts: Accounts;
+  readonly accounts: UserAccounts;
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
   /** Returns the session of a genuine access token, expired or not; otherwise `null`. */
@@ -43,7 +76,7 @@ const operations = {
 /** A return from a provider: a sign-in, or an identity to link. */
 const PROVIDER_OPERATION = "provider_sign_in";
 
-export type AuthOperation = (typeof operations)[keyof typeof operations] | typeof PROVIDER_OPERATION;
+type AuthOperation = (typeof operations)[keyof typeof operations] | typeof PROVIDER_OPERATION;
 
 export const authOperations: readonly AuthOperation[] = [...Object.values(operations), PROVIDER_OPERATION];
 

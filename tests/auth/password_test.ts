@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { argon2id } from "hash-wasm";
-import { currentCost, PasswordHasher } from "../../mod/auth/passwords/password.ts";
-import { checkedPassword, normalizedPassword } from "../../mod/auth/passwords/password_rules.ts";
+import {
+  checkedPassword,
+  currentCost,
+  normalizedPassword,
+  PasswordHasher,
+} from "../../mod/auth/passwords/password.ts";
 import { ServiceError } from "../../mod/errors.ts";
 
 const cheap = { memoryKiB: 64, passes: 1, lanes: 1 };

@@ -1,16 +1,16 @@
-/** Administrators: setup of the first one, and the operations of the command line. */
+/** Administrators: setup of the first one, the operations of the command line, and impersonation. */
 import { randomBytes } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
 import type { AdminSummary } from "../isolate_functions/admins.ts";
-import { checkedPassword } from "../passwords/password_rules.ts";
-import type { Requester } from "../requester.ts";
+import { checkedPassword } from "../passwords/password.ts";
+import type { Requester } from "../attempt_limits.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret } from "../tokens/token_hash.ts";
 
-export interface SetupRequest {
+interface SetupRequest {
   readonly token: string;
   readonly email: string;
   readonly password: string;
@@ -96,4 +96,37 @@ function checkedAccount({ email, password }: { readonly email: string; readonly 
   const normalized = normalizedEmail(email);
   if (normalized === null) throw new ServiceError("invalid_email");
   return { email: normalized, password: checkedPassword(password) };
+}
+
+interface ImpersonationRequest {
+  readonly userId: string;
+  readonly adminId: string;
+  /** The administrator's own session. The impersonation ends with it. */
+  readonly adminSession: string;
+  /** Fixed expiry of the session; refreshing does not extend it. */
+  readonly lifetimeMs: number;
+  readonly userAgent: string | null;
+}
+
+export class Impersonation {
+  readonly #parts: AccountParts;
+
+  constructor(parts: AccountParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens an impersonation session; `null` if the user does not exist or the administrator's session has ended. */
+  async impersonate(
+    { userId, adminId, adminSession, lifetimeMs, userAgent }: ImpersonationRequest,
+  ): Promise<Tokens | null> {
+    const { calls, sessions } = this.#parts;
+    const { row, refreshToken } = sessions.prepare({ lifetimeMs, userAgent });
+    const session = await calls.mutate(system.impersonate, {
+      userId,
+      adminId,
+      adminSession,
+      session: row,
+    });
+    return session === null ? null : await sessions.issue(session, { refreshToken, at: row.now });
+  }
 }

@@ -8,8 +8,13 @@ import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
-import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
-import { type SessionSummary, sessionSummary } from "./session_summary.ts";
+import {
+  endSession,
+  endSessionsOf,
+  sessionsOf,
+  type SessionSummary,
+  sessionSummary,
+} from "./session_rows.ts";
 
 /** An administrator as shown to administrators. */
 export interface AdministratorSummary {

@@ -1,7 +1,7 @@
-/** Creates administrators and manages their sessions, for setup and the command line. */
+/** Creates administrators, manages their sessions and checks their access, for setup and the command line. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
-import { internalMutation, internalQuery } from "../tables.ts";
+import { type AuthQueryCtx, internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, setPasswordHash, userByEmail } from "./account_rows.ts";
 import {
   endSessionsOf,
@@ -80,3 +80,15 @@ export const revokeSessions = internalMutation({
       (user === null ? 0 : await endSessionsOf(ctx, { user: user._id }));
   },
 });
+
+/**
+ * Whether the caller has an administrator session whose row and administrator exist in this snapshot. Expiry is not checked:
+ * no access token outlives its session, and the caller has presented one.
+ */
+export async function admitsAdmin(ctx: AuthQueryCtx): Promise<boolean> {
+  const [admin, sessionId] = [ctx.auth.adminId(), ctx.auth.sessionId()];
+  if (admin === null || sessionId === null) return false;
+  const id = ctx.db.normalizeId("_sessions", sessionId);
+  const session = id === null ? null : await ctx.db.get(id);
+  return session !== null && session.admin === admin && await ctx.db.get(admin) !== null;
+}

@@ -2,6 +2,7 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { deleteUser, emailTaken, findCredential, signIn, signUp } from "./accounts.ts";
 import {
+  admitsAdmin,
   createAdmin,
   listAdmins,
   needsSetup,
@@ -21,7 +22,7 @@ import {
   signOutSession,
 } from "./own_account.ts";
 import { beginFlow, signInWithProvider, takeFlow } from "./identities/flows.ts";
-import { admitSubject, findSubject } from "./identities/subjects.ts";
+import { admitSubject, findSubject } from "./identities/identity_rows.ts";
 import {
   beginLink,
   bringIdentity,
@@ -30,9 +31,7 @@ import {
   prepareLink,
   unlinkIdentity,
 } from "./identities/own_identities.ts";
-import { endSessionBy, findSession, impersonate, refreshSession } from "./sessions.ts";
-import { sweep } from "./sweep.ts";
-import { admitsAdmin } from "./live_admin.ts";
+import { endSessionBy, findSession, impersonate, refreshSession, sweep } from "./sessions.ts";
 import { addressOf, createUser, deleteUserStep, setUserPassword } from "./user_changes.ts";
 import { edit, endOneSession, endSessions, get, list } from "./users.ts";
 import { tables } from "../tables.ts";
@@ -113,5 +112,5 @@ export const authModules: readonly SystemModule[] = [
 
 // For apps under test, whose users do not sign up.
 export { insertUser, userCreated } from "./hooks/hooks.ts";
-export { setProfile } from "./profiles.ts";
+export { setProfile } from "./user_changes.ts";
 export { internalMutation } from "../tables.ts";

@@ -3,12 +3,18 @@ import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
-import { internalMutation, mutation, query } from "../tables.ts";
+import {
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  internalMutation,
+  mutation,
+  query,
+} from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
-import { caller, currentSession, notSignedIn, refuseImpersonator, signedInUser } from "./caller.ts";
-import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
+import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
 
-export interface OwnAccount {
+interface OwnAccount {
   readonly userId: Id<"_users">;
   readonly email: string | null;
   readonly emailVerified: boolean;
@@ -40,7 +46,7 @@ export const setName = mutation({
   },
 });
 
-export interface OwnSession {
+interface OwnSession {
   readonly sessionId: Id<"_sessions">;
   /** Whether this is the caller's current session. */
   readonly current: boolean;
@@ -117,3 +123,38 @@ export const setOwnPassword = internalMutation({
     return true;
   },
 });
+
+function caller(ctx: AuthQueryCtx): Owner {
+  const user = ctx.auth.userId();
+  const admin = ctx.auth.adminId();
+  if (user !== null) return { user };
+  if (admin !== null) return { admin };
+  throw notSignedIn();
+}
+
+export function signedInUser(ctx: AuthQueryCtx): Id<"_users"> {
+  const user = ctx.auth.userId();
+  if (user === null) throw notSignedIn();
+  return user;
+}
+
+export function currentSession(ctx: AuthQueryCtx): Id<"_sessions"> | null {
+  const session = ctx.auth.sessionId();
+  return session === null ? null : ctx.db.normalizeId("_sessions", session);
+}
+
+/** An impersonating administrator can read the account but not change credentials; ending that session is allowed. */
+export async function refuseImpersonator(
+  ctx: AuthMutationCtx,
+  { mayEnd = null }: { readonly mayEnd?: Id<"_sessions"> | null } = {},
+): Promise<void> {
+  const id = currentSession(ctx);
+  const session: AuthDoc<"_sessions"> | null = id === null ? null : await ctx.db.get(id);
+  if (session?.impersonatedBy !== undefined && session._id !== mayEnd) {
+    throw new UserError("impersonated", "An impersonated session cannot change the account");
+  }
+}
+
+export function notSignedIn(): UserError {
+  return new UserError("not_signed_in", "Sign in first");
+}

@@ -1,4 +1,4 @@
-/** Creates and deletes the rows of sessions within a transaction. */
+/** Creates, deletes and summarizes the rows of sessions within a transaction. */
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
@@ -28,7 +28,7 @@ export interface OpenedSession {
   readonly expiresAt: number;
 }
 
-export interface OpenSessionOptions {
+interface OpenSessionOptions {
   readonly session: NewSession;
   /** Set if an administrator impersonates the user: the expiry of such a session is fixed. */
   readonly impersonatedBy?: { readonly admin: Id<"_admins">; readonly session: Id<"_sessions"> };
@@ -99,4 +99,28 @@ export async function ownerOf(ctx: AuthQueryCtx, session: AuthDoc<"_sessions">):
   }
   if (session.admin === undefined || await ctx.db.get(session.admin) === null) return null;
   return { admin: session.admin };
+}
+
+export interface SessionSummary {
+  readonly sessionId: Id<"_sessions">;
+  readonly createdAt: number;
+  readonly refreshedAt: number;
+  readonly expiresAt: number;
+  readonly userAgent: string | null;
+  /** For administrators only. */
+  readonly address: string | null;
+  /** The impersonating administrator; `null` for the user's own session. */
+  readonly impersonatedBy: Id<"_admins"> | null;
+}
+
+export function sessionSummary(session: AuthDoc<"_sessions">): SessionSummary {
+  return {
+    sessionId: session._id,
+    createdAt: session._creationTime,
+    refreshedAt: session.refreshedAt,
+    expiresAt: session.expiresAt,
+    userAgent: session.userAgent ?? null,
+    address: session.address ?? null,
+    impersonatedBy: session.impersonatedBy ?? null,
+  };
 }

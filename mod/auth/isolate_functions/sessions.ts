@@ -1,9 +1,10 @@
-/** Looks up, refreshes and ends sessions (RT). */
+/** Looks up, refreshes and ends sessions (RT), and deletes expired rows. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
 import { endSession, newSessionSchema, type OpenedSession, openSession, ownerOf } from "./session_rows.ts";
+import { dropExpiredFlows } from "./identities/flows.ts";
 
 /** Returns a session whose row and account exist, expired or not; otherwise `null`. */
 export const findSession = internalQuery({
@@ -16,7 +17,7 @@ export const findSession = internalQuery({
   },
 });
 
-export type RefreshAnswer =
+type RefreshAnswer =
   | {
     readonly kind: "refreshed";
     readonly session: OpenedSession;
@@ -144,3 +145,25 @@ function opened({ _id, user, admin, expiresAt }: AuthDoc<"_sessions">): OpenedSe
   const none = null as Id<"_users"> & Id<"_admins"> | null;
   return { sessionId: _id, userId: user ?? none, adminId: admin ?? none, expiresAt };
 }
+
+/** Deletes expired codes and sign-ins, and long expired sessions. Returns whether more may remain. */
+export const sweep = internalMutation({
+  args: { now: z.number() },
+  handler: async (ctx, { now }): Promise<boolean> => {
+    const rows = authLimits.sweepRowsMax;
+    const longAgo = now - authLimits.expiredSessionKeptMs;
+    const codes = await ctx.db.query("_codes").withIndex("by_expiry", (q) => q.lte("expiresAt", now)).take(
+      rows,
+    );
+    for (const code of codes) await ctx.db.delete(code._id);
+    const sessions = await ctx.db.query("_sessions")
+      .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
+    for (const session of sessions) await endSession(ctx, session._id);
+    // Refresh tokens of sessions whose row was deleted manually.
+    const tokens = await ctx.db.query("_refresh_tokens")
+      .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
+    for (const token of tokens) await ctx.db.delete(token._id);
+    const moreFlows = await dropExpiredFlows(ctx, { now, rows });
+    return moreFlows || [codes, sessions, tokens].some((deleted) => deleted.length === rows);
+  },
+});

@@ -1,12 +1,21 @@
-/** Transactions of administrator operations on users that involve main: passwords, and cascading deletion. */
+/** Transactions of administrator operations on users: passwords, cascading deletion, and the app's profile. */
 import { z } from "zod";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
-import { type AuthModel, internalMutation, internalQuery, systemMutation } from "../tables.ts";
+import {
+  type AuthModel,
+  type AuthMutationCtx,
+  internalMutation,
+  internalQuery,
+  systemMutation,
+} from "../tables.ts";
 import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
 import { insertUser, userCreated } from "./hooks/hooks.ts";
-import { profileSchema, setProfile } from "./profiles.ts";
 import { endSessionsOf } from "./session_rows.ts";
+import { UserError } from "../../errors.ts";
+
+/** Profile fields; `null` removes one. The app defines which exist. */
+export const profileSchema = z.record(z.string(), z.unknown());
 
 /** Creates a user; `null` if the address is taken. */
 export const createUser = internalMutation({
@@ -49,7 +58,7 @@ export const addressOf = internalQuery({
   },
 });
 
-export interface DeletionStep {
+interface DeletionStep {
   /** Number of the app's documents deleted in this step. */
   readonly deleted: number;
   /** Whether the user is deleted; otherwise more documents remain. */
@@ -89,4 +98,29 @@ async function deleteTheirs(
     if (deleted >= max) return { deleted, more: true };
   }
   return { deleted, more: false };
+}
+
+/** Changes fields of a user's profile. Throws `invalid_profile` with the validation issues. */
+export async function setProfile(
+  ctx: AuthMutationCtx,
+  user: Id<"_users">,
+  changes: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { inspector } = ctx as unknown as SystemMutationCtx<AuthModel>;
+  const stored = await ctx.db.get(user);
+  if (stored === null) return;
+  const { _id, _creationTime, ...fields } = stored;
+  const profile = Object.fromEntries(
+    Object.entries({ ...stored.profile, ...changes }).filter(([, value]) => value !== null),
+  );
+  const known = inspector.newProfile({ provider: null, issuer: null, claims: {} }) !== undefined;
+  const issues = known
+    ? inspector.issues("_users", { ...fields, profile })
+    : [{ path: ["profile"], message: "The app defines no user profile" }];
+  if (issues.length > 0) {
+    const [first] = issues;
+    const message = `${first?.path.join(".")}: ${first?.message}`;
+    throw new UserError("invalid_profile", message, { issues: [...issues] });
+  }
+  await ctx.db.patch(user, { profile });
 }

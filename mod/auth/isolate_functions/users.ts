@@ -12,9 +12,14 @@ import {
   type AuthQueryCtx,
 } from "../tables.ts";
 import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
-import { profileSchema, setProfile } from "./profiles.ts";
-import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
-import { type SessionSummary, sessionSummary } from "./session_summary.ts";
+import { profileSchema, setProfile } from "./user_changes.ts";
+import {
+  endSession,
+  endSessionsOf,
+  sessionsOf,
+  type SessionSummary,
+  sessionSummary,
+} from "./session_rows.ts";
 
 /** A user as shown to administrators. */
 export interface UserSummary {

@@ -6,8 +6,7 @@ import type { Identity } from "../../functions/identity.ts";
 import { emailAsGiven } from "../email_address.ts";
 import { RowCache } from "../../kit/row_cache.ts";
 import { authLimits, othersLimits } from "../limits.ts";
-import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts";
-import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
+import type { BroughtIdentity, KnownIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 import type { KeySet } from "./key_set.ts";
 import {

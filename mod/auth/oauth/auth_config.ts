@@ -1,8 +1,7 @@
 /** Parses `--auth-config` or the setting of the same name: sign-in providers and trusted issuers. */
 import { z } from "zod";
 import { discovery, KeySet, type TrustedIssuer } from "../issuers/mod.ts";
-import { endpoint, host, type PresetParts } from "./preset.ts";
-import type { Provider } from "./provider.ts";
+import { endpoint, host, type PresetParts, type Provider } from "./preset.ts";
 
 /** The configuration is invalid. The message names the field. */
 export class AuthConfigError extends Error {

@@ -2,7 +2,7 @@
 import * as client from "openid-client";
 import { type BoundedFetch, isThisMachine, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { signatureAlgorithms } from "../issuers/mod.ts";
-import { type FlowSecrets, ProviderError, type Return } from "./provider.ts";
+import { type FlowSecrets, ProviderError, type Return } from "./preset.ts";
 
 /** Error codes of providers for a sign-in that the user cancelled: the standard's, and Apple's. */
 const SAID_NO: ReadonlySet<string> = new Set(["access_denied", "user_cancelled_authorize"]);

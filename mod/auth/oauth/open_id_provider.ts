@@ -4,7 +4,7 @@ import { broughtBy, checkClaims, KeySet, type ReadToken, readToken, signatureFau
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { sameSecret } from "../tokens/token_hash.ts";
 import { CodeFlow, type Grant, providerError } from "./code_flow.ts";
-import { type FlowSecrets, type Identified, type Provider, ProviderError, type Return } from "./provider.ts";
+import { type FlowSecrets, type Identified, type Provider, ProviderError, type Return } from "./preset.ts";
 
 /** Endpoints of an issuer. */
 export interface OpenIdEndpoints {

@@ -1,13 +1,12 @@
-/** `/api/auth/oauth`: redirects to a provider and the callbacks (contract: Auth endpoints). */
+/** `/api/auth/oauth`: redirects to a provider, the callbacks, and the state cookie (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { requestSearch } from "../../kit/http_request.ts";
 import { requestText } from "../../kit/request_body.ts";
 import { othersLimits } from "../limits.ts";
 import { APP_STATE } from "../redirects.ts";
-import type { Requester } from "../requester.ts";
+import type { Requester } from "../attempt_limits.ts";
 import type { SignIns } from "./sign_ins.ts";
-import { noStateCookie, stateCookie, stateOf } from "./state_cookie.ts";
 
 export interface OAuthRoutesOptions {
   readonly signIns: SignIns;
@@ -77,4 +76,38 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
     return await finish(c, { parameters: form, status: 303 });
   });
   return app;
+}
+
+const NAME = "svc_oauth_state";
+/** Path of the cookie: the callbacks, and the route that sets it. */
+const PATH = "/api/auth/oauth";
+
+interface CookieOptions {
+  /** Whether browsers use https. */
+  readonly secure: boolean;
+  /** Whether the provider responds with a cross-site form post. */
+  readonly formPost: boolean;
+}
+
+/** The header that sets the cookie. */
+function stateCookie(state: string, options: CookieOptions): string {
+  return `${NAME}=${state}; ${attributes(options, othersLimits.flowMs / 1000)}`;
+}
+
+/** The header that deletes the cookie. */
+function noStateCookie(options: CookieOptions): string {
+  return `${NAME}=; ${attributes(options, 0)}`;
+}
+
+/** Returns the state from a `Cookie` header; `null` if it is absent or ambiguous, which suggests an injected cookie. */
+function stateOf(header: string | undefined): string | null {
+  const states = (header ?? "").split(";").map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${NAME}=`)).map((pair) => pair.slice(NAME.length + 1));
+  return states.length === 1 ? states[0] ?? null : null;
+}
+
+function attributes({ secure, formPost }: CookieOptions, seconds: number): string {
+  // A cross-site form post only carries cookies with SameSite=None, which browsers accept over https only.
+  const sameSite = formPost && secure ? "None" : "Lax";
+  return `Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=${sameSite}${secure ? "; Secure" : ""}`;
 }

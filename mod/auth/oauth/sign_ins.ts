@@ -6,13 +6,13 @@ import type { AccountParts } from "../accounts.ts";
 import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
 import { othersLimits } from "../limits.ts";
 import { svcState, withFragment } from "../redirects.ts";
-import type { Requester } from "../requester.ts";
+import type { Requester } from "../attempt_limits.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
-import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./provider.ts";
-import { keepBrought } from "./brought.ts";
+import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./preset.ts";
+import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 
-export interface SignInsOptions {
+interface SignInsOptions {
   readonly parts: AccountParts;
   /** The currently configured providers by name. */
   readonly providers: () => ReadonlyMap<string, Provider>;
@@ -20,14 +20,14 @@ export interface SignInsOptions {
 }
 
 /** A browser to redirect to a provider. */
-export interface Departure {
+interface Departure {
   readonly location: string;
   /** Value of the state cookie. */
   readonly state: string;
 }
 
 /** The request with which a browser returns. */
-export interface Arrival {
+interface Arrival {
   readonly provider: string;
   readonly parameters: URLSearchParams;
   /** State from the browser's cookie. */
@@ -38,7 +38,7 @@ export interface Arrival {
 type Result = Readonly<Record<string, string>>;
 
 /** A finished sign-in. */
-export interface Ended {
+interface Ended {
   /** The app's URL with the result in the fragment. */
   readonly location: string;
   /** The status the response would have without the redirect. */
@@ -229,7 +229,7 @@ function statusOf(error: unknown): number {
   return error instanceof UserError ? 400 : 500;
 }
 
-export function callbackOf(origin: string, provider: string): string {
+function callbackOf(origin: string, provider: string): string {
   return `${origin}/api/auth/oauth/${provider}/callback`;
 }
 
@@ -244,4 +244,25 @@ function secretsOf(
     codeVerifier: hasher.hash("flow verifier", state),
     nonce: hasher.hash("flow nonce", state),
   };
+}
+
+/** Stores the identity until it is confirmed. Returns the confirmation token; `null` if the session has ended. */
+async function keepBrought(
+  { calls, hasher, now }: AccountParts,
+  { session, provider, identity }: {
+    readonly session: string;
+    readonly provider: string;
+    readonly identity: BroughtIdentity;
+  },
+): Promise<string | null> {
+  const token = randomBytes(32).toString("base64url");
+  const tokenHash = hasher.hash("brought", token);
+  const kept = await calls.mutate(system.bringIdentity, {
+    tokenHash,
+    session,
+    provider,
+    identity,
+    now: now(),
+  });
+  return kept ? token : null;
 }

@@ -1,11 +1,11 @@
-/** Password hashes: argon2id PHC strings, computed off the main thread with bounded concurrency. */
+/** Password rules (AE15), and hashes: argon2id PHC strings, computed off the main thread with bounded concurrency. */
 import { Buffer } from "node:buffer";
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
 /** Cost parameters of an argon2id hash. */
-export interface Argon2Cost {
+interface Argon2Cost {
   readonly memoryKiB: number;
   readonly passes: number;
   readonly lanes: number;
@@ -21,7 +21,7 @@ const COST_MAX: Argon2Cost = { memoryKiB: 262_144, passes: 16, lanes: 16 };
 const PHC =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{16,86})$/;
 
-export interface PasswordHasherOptions {
+interface PasswordHasherOptions {
   readonly cost?: Argon2Cost;
   readonly atOnceMax?: number;
   readonly queuedMax?: number;
@@ -143,4 +143,28 @@ function mustParse(text: string): ParsedHash {
   const parsed = parsePhc(text);
   if (parsed === null) throw new TypeError("Cannot parse the hash just made");
   return parsed;
+}
+
+/**
+ * Returns the normalized password to hash, so that the same characters have the same bytes on every system.
+ * Throws `weak_password` under 8 characters and `invalid_password` over 256, counted in code points.
+ */
+export function checkedPassword(password: string): string {
+  const normalized = normalizedPassword(password);
+  if (normalized === null) throw new ServiceError("invalid_password");
+  if (charCount(normalized) < authLimits.passwordCharsMin) throw new ServiceError("weak_password");
+  return normalized;
+}
+
+/** Like {@linkcode checkedPassword} for a sign-in: returns `null` if the password cannot be valid. */
+export function normalizedPassword(password: string): string | null {
+  if (!password.isWellFormed()) return null;
+  const normalized = password.normalize("NFC");
+  return charCount(normalized) > authLimits.passwordCharsMax ? null : normalized;
+}
+
+function charCount(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
 }

@@ -5,7 +5,13 @@
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { othersLimits } from "../../limits.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
+import {
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  internalMutation,
+  internalQuery,
+} from "../../tables.ts";
 import { insertUser, userCreated, type UserEvent } from "../hooks/hooks.ts";
 import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
@@ -31,11 +37,11 @@ export const arrivalSchema = z.object({
   /** If the address belongs to another user: `refuse` the sign-in, or continue `without` the address. */
   takenEmail: z.enum(["refuse", "without"]),
 });
-export type Arrival = z.infer<typeof arrivalSchema>;
+type Arrival = z.infer<typeof arrivalSchema>;
 
 export type ArrivalRefusal = "signups_disabled" | "email_in_use";
 
-export type Arrived =
+type Arrived =
   | { readonly ok: true; readonly user: Id<"_users">; readonly identityId: Id<"_identities"> }
   | { readonly ok: false; readonly error: ArrivalRefusal };
 
@@ -127,3 +133,27 @@ async function noteProfile(
   if (!changedEmail && !changedName) return;
   await ctx.db.patch(row._id, { ...(changedEmail && { email }), ...(changedName && { name }) });
 }
+
+/** The user of a subject, and the identity row. */
+export interface KnownIdentity {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly userId: Id<"_users">;
+  readonly identityId: Id<"_identities">;
+}
+
+/** Returns the user of a subject, or `null`. */
+export const findSubject = internalQuery({
+  args: { issuer: z.string(), subject: z.string() },
+  handler: async (ctx, { issuer, subject }): Promise<KnownIdentity | null> => {
+    const row = await identityBySubject(ctx, { issuer, subject });
+    if (row === null || await ctx.db.get(row.user) === null) return null;
+    return { issuer, subject, userId: row.user, identityId: row._id };
+  },
+});
+
+/** Creates the user of a new subject. Returns whether it was admitted. */
+export const admitSubject = internalMutation({
+  args: { arrival: arrivalSchema },
+  handler: async (ctx, { arrival }): Promise<boolean> => (await arrive(ctx, arrival)).ok,
+});

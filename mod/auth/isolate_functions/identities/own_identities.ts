@@ -5,7 +5,7 @@ import type { Id } from "../../../functions/api/service.ts";
 import { othersLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
 import { identitiesOf, passwordHashOf } from "../account_rows.ts";
-import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../caller.ts";
+import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
 import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
 
 /** An identity that a user can sign in with. */

@@ -1,13 +1,12 @@
-/** Any OpenID issuer with a discovery document. */
+/** Any OpenID issuer with a discovery document, and three well-known ones. */
 import { type ClientAuth, ClientSecretBasic, ClientSecretPost } from "openid-client";
 import { z } from "zod";
 import { discovery, type DiscoveryDocument, type ReadToken } from "../../issuers/mod.ts";
 import { OutgoingError } from "../../outgoing/bounded_fetch.ts";
 import { type OpenIdEndpoints, openIdProvider } from "../open_id_provider.ts";
-import { appSettings, endpoint, host, preset, type PresetParts } from "../preset.ts";
-import type { Provider } from "../provider.ts";
+import { appSettings, endpoint, host, preset, type PresetParts, type Provider } from "../preset.ts";
 
-export interface OidcSettings {
+interface OidcSettings {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
@@ -32,7 +31,7 @@ export const oidc = preset({
 });
 
 /** Returns the provider of an issuer with a discovery document. */
-export function oidcProvider(settings: OidcSettings, { fetchFrom, now }: PresetParts): Provider {
+function oidcProvider(settings: OidcSettings, { fetchFrom, now }: PresetParts): Provider {
   const { issuer, clientId, clientSecret, linkByEmail, scope = "openid email profile", profile } = settings;
   const fetch = fetchFrom([issuer], settings.hosts);
   const allowed = new Set([new URL(issuer).host, ...settings.hosts ?? []]);
@@ -79,3 +78,39 @@ function endpointsOf(document: DiscoveryDocument, allowed: ReadonlySet<string>):
     secretInBody: methods !== undefined && !methods.includes("client_secret_basic"),
   };
 }
+
+export const gitlab = preset({
+  settings: (secret) =>
+    z.strictObject({ ...appSettings(secret), issuer: endpoint.default("https://gitlab.com") }),
+  open: (settings, parts) => oidcProvider(settings, parts),
+});
+
+export const google = preset({
+  settings: (secret) =>
+    z.strictObject({ ...appSettings(secret), issuer: endpoint.default("https://accounts.google.com") }),
+  open: (settings, parts) =>
+    oidcProvider({
+      ...settings,
+      hosts: ["oauth2.googleapis.com", "openidconnect.googleapis.com", "www.googleapis.com"],
+    }, parts),
+});
+
+export const microsoft = preset({
+  settings: (secret) =>
+    z.strictObject({
+      ...appSettings(secret),
+      tenant: z.guid("expected the id of the tenant, such as 72f988bf-86f1-41af-91ab-2d7cd011db47"),
+      /** Base URL of the tenants. */
+      authority: endpoint.default("https://login.microsoftonline.com"),
+    }),
+  open: ({ tenant, authority, ...settings }, parts) =>
+    oidcProvider({
+      ...settings,
+      issuer: `${authority}/${tenant}/v2.0`,
+      hosts: ["graph.microsoft.com"],
+      profile: ({ xms_edov: owned, ...claims }) => ({
+        ...claims,
+        email_verified: owned === true || owned === "1" || owned === 1,
+      }),
+    }, parts),
+});
