@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url";
 import { type BundledFile, bundleFolder } from "./payload.ts";
 
 const projectDir = fileURLToPath(new URL("../../", import.meta.url));
-/** Path from the bundles to the root of the program. */
 const ROOT = "../../";
 
 /** Entry modules. Those of the server share most code and load some of it lazily. */
@@ -23,7 +22,6 @@ const HELPERS = [
 ];
 /** One file each, so that nothing is loaded after app code starts. */
 const ISOLATES = ["mod/server/isolate_entry.ts", "mod/functions/isolate/main.ts"];
-/** The bundled entry modules. */
 export const ENTRIES: readonly string[] = [...SERVER, ...HELPERS, ...ISOLATES];
 
 /** Builds the bundles. The caller stops the bundler with `esbuild.stop()`. */
@@ -91,12 +89,10 @@ function withOriginalUrl(
     .replaceAll(/import\.meta\.url\b/g, url);
 }
 
-/** Returns a unique file name for an entry. */
 function nameOf(entry: string): string {
   return entry.replace(/\.ts$/, "").replaceAll("/", "_");
 }
 
-/** Returns the import specifier of a file relative to a folder. */
 function address(folder: string, file: string): string {
   const path = relative(folder, file);
   return path.startsWith(".") ? path : `./${path}`;

@@ -15,7 +15,6 @@ export interface BundledFile {
   readonly text: string;
 }
 
-/** Writes the files into a program folder. */
 export async function writeBundles(program: string, files: readonly BundledFile[]): Promise<void> {
   await Deno.mkdir(join(program, bundleFolder), { recursive: true });
   for (const { path, text } of files) await Deno.writeTextFile(join(program, path), text);

@@ -1,10 +1,8 @@
 /** The npm packages of a production build, and its deno.json. */
 
-/** A package in Deno's cache. */
 export interface CachedPackage {
   /** The name in `deno.lock`. */
   readonly id: string;
-  /** Absolute path of the package folder. */
   readonly folder: string;
   /** Path of the package folder relative to the registry folder. */
   readonly subfolder: string;

@@ -99,7 +99,6 @@ export async function runCommandLine(
   return exitCode;
 }
 
-/** Descriptions of the command groups. */
 const GROUPS: Readonly<Record<string, string>> = {
   admin: "Manage administrators; works with and without a running server",
   replica: "Manage replicas",
@@ -108,7 +107,6 @@ const GROUPS: Readonly<Record<string, string>> = {
   env: "Manage the ctx.env variables stored by a running server",
 };
 
-/** Returns the parent command of a group. */
 function group(program: Command, name: string): Command {
   return program.commands.find((command) => command.name() === name) ??
     program.command(name).description(GROUPS[name] ?? "").exitOverride();

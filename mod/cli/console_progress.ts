@@ -68,7 +68,6 @@ export class ConsoleProgress implements Disposable {
     );
   }
 
-  /** Shows a step without measurable progress. */
   showStep(what: string): void {
     if (what !== this.#what) this.#begin({ what, done: 0, of: null, unit: "bytes" }, this.#now());
   }
@@ -137,7 +136,6 @@ function spelled(seconds: number): string {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Shows the progress of a point-in-time restore. */
 export function showPoint(console: ConsoleProgress, progress: PointProgress): void {
   switch (progress.step) {
     case "rows":

@@ -63,7 +63,6 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
   }
 }
 
-/** Checks the data folder before anything is created. */
 async function checkData(dataDir: string): Promise<void> {
   if (await statIfThere(dataDir) === null) {
     throw new StartError(

@@ -167,7 +167,6 @@ export const importCommand: CommandSpec = {
   run,
 };
 
-/** The format or the table of a file is ambiguous. */
 class UnclearFilesError extends Error {}
 
 type ImportOptions = Pick<OptionValues, "data" | "functions" | "format" | "mode">;

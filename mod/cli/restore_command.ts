@@ -145,7 +145,6 @@ async function restoreFile(
   { dataDir, lock, archive, shown, source }: {
     readonly dataDir: string;
     readonly lock: DataLock;
-    /** Path of the archive. */
     readonly archive: string;
     /** The archive as named by the user. */
     readonly shown: string;

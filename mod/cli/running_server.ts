@@ -6,7 +6,6 @@ import { StartError } from "../config/start_error.ts";
 import { stderrLog } from "../kit/log.ts";
 import { exitCodes } from "./command_line.ts";
 
-/** Calls a function on the running server. */
 export type CallServer = (path: string, args: Record<string, unknown>) => Promise<unknown>;
 
 /** Runs a command, prints its result and turns expected errors into an exit code. */

@@ -49,7 +49,6 @@ export async function environmentHints(): Promise<readonly string[]> {
 
 export interface BannerFacts {
   readonly config: ServeConfig;
-  /** Origin of the server. */
   readonly url: string;
   /** Origins at which other machines can reach the server. */
   readonly reachedAt?: readonly string[];

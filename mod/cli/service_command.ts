@@ -161,7 +161,6 @@ WantedBy=multi-user.target
 `;
 }
 
-/** Quotes a word for a systemd command line. */
 function quoted(word: string): string {
   const plain = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replaceAll(/["\\]/g, "\\$&")}"`;

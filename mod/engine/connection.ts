@@ -182,7 +182,6 @@ export function describeSqliteError(cause: unknown, path: string): unknown {
   return cause;
 }
 
-/** Returns whether an error or its cause is a full disk or a full file. */
 export function isDiskFullError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||

@@ -305,7 +305,6 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     this.#write(table, { id: before.id, before, after });
   }
 
-  /** Validates the fields and returns the engine's own copy. */
   #validated(table: Table, fields: Record<string, unknown>): Record<string, Value> {
     const { name, definition } = table;
     let accepted: Record<string, Value>;
@@ -337,7 +336,6 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return { table, id: doc._id, rid: 0, text, entries };
   }
 
-  /** Writes a document that may be new. */
   #put(table: Table, write: DocumentWrite): void {
     const { before, after } = write;
     if (before !== null) before.entries ??= indexEntries(table.indexes, parse(before.text) as StoredFields);

@@ -35,7 +35,6 @@ export interface QuerySetup {
   readonly vectors: VectorSearcher;
 }
 
-/** A query's transaction in the open snapshot. */
 export class QueryTransaction implements ReadTransaction, SearchOwner {
   readonly connection: Connection;
   readonly recorder = new ReadSetRecorder();

@@ -24,10 +24,8 @@ const { readSetIntervalsMax } = functionLimits;
 export class ReadSetRecorder {
   #points: { readonly space: KeySpace; readonly key: string }[] = [];
   #ranges: ReadRange[] = [];
-  /** Merged reads. */
   #earlier: ReadonlyMap<KeySpace, readonly Span[]> = new Map();
 
-  /** Records the read of one key. */
   point(space: KeySpace, key: string): void {
     this.#points.push({ space, key });
     if (this.#points.length > readSetIntervalsMax) this.#condense();

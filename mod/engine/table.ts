@@ -35,7 +35,6 @@ export interface Table {
   };
 }
 
-/** Returns the name of a table's SQLite table. */
 export function documentsTable(number: number): string {
   return `d${number}`;
 }
@@ -45,7 +44,6 @@ export function createDocumentsSql(number: number): string {
     (rid INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, doc TEXT NOT NULL)`;
 }
 
-/** Returns a table by its catalog number and indexes. */
 export function table(
   name: string,
   options: { readonly number: number; readonly definition: TableDefinition; readonly indexes: IndexSet },

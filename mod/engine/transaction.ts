@@ -44,7 +44,6 @@ export interface ReadTransaction {
   vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[];
   /** Inspects the whole database. Queries only. */
   inspect?(): Inspection;
-  /** Returns the read set; empty for mutations. */
   readSet(): ReadSet;
 }
 
@@ -88,7 +87,6 @@ export interface ReaderDatabase extends Disposable {
       readonly missing?: "refuse" | "leave";
     },
   ): void;
-  /** Opens a snapshot of the newest state and returns its ts. */
   openSnapshot(): number;
   closeSnapshot(): void;
   beginQuery(): ReadTransaction;
@@ -99,7 +97,6 @@ export interface ReaderDatabase extends Disposable {
 }
 
 export interface ViolationLimits {
-  /** Documents for each table. */
   readonly documentsMax: number;
   readonly charsMax: number;
 }
@@ -128,7 +125,6 @@ export interface SchemaOptions {
   readonly version?: string | null;
 }
 
-/** A schema change that is not committed yet. */
 export interface StagedChange<Result> {
   /** The row to store in the external history before `commit`; `null` if there is none. */
   readonly row: JournalRow | null;

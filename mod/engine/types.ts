@@ -19,7 +19,6 @@ export type KeySpace = string;
 /** One key, or keys from `lo` (inclusive) to `hi` (exclusive), compared as JavaScript strings. */
 export type Interval = readonly [key: string] | readonly [lo: string, hi: string];
 
-/** Greater than all keys. */
 export const END_OF_KEYS = "\x7f";
 
 /** Keys that a run read, by key space. A change of a key in one of the intervals may change its result. */
@@ -46,7 +45,6 @@ export interface DocumentChange {
   readonly unchanged?: UnchangedKeys;
 }
 
-/** The keys of a document that a commit did not change. */
 export interface UnchangedKeys {
   /** Their key spaces; one list for all documents of a table in a group. */
   readonly spaces: readonly KeySpace[];
@@ -124,7 +122,6 @@ export interface RecordKey {
 /** The changes of a schema; indexes are named `table.index`. */
 export interface SchemaReport {
   readonly createdTables: readonly string[];
-  /** Indexes created on existing tables. */
   readonly createdIndexes: readonly string[];
   readonly droppedIndexes: readonly string[];
   /** Tables with documents that are not in the schema. */

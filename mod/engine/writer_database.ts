@@ -128,7 +128,6 @@ class SqliteWriterDatabase implements WriterDatabase {
   #prepared: { readonly row: JournalRow | null } | null = null;
   #tables = new Tables([]);
   #ts: number;
-  /** Creation time of the newest committed document. */
   #lastCreationTime: number;
   #group: OpenGroup | null = null;
   #mutation: MutationTransaction | null = null;

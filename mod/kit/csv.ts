@@ -84,7 +84,6 @@ class RowParser {
   #columns = 0;
   /** Bytes up to this line are valid UTF-8. */
   #checkedLine = 1;
-  /** Bytes since the last end of a row. */
   #rowBytes = 0;
 
   constructor() {
@@ -183,12 +182,10 @@ class RowLines {
   #begun: number[] = [];
   #taken = 0;
 
-  /** Line of the row that the library returns next. */
   get current(): number {
     return this.#begun[this.#taken] ?? this.#line;
   }
 
-  /** Moves to the next row. */
   next(): void {
     this.#taken++;
   }

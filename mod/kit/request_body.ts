@@ -29,7 +29,6 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
   }
 }
 
-/** Reads a body of unknown length and counts its bytes. */
 async function counted(request: Request, bytesMax: number): Promise<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";

@@ -14,7 +14,6 @@ import { type CronSchedule, firstRun, type JobKind, nextRun } from "./tables.ts"
 export interface Cron {
   readonly name: string;
   readonly schedule: CronSchedule;
-  /** Path of the function. */
   readonly function: string;
   readonly functionKind: JobKind;
   readonly args: Record<string, unknown>;
@@ -110,7 +109,6 @@ export class Crons {
   }
 }
 
-/** Function run by a service cron job. */
 export interface ServiceTask {
   /** Path of a system function in the isolates, or of an internal action of the main process (`main_actions.ts`). */
   readonly path: `_${string}`;

@@ -27,7 +27,6 @@ export class DueQueue {
     return this.#jobs.length;
   }
 
-  /** The job due first of those in memory. */
   get next(): PendingJob | null {
     return this.#jobs.at(-1) ?? null;
   }
@@ -42,7 +41,6 @@ export class DueQueue {
     return this.#jobs.length === 0 && this.#horizon !== null;
   }
 
-  /** Adds a job that became pending. */
   add(job: PendingJob): void {
     if (this.#byId.has(job.id) || (this.#horizon !== null && compare(job, this.#horizon) > 0)) return;
     this.#jobs.splice(this.#position(job), 0, job);
@@ -60,7 +58,6 @@ export class DueQueue {
     this.#jobs.splice(this.#position(job), 1);
   }
 
-  /** Takes the next job if it is due. */
   take(now: number): PendingJob | null {
     const job = this.#jobs.at(-1);
     if (job === undefined || job.scheduledTime > now) return null;

@@ -33,7 +33,6 @@ export interface JobQueueOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly jobsKnownMax: number;
-  /** Loads the first pending jobs. */
   readonly load: () => Promise<{ readonly jobs: readonly PendingJob[]; readonly more: boolean }>;
   /** Runs a job. Never rejects. */
   readonly run: (job: PendingJob) => Promise<JobEnd>;
@@ -49,7 +48,6 @@ export class JobQueue {
   readonly #backoff = new Backoff();
   /** Running jobs, with promises of their completion. */
   readonly #running = new Map<string, { readonly name: string; readonly end: Promise<void> }>();
-  /** The load in progress. */
   #loading: Promise<void> | null = null;
   /** Whether the last load found running jobs only. The next load waits until one of them has ended. */
   #onlyRunningLoaded = false;
@@ -74,7 +72,6 @@ export class JobQueue {
     return Promise.all([...[...this.#running.values()].map(({ end }) => end), this.#loading]);
   }
 
-  /** Adds a job that became pending. */
   add(job: PendingJob): void {
     if (!this.#running.has(job.id)) this.#queue.add(job);
   }

@@ -48,7 +48,6 @@ class DeferralLog {
   }
 }
 
-/** Weight of the newest duration in the moving average. */
 const NEWEST_WEIGHT = 0.1;
 /** Maximum number of tracked functions; the least recently run is evicted. */
 const FUNCTIONS_MAX = 1_000;
@@ -82,7 +81,6 @@ class MutationConcurrency {
 
 export interface SchedulerOptions {
   readonly port: SchedulerPort;
-  /** Returns the cron jobs of the loaded app code. */
   readonly appCrons: () => readonly Cron[];
   /** The service's own cron jobs; their names start with `svc-`. */
   readonly serviceCrons?: readonly Cron[];
@@ -98,7 +96,6 @@ export interface SchedulerOptions {
 
 /** Control over actions on a server that can hand over to another. */
 export interface ScheduledActions {
-  /** Whether this server may still start actions. */
   readonly mayBegin: () => boolean;
   /** Aborts running actions. Resolves when none of them can continue. */
   readonly end: () => Promise<void>;
@@ -116,9 +113,7 @@ export class Scheduler implements AsyncDisposable {
   readonly #deferralLog: DeferralLog;
   /** Nothing runs before `open`, because actions interrupted by the previous stop are still marked as running. */
   #state: "new" | "open" | "closed" = "new";
-  /** Whether actions were handed over permanently. */
   #actionsHandedOver = false;
-  /** The timer and its time. */
   #timer: { readonly at: number; readonly timer: Timer } | null = null;
   #wakePlanned = false;
   /** Serializes declarations of cron jobs. */

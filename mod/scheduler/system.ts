@@ -6,7 +6,6 @@ import { createApi } from "../protocol/api_reference.ts";
 import type { WaitingJobs } from "./isolate_functions/jobs.ts";
 import type { cronFunctions, jobFunctions } from "./isolate_functions/mod.ts";
 
-/** Calls functions on behalf of the scheduler. */
 export interface SchedulerPort extends CallPort {
   /** Runs an action of the app, the service or the main process. */
   act(call: FunctionCall): Promise<Outcome>;

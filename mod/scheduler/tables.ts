@@ -52,7 +52,6 @@ export function sameSchedule(a: CronSchedule, b: CronSchedule): boolean {
 
 const instant = z.number();
 
-/** Kinds of functions that can be scheduled. */
 export const functionKindSchema = z.enum(["mutation", "action"]);
 
 /**
@@ -73,7 +72,6 @@ const stateSchema = z.union([
 export const tables = {
   /** Jobs: pending, running and finished scheduled functions. Readable by app code. */
   _scheduled_functions: defineTable({
-    /** Path of the function. */
     name: z.string(),
     args: z.record(z.string(), z.unknown()),
     scheduledTime: instant,

@@ -177,7 +177,6 @@ async function caller(header: string | null, authenticator: Authenticator): Prom
   return verification.identity;
 }
 
-/** Returns the response status and body. */
 function answerText(
   outcome: Outcome,
   { dev, rest }: { readonly dev: boolean; readonly rest: string },

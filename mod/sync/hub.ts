@@ -180,7 +180,6 @@ export class Hub {
     return this.#shared.ts;
   }
 
-  /** Connected sockets. */
   get socketCount(): number {
     return this.#connections.size;
   }
@@ -190,7 +189,6 @@ export class Hub {
     return this.#shared.size;
   }
 
-  /** Subscriptions of all sockets. */
   get subscriptionCount(): number {
     return this.#shared.subscriptionCount;
   }
@@ -457,7 +455,6 @@ export class Hub {
     this.#stopTimersIfIdle();
   }
 
-  /** Stops all timers if there are no sockets. */
   #stopTimersIfIdle(): void {
     if (this.#connections.size > 0 || this.#closing.size > 0) return;
     this.#ticking?.cancel();

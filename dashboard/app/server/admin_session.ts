@@ -17,7 +17,6 @@ const LOCK = "syncline.admin.refresh";
 /** Tokens that expire sooner than this are refreshed before use. */
 const FRESH_MS = 30_000;
 
-/** A request that the server rejected. */
 export class RequestError extends Error {
   override readonly name = "RequestError";
   readonly code: string;

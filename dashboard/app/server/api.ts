@@ -15,7 +15,6 @@ import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.t
 import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
 import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";
 
-/** The reference type of a function declared in a server module. */
 type ReferenceTo<Declared> = Declared extends {
   readonly "~registered"?: {
     readonly kind: infer Kind extends FunctionKind;
@@ -25,7 +24,6 @@ type ReferenceTo<Declared> = Declared extends {
 } ? FunctionReference<Kind, Args, Result>
   : never;
 
-/** Creates references to the named functions of a module. */
 function references<Module, const Name extends keyof Module & string>(
   path: string,
   names: readonly Name[],
@@ -33,7 +31,6 @@ function references<Module, const Name extends keyof Module & string>(
   return Object.fromEntries(names.map((name) => [name, functionReference(`${path}:${name}`)])) as never;
 }
 
-/** A reference to an action that runs in the main process. */
 const action = <Args, Result>(path: string): FunctionReference<"action", Args, Result> =>
   functionReference<"action", Args, Result>(path);
 
@@ -60,7 +57,6 @@ export type Condition =
   | { readonly field: string; readonly op: "contains"; readonly value: string }
   | { readonly field: string; readonly op: "missing" | "present" };
 
-/** Kinds of mails about accounts. */
 export type MailKind = "verify" | "reset" | "magic" | "change";
 
 /** The run identity of a function call; `null` for a signed-out caller. */

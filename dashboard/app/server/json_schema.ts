@@ -14,7 +14,6 @@ const alternativesOf = (schema: Schema): readonly Schema[] | null => {
   return Array.isArray(any) ? any as Schema[] : null;
 };
 
-/** Properties of an object schema by name. */
 export function propertiesOf(schema: Schema | null): Readonly<Record<string, Schema>> {
   const properties = schema?.["properties"];
   return isObject(properties) ? properties as Record<string, Schema> : {};
@@ -23,7 +22,6 @@ export function propertiesOf(schema: Schema | null): Readonly<Record<string, Sch
 export const requiredOf = (schema: Schema | null): readonly string[] =>
   Array.isArray(schema?.["required"]) ? schema["required"] as string[] : [];
 
-/** Returns all property names at any depth. */
 export function propertyNames(schema: Schema): string[] {
   const found = new Set<string>();
   const walk = (part: unknown): void => {

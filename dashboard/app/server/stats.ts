@@ -36,7 +36,6 @@ export interface Range {
   readonly toTime: number;
 }
 
-/** Progress of a server that follows a replica. */
 export interface FollowerStatus {
   /** URL of the replica. */
   readonly from: string;
@@ -48,7 +47,6 @@ export interface FollowerStatus {
   readonly errors: readonly { readonly at: string; readonly message: string }[];
 }
 
-/** Scheduled backups at their target. */
 export type ScheduledBackups = { readonly place: null } | {
   readonly place: string;
   readonly backups: readonly { readonly name: string; readonly createdAt: string }[];

@@ -7,7 +7,6 @@ export interface Route {
   readonly search: URLSearchParams;
 }
 
-/** Returns the current route. */
 export function currentRoute(): Route {
   return parse(location.hash);
 }

@@ -4,7 +4,6 @@ import { adminSession } from "../server/admin_session.ts";
 import { Button, TextField } from "../ui/controls.tsx";
 
 export function SignIn({ setupToken, ended }: {
-  /** Token of a setup link. */
   readonly setupToken: string | null;
   /** Whether a session has just ended. */
   readonly ended: boolean;

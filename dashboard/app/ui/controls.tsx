@@ -104,7 +104,6 @@ export interface Choice {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  /** Values with their labels. */
   readonly options: readonly (readonly [value: string, text: string])[];
 }
 

@@ -70,14 +70,12 @@ export function Dialog({ title, text, open, onClose, children, footer, form = "m
 export interface Confirmation {
   readonly title: string;
   readonly text: string;
-  /** Label of the confirm button. */
   readonly button: string;
   readonly run: () => Promise<unknown>;
   /** Message shown on success. Omit if `run` shows one. */
   readonly done?: string;
 }
 
-/** Returns the dialog element and a function that opens it. */
 export function useConfirm() {
   const [question, setQuestion] = useState<Confirmation | null>(null);
   const [busy, setBusy] = useState(false);

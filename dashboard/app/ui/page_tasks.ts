@@ -75,7 +75,6 @@ export function usePageTasks(): readonly PageTask[] {
   return useSyncExternalStore(onChange, () => tasks);
 }
 
-/** Whether a task of the view is running. */
 export function useIsBusy(view: string): boolean {
   return usePageTasks().some((work) => work.view === view);
 }

@@ -9,7 +9,6 @@ const MORE = 100;
 
 type LiveList<Row> = PaginatedQuery<Row>;
 
-/** A live list that loads more rows as it is scrolled. */
 export function useLiveList<Name extends PaginatedName>(query: Name, args: ListArgs<Name>) {
   return usePaginatedQuery(query, args as never, { initialNumItems: FIRST });
 }
@@ -49,7 +48,6 @@ interface Prefetched {
   readonly response: Promise<unknown>;
 }
 
-/** Maximum age of a prefetched response. */
 const PREFETCH_AGE_MAX_MS = 30_000;
 
 const prefetched = (globalThis as { synclinePrefetched?: Map<string, Prefetched> }).synclinePrefetched ??

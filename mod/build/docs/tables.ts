@@ -133,7 +133,6 @@ export async function metricsTable(): Promise<string> {
   return table(["Metric", "Type", "Labels", "Meaning"], rows);
 }
 
-/** Returns a Markdown table. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");

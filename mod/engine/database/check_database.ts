@@ -70,7 +70,6 @@ function schemaFault(
   return null;
 }
 
-/** Contents of a valid database. */
 export interface CheckedDatabase {
   readonly ts: number;
   readonly tables: number;
@@ -117,7 +116,6 @@ export function checkDatabaseSchema(path: string): void {
   }
 }
 
-/** Converts an error of a check to one that names the file. */
 function asUnusableDatabase(path: string, error: unknown): UnusableDatabaseError {
   if (error instanceof UnusableDatabaseError) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -139,7 +137,6 @@ function checkFile(
   return { ts: checkState(connection), catalog };
 }
 
-/** Called with the number of checked documents and their total. */
 type OnProgress = (done: number, of: number) => void;
 
 const PROGRESS_INTERVAL_MS = 200;

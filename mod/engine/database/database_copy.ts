@@ -12,7 +12,6 @@ import { hasJournal, type JournalHead, readHead } from "../journal/journal.ts";
 /** All pages at once: the binding blocks its thread in any case, and steps only take longer. */
 const ALL_PAGES = -1;
 
-/** A snapshot of a database until disposed of. */
 export interface DatabaseSnapshot extends Disposable {
   readonly ts: number;
   /** Position of its journal's history; `null` without one. */

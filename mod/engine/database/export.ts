@@ -22,7 +22,6 @@ import type { Doc, TableDefinition, Value } from "../types.ts";
 const { exportRowsMax, exportBytesAimed } = engineLimits;
 const { documentsReadMax } = functionLimits;
 
-/** Documents in the order of an index or of a search. */
 export type ExportedRows =
   | { readonly index: string; readonly bounds: IndexBounds; readonly order: "asc" | "desc" }
   | { readonly search: string; readonly options: SearchOptions };

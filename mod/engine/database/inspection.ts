@@ -12,7 +12,6 @@ export interface IndexRows {
   readonly index: string;
   readonly bounds: IndexBounds;
   readonly order: "asc" | "desc";
-  /** Only rows after this key. */
   readonly after?: string;
 }
 

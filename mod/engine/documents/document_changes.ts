@@ -37,7 +37,6 @@ export class WriteGroup {
     this.#lastCreationTime = to;
   }
 
-  /** Whether a write failed halfway. */
   get failed(): boolean {
     return this.#failure !== null;
   }

@@ -7,7 +7,6 @@ import { sameSearchEntry, type SearchEntry, type SearchIndex } from "../search/s
 import type { Table } from "../table.ts";
 import { sameVectorEntry, type VectorEntry, type VectorIndex } from "../vectors/vector_index.ts";
 
-/** A document's stored and new entry. */
 interface PendingEntry {
   readonly stored: SearchEntry | null;
   wanted: SearchEntry | null;
@@ -27,7 +26,6 @@ class PendingSearches {
     this.#connection = connection;
   }
 
-  /** Records a change of a document's entry. */
   note(
     index: SearchIndex,
     change: { readonly rid: number; readonly before: SearchEntry | null; readonly after: SearchEntry | null },

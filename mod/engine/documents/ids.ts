@@ -44,7 +44,6 @@ export function idSource(fill: (pool: Uint32Array<ArrayBuffer>) => void): NewId 
   };
 }
 
-/** Generates ids from cryptographic randomness. */
 export const newId: NewId = idSource(crypto.getRandomValues.bind(crypto));
 
 function encodeId(tableNumber: number, a: number, b: number, c: number): string {

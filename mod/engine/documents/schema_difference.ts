@@ -36,7 +36,6 @@ export function differenceText({ path, stored, made }: Difference): string {
     : `set ${field} to ${shown(made)}, and ${shown(stored)} is stored`;
 }
 
-/** Returns advice on how to migrate the document. */
 export function adviceText({ path, stored, made }: Difference): string {
   const [field = ""] = path;
   const value = path.length === 1 && made !== undefined ? shown(made) : "...";

@@ -114,7 +114,6 @@ function highestId({ value, inclusive }: Bound): string {
   return inclusive ? keyAfter(value) : value;
 }
 
-/** Returns the part of a string before the first character that no id has. */
 function asciiPart(value: string): string {
   return /^[ -~]*/.exec(value)?.[0] ?? "";
 }

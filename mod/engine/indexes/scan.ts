@@ -24,7 +24,6 @@ export interface StoredRow {
   readonly text: string;
 }
 
-/** The run that owns the scan. */
 export interface ScanOwner {
   readonly connection: Connection;
   /** `null` for mutations. */

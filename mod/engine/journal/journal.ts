@@ -30,15 +30,12 @@ const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FR
 /** Why a generation started. */
 export type GenerationReason =
   | "first"
-  /** The database was written without a journal. */
   | "written"
-  /** The database was restored. */
   | "restored"
   /** The journal exceeded its limit and was dropped. */
   | "overflow"
   /** The copied rows cannot be continued. */
   | "lost"
-  /** A follower was promoted. */
   | "promoted"
   /** A cluster started with it and keeps the history from there on. */
   | "cluster";

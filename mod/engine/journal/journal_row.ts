@@ -42,7 +42,6 @@ export interface RowContents {
   readonly commits: readonly RowCommit[];
   /** Replay records of the group. */
   readonly records: readonly RecordRun[];
-  /** Creation time of the newest document in the database. */
   readonly lastCreationTime: number;
   /** Tables and indexes from this row on, if they changed. */
   readonly catalog: CatalogState | null;
@@ -109,7 +108,6 @@ export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   return { ...run, answers, ts: run.ts.slice(0, count), chars };
 }
 
-/** Returns the row of a group that continues a history. */
 export function nextRow(
   head: { readonly seq: number; readonly sum: string },
   group: Parameters<typeof rowBody>[0] & {

@@ -73,7 +73,6 @@ function unchangedEntry(
   return { table, tableNumber, id, keys: document.keys, doc: text };
 }
 
-/** Returns any other change. */
 function moved(
   { id, text }: RowChange,
   { maker, keys }: { readonly maker: KeyMaker; readonly keys: readonly KeyChange[] },

@@ -30,7 +30,6 @@ export interface SearchIndex {
   };
 }
 
-/** A document's entry in an index. */
 export interface SearchEntry {
   readonly text: string;
   readonly filters: string;

@@ -28,7 +28,6 @@ export interface VectorIndex {
   };
 }
 
-/** A document's entry in an index. */
 export interface VectorEntry {
   /** A unit vector, or zeros. */
   readonly vector: Float32Array<ArrayBuffer>;

@@ -12,7 +12,6 @@ export interface AdminEnv {
     readonly sessionId: string;
     /** Display name of the caller. */
     readonly calledBy: string;
-    /** Name of the request's deploy key. */
     readonly deployKey?: string;
     /** Expiry of the token, milliseconds since the epoch. */
     readonly expiresAt: number;

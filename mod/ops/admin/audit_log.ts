@@ -17,7 +17,6 @@ export interface SettingChange {
   readonly after: unknown;
 }
 
-/** An administrator's action. */
 export interface AuditEntry {
   readonly admin: string;
   readonly session: string | null;
@@ -87,7 +86,6 @@ export class AuditLog {
 
 export interface AuditRequests {
   readonly log: Pick<AuditLog, "record">;
-  /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
 }
 

@@ -19,18 +19,14 @@ export const runArgs = z.strictObject({
   ]).default(null),
 });
 
-/** Reads of a run from one table or index. */
 export interface ReadSummary {
   readonly table: string;
   readonly index: string;
-  /** Number of single documents or keys read. */
   readonly points: number;
   readonly ranges: number;
-  /** IDs of some of the documents read. */
   readonly ids: readonly string[];
 }
 
-/** A run with its details. */
 export interface FunctionRun {
   readonly kind: "query" | "mutation" | "action";
   readonly result:

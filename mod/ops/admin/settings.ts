@@ -12,7 +12,6 @@ import type { SettingRowChange } from "./isolate_functions/settings.ts";
 import { decryptSecret, encryptNested, encryptSecret, keyName } from "./secret_encryption.ts";
 import { system } from "./system.ts";
 
-/** Maximum length of a setting. */
 export const SETTING_CHARS_MAX = 10_000;
 
 /** Settings by name, as strings in the format of the flag; `null` deletes one. */
@@ -20,7 +19,6 @@ export const setArgs = z.strictObject({
   changes: z.record(z.string(), z.string().max(SETTING_CHARS_MAX).nullable()),
 });
 
-/** Definition of a setting. */
 export interface SettingFacts {
   readonly name: string;
   readonly secret: boolean;

@@ -28,7 +28,6 @@ export const tables = {
     kind: z.enum(["deleteDocuments", "importRows"]),
     /** Table that the task works on. */
     table: z.string(),
-    /** Import mode. */
     mode: z.enum(importModes).optional(),
     startedBy: z.string(),
     state: z.enum(["running", "done", "failed", "canceled", "interrupted"]),
@@ -51,7 +50,6 @@ export const tables = {
     key: z.string().optional(),
   }).index("by_name", ["name"]),
 
-  /** Audit log. */
   _audit: defineTable({
     /** The administrator, and their email address at that time. */
     admin: z.string(),
@@ -75,7 +73,6 @@ export type AdminDoc<Table extends keyof AdminModel & string> = DocumentOf<Admin
 export type AdminQueryCtx = SystemQueryCtx<AdminModel>;
 export type AdminMutationCtx = SystemMutationCtx<AdminModel>;
 
-/** Function builders typed with these tables. */
 export const { adminQuery, adminMutation, systemQuery, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

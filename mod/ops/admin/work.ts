@@ -16,7 +16,6 @@ export interface AdminWorkOptions {
 export interface StartedImport {
   readonly table: string;
   readonly mode: ImportMode;
-  /** ID of an administrator. */
   readonly startedBy: string;
 }
 

@@ -44,7 +44,6 @@ export function checkClock(now: number, newest: number | null): Finding {
   };
 }
 
-/** Checks the free disk space of a data folder. */
 async function checkSpace(dataDir: string, database: string): Promise<Finding> {
   const { bavail, bsize } = await statfs(dataDir);
   let bytes = 0;
@@ -52,7 +51,6 @@ async function checkSpace(dataDir: string, database: string): Promise<Finding> {
   return judgeSpace(bavail * bsize, bytes);
 }
 
-/** Judges free bytes relative to the size of the database. */
 export function judgeSpace(free: number, databaseBytes: number): Finding {
   const facts = `${sizeText(free)} free, database size ${sizeText(databaseBytes)}`;
   if (free < opsLimits.diskReserveBytes) return { check: "space", status: "fail", message: facts };
@@ -79,7 +77,6 @@ const SHARDS = 256;
 
 interface FilesCheckOptions {
   readonly dataDir: string;
-  /** Path of the database. */
   readonly database: string;
   /** Minimum age of contents without a file to be reported; newer ones may belong to uploads in progress. */
   readonly orphanAgeMs: number;

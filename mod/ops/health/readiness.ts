@@ -28,7 +28,6 @@ export interface ReadinessReport {
   readonly replication: { readonly lagMs: number } | null;
   /** Followers only: how far it lags, as far as known. */
   readonly follower?: FollowerLag;
-  /** Cluster members only. */
   readonly cluster?: ClusterPart;
 }
 
@@ -40,7 +39,6 @@ export interface ClusterPart {
   readonly link?: "ok" | "lost";
 }
 
-/** Replication lag of a follower. */
 export interface FollowerLag {
   readonly ts: number;
   readonly lagCommits: number;

@@ -22,7 +22,6 @@ type Kind = "missing" | "null" | "number" | "boolean" | "json" | "text" | "any";
 /** Maximum number of schemas visited per field; more complex ones count as "any". */
 const SCHEMAS_MAX = 1_000;
 
-/** System columns of every table. */
 const systemColumns: ReadonlySet<string> = new Set(["_id", "_creationTime"]);
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;

@@ -12,7 +12,6 @@ import { type AdminMutationCtx, systemMutation } from "../admin/tables.ts";
 import { opsLimits } from "../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
 
-/** Unparsed rows. */
 const rowBatch = z.discriminatedUnion("format", [
   /** `lines`: one JSON document per line. */
   z.strictObject({ format: z.literal("jsonl"), lines: z.array(z.string()) }),
@@ -24,7 +23,6 @@ const rowBatch = z.discriminatedUnion("format", [
   }),
 ]);
 
-/** A batch of unparsed rows. */
 export type RowBatch = z.output<typeof rowBatch>;
 
 /** An invalid row; `row` is its index in the batch. */
@@ -33,7 +31,6 @@ export interface RowFault {
   readonly message: string;
 }
 
-/** Result of a check. */
 export interface BatchCheck {
   /** At most `importFaultsMax`. */
   readonly faults: readonly RowFault[];

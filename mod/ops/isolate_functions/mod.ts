@@ -65,7 +65,6 @@ export const workFunctions = {
   list: work.list,
 };
 
-/** Modules of operations that isolates load. */
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
   { path: "_system/health", tables: healthTables, functions: healthFunctions },

@@ -27,7 +27,6 @@ class ProcessEndedError extends Error {
   override readonly name = "ProcessEndedError";
 }
 
-/** Handle of the maintenance process in the main process. */
 export class MaintenanceProcess {
   readonly #child: HelperProcess;
   readonly #answers: AsyncGenerator<Answer>;
@@ -174,7 +173,6 @@ export class Maintenance implements AsyncDisposable {
     }, this.#idleMs);
   }
 
-  /** Removes leftovers of a killed job. */
   async #removeLeftovers(): Promise<void> {
     for (const remove of [WorkFolder.removeAbandoned, removeAbandonedStaging]) {
       try {

@@ -11,7 +11,6 @@ import { BackupError } from "../backups/backup_error.ts";
 import { RestoreError, type RestoreFailureCause, stageRestore } from "../backups/restore/mod.ts";
 import { type Answer, type Job, readMessages, type Work } from "./messages.ts";
 
-/** Errors of backups whose messages are meant for users. */
 const USER_ERRORS = [BackupError, ArchiveError, UnusableDatabaseError];
 
 function faultOf(error: unknown): RestoreFailureCause | null {

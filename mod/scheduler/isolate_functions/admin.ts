@@ -58,7 +58,6 @@ export interface CronSummary {
   readonly function: string;
   readonly kind: JobKind;
   readonly args: Readonly<Record<string, unknown>>;
-  /** Whether it belongs to the service. */
   readonly ofService: boolean;
   /** `null` if it never runs again. */
   readonly nextRun: number | null;
@@ -98,7 +97,6 @@ export const cancelJob = adminMutation({
   },
 });
 
-/** Runs a pending scheduled function now. */
 export const runJobNow = adminMutation({
   args: { jobId: z.string() },
   handler: async (ctx, { jobId }): Promise<null> => {

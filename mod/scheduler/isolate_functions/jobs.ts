@@ -125,7 +125,6 @@ export const runMutation = systemMutation({
   },
 });
 
-/** Call of an action. */
 export interface BegunAction {
   readonly name: string;
   readonly args: Record<string, unknown>;

@@ -94,7 +94,6 @@ export function deferredUntil({ chain }: SchedulerDoc<"_scheduled_functions">): 
     : chainLimiter.deferUntil(chain.root, Date.now());
 }
 
-/** Defers a job. */
 export async function deferJob(
   ctx: SchedulerMutationCtx,
   { _id, chain }: SchedulerDoc<"_scheduled_functions">,

@@ -15,9 +15,7 @@ import { checkNoUnfinishedImport, handleRestore, type RestoreStep } from "./data
 const EXAMPLE_MARK = "example";
 
 export interface DataOwner {
-  /** Whether the bundled example is about to use the data. */
   readonly example: boolean;
-  /** Whether a restore has just replaced the data. */
   readonly restored?: boolean;
 }
 
@@ -43,7 +41,6 @@ export type LockUser = "serve" | "restore" | "import" | "export" | "backup" | "a
 
 /** Another process uses the data folder. */
 export class DataLockedError extends StartError {
-  /** Whether the lock file names a server. */
   readonly byServer: boolean;
 
   constructor(dataDir: string, holder: string) {
@@ -70,7 +67,6 @@ export interface AcquireOptions {
 /** Held until it is disposed of. */
 export class DataLock implements Disposable {
   readonly #file: Deno.FsFile;
-  /** The restore that was applied or finished. */
   readonly restored: AppliedRestore | null;
 
   private constructor(file: Deno.FsFile, restored: AppliedRestore | null) {

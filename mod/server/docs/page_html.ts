@@ -1,7 +1,6 @@
 /** The documentation as HTML: pages with navigation and table of contents, search, and style. */
 import { escapeHtml, type RenderedPage, type Section } from "./render_page.ts";
 
-/** A page and its sources. */
 export interface DocsPage extends RenderedPage {
   /** File name without its ending; also the path of the page. */
   readonly name: string;
@@ -16,7 +15,6 @@ export interface PageGroup {
 
 /** All pages, in the order of the index. */
 export interface DocsSite {
-  /** The index as HTML. */
   readonly index: string;
   readonly groups: readonly PageGroup[];
   readonly pages: ReadonlyMap<string, DocsPage>;
@@ -95,7 +93,6 @@ function excerptOf(text: string, word: string): string {
   return `${at > 0 ? "…" : ""}${excerpt}${at + EXCERPT_CHARS < text.length ? "…" : ""}`;
 }
 
-/** The content of a response. */
 export type PageContent =
   | { readonly kind: "index" }
   | { readonly kind: "page"; readonly page: DocsPage }

@@ -8,7 +8,6 @@ export interface Section {
   /** HTML. */
   readonly title: string;
   readonly depth: number;
-  /** Plain text. */
   readonly text: string;
 }
 

@@ -33,7 +33,6 @@ export interface AccountsFeature
     Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
   /** Validates a configuration. Rejects with the reason. */
   tryOut(config: AccountsConfig): Promise<void>;
-  /** Applies a configuration. */
   configure(config: AccountsConfig): Promise<void>;
   /** Applies the configuration of identity providers and token issuers. */
   configureOthers(config: Pick<AccountsConfig, "authConfig">): Promise<void>;

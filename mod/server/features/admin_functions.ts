@@ -127,7 +127,6 @@ export function startAdminFunctions(
   };
 }
 
-/** Settings of this feature for isolates. */
 export function isolateSettingsOf(
   { explicitOptions }: ServeConfig,
   keys: SecretKeys,

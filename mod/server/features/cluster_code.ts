@@ -102,7 +102,6 @@ export class ClusterCode {
     );
   }
 
-  /** Uploads a version to the cluster's database. */
   async upload(hash: string, versions: VersionStore): Promise<void> {
     const manifest = await versions.manifest(hash);
     const { folder } = await versions.get(hash);

@@ -15,7 +15,6 @@ import type { Feature, FeatureContext } from "../feature.ts";
 export interface FollowingFeature extends Feature {
   /** Lag of this server; `null` unless it follows. */
   readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
-  /** Status for administrators. */
   readonly status: (() => object) | null;
   /** Why this server cannot apply the commits of a new version; `null` if it can. */
   readonly stuck: () => string | null;

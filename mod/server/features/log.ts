@@ -24,7 +24,6 @@ export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log
 export interface LogFeature extends Feature {
   /** Ends open streams, so that a stop does not wait for their readers. */
   endStreams(): void;
-  /** Number of open streams. */
   readonly streamCount: number;
 }
 

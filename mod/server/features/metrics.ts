@@ -35,7 +35,6 @@ export interface MeteredParts {
   readonly clustering: Pick<ClusterFeature, "figures">;
 }
 
-/** Defines the metrics. */
 export function startMetrics(
   { config: { dataDir }, host }: FeatureContext,
   { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MeteredParts,

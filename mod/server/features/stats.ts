@@ -127,7 +127,6 @@ interface Machine {
   };
 }
 
-/** Returns a function that samples the gauges of a minute. */
 function gaugeSampler(
   { sync: { work: hub } }: StatsParts,
   machine: CachedMachineStats,

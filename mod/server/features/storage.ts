@@ -24,7 +24,6 @@ export interface StorageFeature extends Feature, Pick<StorageService, "traffic">
   readonly probe: () => LocationProbe | null;
 }
 
-/** Settings of this feature for isolates. */
 export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record<string, StorageSettings> {
   const urlKey = keys.urlSignatures.toBase64({ alphabet: "base64url" });
   return { [storageFeature]: { urlKey, baseUrl: config.publicUrl ?? "" } };

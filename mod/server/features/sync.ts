@@ -56,7 +56,6 @@ class TotalHubLoad implements HubLoad {
 
 export interface SyncFeature extends Feature {
   readonly hub: Hub;
-  /** Load of the hubs of all processes. */
   readonly work: HubLoad;
   readonly calls: HttpCalls;
 }
@@ -66,7 +65,6 @@ export function startSync(
   { accounts: { authenticator }, runStats, socketsMax, workerFigures }: {
     readonly accounts: AccountsFeature;
     readonly runStats: RunStats;
-    /** Maximum number of sockets. */
     readonly socketsMax: number;
     /** Load of each worker process; absent without workers. */
     readonly workerFigures?: () => readonly FollowerFigures[];

@@ -31,7 +31,6 @@ export const apiHeaders = {
 
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Reads with a filter in the body. */
 const READS_BY_BODY = /^\/api\/admin\/export\//;
 
 /** Function calls pass: mutations are refused with the same code where they would run. */
@@ -42,7 +41,6 @@ export const refuseWrites: MiddlewareHandler = async (c, next) => {
   return errorResponse(new ServiceError("read_only"), apiHeaders);
 };
 
-/** Runs routes. */
 export interface RouteHost {
   findRoute(method: string, pathname: string): string | null;
   respond(request: RouteRequest): Promise<RouteAnswer>;

@@ -29,7 +29,6 @@ export function acceptedCodings(header: string | null): readonly Coding[] {
   return CODINGS.filter((coding) => weightOf(coding) > 0).sort((a, b) => weightOf(b) - weightOf(a));
 }
 
-/** A file to compress. */
 export interface Original {
   /** Identifies the file and its state: path, size and modification time. */
   readonly key: string;

@@ -67,7 +67,6 @@ function hostName(host: string): string | null {
  * is the credential, foreign pages must be kept out, WebSockets included.
  */
 export interface OriginGuardOptions {
-  /** Allowed origins besides the server's own. */
   readonly allowed: readonly string[];
   /** URL of this server for browsers; `null`: the one that a request names. */
   readonly publicUrl: string | null;
@@ -98,7 +97,6 @@ export class OriginGuard {
 
 type Answer = Response | Promise<Response>;
 
-/** An accepted request. */
 export interface AcceptedRequest {
   /** With a normalized path. */
   readonly request: Request;
@@ -174,7 +172,6 @@ export class RequestGate {
   }
 }
 
-/** Whether a normalized path belongs to the API. */
 export function isApi(path: string): boolean {
   return path === "/api" || path.startsWith("/api/");
 }
@@ -185,7 +182,6 @@ export function localOrigin({ url }: Pick<Request, "url">, own: string): string 
   return /^(?:localhost|127(?:\.\d+){3}|::1)$/.test(name) ? new URL(url).origin : own;
 }
 
-/** The authority of a URL: host and port. */
 function authorityOf(url: string): string {
   const start = url.indexOf("://") + 3;
   const end = url.indexOf("/", start);

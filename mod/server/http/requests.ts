@@ -46,7 +46,6 @@ export function upgradeSocket(
   }
 }
 
-/** Counts requests in flight. */
 export class InFlightRequests {
   #count = 0;
   /** Set while a caller waits for the last request. */

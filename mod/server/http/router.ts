@@ -24,7 +24,6 @@ export interface RouterParts {
   readonly acceptSocket: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   /** ts of the newest commit, for `/api/health`. */
   readonly ts: () => number;
-  /** The app's own routes. */
   readonly appRoutes: AppRoutes;
   readonly clientModules: ClientModules;
   readonly dashboard: StaticFiles;

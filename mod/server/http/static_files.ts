@@ -104,7 +104,6 @@ async function compressed(
   return new Response(request.method === "HEAD" ? null : copy, { headers });
 }
 
-/** Responds with the uncompressed file or a range of it. */
 async function plain(
   { request, path, info, headers }: PreparedResponse,
   range: ByteRange | "unsatisfiable" | null,

@@ -228,7 +228,6 @@ export class Invalidation<Owner> {
   }
 }
 
-/** Whether the reads of a run are unknown. */
 export function readsUnknown(readSet: ReadSet): boolean {
   return Object.hasOwn(readSet, EVERY_SPACE);
 }

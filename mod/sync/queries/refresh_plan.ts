@@ -9,7 +9,6 @@ import type { RefreshBatch, Run, SharedQuery, View } from "./shared_query.ts";
 export interface RefreshState {
   /** Queries that need a run and have none in flight. */
   readonly dirty: ReadonlySet<SharedQuery>;
-  /** Batches in flight. */
   readonly batches: ReadonlySet<RefreshBatch>;
   /** Views that have been stuck for `sharedQueryLimits.stuckSocketMs`. */
   readonly stuck: Iterable<View>;

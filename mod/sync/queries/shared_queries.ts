@@ -43,13 +43,11 @@ export interface SharedQueriesOptions {
   readonly dev: boolean;
   /** Called when a batch may be worth starting. The owner then calls `startBatches` once for many such calls. */
   readonly onWork: () => void;
-  /** Views that have been stuck for a while. */
   readonly stuck: () => Iterable<View>;
   /** Called with the function path when a result is served from cache. Optional. */
   readonly onCacheHit?: (udfPath: string) => void;
 }
 
-/** The caller of a one-shot query. */
 export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
 
 /** Current load, and totals since the start. */
@@ -59,7 +57,6 @@ export interface QueryWork {
   readonly wavesUnderWay: number;
   /** Queries that need a run and have none in flight. */
   readonly queriesWaiting: number;
-  /** Calls waiting for a result. */
   readonly callsWaiting: number;
 }
 
@@ -105,7 +102,6 @@ export class SharedQueries {
     return this.#table.size;
   }
 
-  /** Subscriptions to all queries. */
   get subscriptionCount(): number {
     let count = 0;
     for (const { subscribers } of this.#table.values()) count += subscribers.size;
@@ -162,7 +158,6 @@ export class SharedQueries {
     this.#updateState(query);
   }
 
-  /** Reassigns a subscription after its identity changed. */
   identityChanged(subscriber: Subscriber): void {
     const query = subscriber.shared;
     if (query === null) return;
@@ -397,7 +392,6 @@ export class SharedQueries {
     this.#options.onWork();
   }
 
-  /** Adds the answer to the versions of its query. Returns the new version. */
   #record(target: SharedQuery, answer: QueryAnswer): Version {
     target.durationMs = answer.durationMs;
     target.nondeterministic = answer.nondeterministic;
@@ -430,7 +424,6 @@ export class SharedQueries {
     if (target.versions.length > 1) this.#multiVersion.add(target);
   }
 
-  /** Reassigns all subscribers after the scope of a query changed. */
   #reassignAll(query: SharedQuery, scope: SharedQuery["scope"]): void {
     const targets = new Set<SharedQuery>();
     const sharedFor = (identity: Identity): SharedQuery => {

@@ -89,7 +89,6 @@ export interface Version {
   readonly outcome: Outcome;
 }
 
-/** A subscription of a client to a shared query. */
 export interface Subscriber {
   /** The identity that results are filtered for. Changing it reassigns `shared`. */
   readonly identity: Identity;
@@ -103,7 +102,6 @@ export interface Subscriber {
 export interface View {
   /** Called when a result arrived or a subscription was reassigned. */
   touch(): void;
-  /** The caller that its queries are attributed to. */
   readonly caller: Caller;
   readonly subscribers: Iterable<Subscriber>;
 }
@@ -122,7 +120,6 @@ export interface Waiter {
   readonly resolve: (outcome: Outcome) => void;
 }
 
-/** A run in flight. */
 export interface Run {
   readonly identity: Identity;
   readonly caller?: Caller;
@@ -137,7 +134,6 @@ export interface Run {
   obsolete: boolean;
 }
 
-/** A refresh batch in flight: queries that run at one snapshot. */
 export interface RefreshBatch {
   /** `null` until every reader has opened the snapshot. */
   snapshot: number | null;
@@ -157,7 +153,6 @@ export class SharedQuery {
   readonly key: string;
   readonly spec: QuerySpec;
   readonly scope: AuthScope;
-  /** One of the callers that share the query. */
   readonly identity: Identity;
   readonly subscribers = new Set<Subscriber>();
   waiters: Waiter[] = [];

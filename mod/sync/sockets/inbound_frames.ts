@@ -10,7 +10,6 @@ type ClientFrame =
 /** Characters of client text quoted in an error. */
 const QUOTED_CHARS_MAX = 100;
 
-/** Parses and validates client frames. */
 function readClientFrame(text: string): ClientFrame {
   if (text.length > socketLimits.frameCharsMax) {
     const fault = `frame too long: ${text.length} characters, the limit is ${socketLimits.frameCharsMax}`;
@@ -50,7 +49,6 @@ export interface FrameRate {
   readonly perSecond: number;
 }
 
-/** Token bucket that limits the frames of one socket. */
 export class FrameRateLimiter {
   readonly #rate: FrameRate;
   #tokens: number;
@@ -77,7 +75,6 @@ export class FrameRateLimiter {
   }
 }
 
-/** Usage of one socket. */
 export class InboundAccount {
   chars = 0;
   /** Ends the socket. Memory of its calls is released when they end. */
@@ -155,9 +152,7 @@ export class FrameQueue {
   readonly #quota: InboundQuota;
   readonly #account: InboundAccount;
   #frames: string[] = [];
-  /** Index of the first unhandled frame. */
   #first = 0;
-  /** Characters of the queued frames. */
   #chars = 0;
   /** A parsed message that has to wait. */
   #blocked: ClientMessage | null = null;

@@ -20,9 +20,7 @@ export interface Channel {
 
 /** Close codes used by the server (RFC 6455, section 7.4.1). Except for 1012, clients go by the message before the close. */
 export const closeCodes = {
-  /** A binary frame. */
   unsupported: 1003,
-  /** Malformed JSON. */
   malformed: 1007,
   /** A protocol violation, an exceeded limit or an invalid token. */
   protocol: 1008,
@@ -52,7 +50,6 @@ export interface SocketHandle {
   receive(text: string): void;
   /** Reports an unsupported frame. */
   refuse(fault: string, closeCode: number): void;
-  /** Reports that either side closed the socket. */
   closed(): void;
 }
 

@@ -187,7 +187,6 @@ export class SocketState {
     return count;
   }
 
-  /** Checks whether an Authenticate may be verified. */
   mayAuthenticate(baseVersion: number): Refusal | null {
     if (baseVersion !== this.#acceptedIdentity) {
       return { refused: `Authenticate: baseVersion is ${baseVersion}, expected ${this.#acceptedIdentity}` };

@@ -29,7 +29,6 @@ import { SocketState } from "./socket_state.ts";
 import { Transitions } from "./transitions.ts";
 import type { OutboundAccount, OutboundQuota } from "./outbound_quota.ts";
 
-/** The hub interface of a connection. */
 export interface ConnectionPort {
   readonly host: FunctionHost;
   readonly authenticator: Authenticator;
@@ -75,7 +74,6 @@ export class SyncConnection implements View {
   readonly #transitions: Transitions;
   /** Sessions that ended during token verification. `null` if none is in progress. */
   #sessionsEnded: SessionEnd[] | null = null;
-  /** Bytes sent since the last Transition. */
   #bytesSinceTransition = 0;
   #ended = false;
   #framesAfterEnd = 0;
@@ -235,7 +233,6 @@ export class SyncConnection implements View {
     if (concerns(ended, this.state.identity)) this.authError("session has ended");
   }
 
-  /** Ends the socket with a FatalError. */
   fatal(fault: string, closeCode: number, closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#channel.send(JSON.stringify({ type: "FatalError", error: fault }));
@@ -250,7 +247,6 @@ export class SyncConnection implements View {
     this.close(closeCodes.protocol, "auth error");
   }
 
-  /** Ends the socket with a close frame. */
   close(code: number, reason: string): void {
     if (this.#ended) return;
     this.#channel.close(code, reason);

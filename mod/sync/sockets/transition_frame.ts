@@ -123,7 +123,6 @@ export interface SingleUpdate {
   /** The client's previous result, if it accepts diffs. */
   readonly base: Outcome | null;
   readonly outcome: Outcome;
-  /** Whether the client accepts error ids. */
   readonly errorIds: boolean;
 }
 
@@ -146,7 +145,6 @@ export class FrameMemo {
     return resultItem(queryId, { outcome, diff, dev: this.#dev, errorIds });
   }
 
-  /** Returns the frame of a Transition with one result. */
   frame(update: SingleUpdate): string {
     const last = this.#last;
     if (

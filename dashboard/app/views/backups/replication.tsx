@@ -99,7 +99,6 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
   );
 }
 
-/** Status of a server that follows a replica. */
 function Following({ follower }: { readonly follower: FollowerStatus }) {
   const { from, ts, newestTs, lagMs, lagCommits, errors } = follower;
   return (

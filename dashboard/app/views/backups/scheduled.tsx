@@ -16,7 +16,6 @@ import { Card, Empty } from "../../ui/view.tsx";
 /** Endpoint of a manual backup. */
 export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;
 
-/** Endpoint of a scheduled backup. */
 const scheduledPath = (name: string): string => `/api/admin/scheduled-backups/${encodeURIComponent(name)}`;
 
 /** Downloads an archive. It is fetched with an Authorization header so that the token never appears in an address. */

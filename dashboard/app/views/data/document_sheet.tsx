@@ -169,7 +169,6 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
   );
 }
 
-/** Top-level fields that reference other documents. */
 function referencesOf({ schema }: TableOverview, document: Fields) {
   return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
     const [table, id] = [tableOf(property), document[name]];

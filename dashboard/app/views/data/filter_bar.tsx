@@ -5,7 +5,6 @@ import { propertiesOf } from "../../server/json_schema.ts";
 import { useRoute } from "../../shell/route.ts";
 import { Button, Icon } from "../../ui/controls.tsx";
 
-/** The built-in index by creation time. */
 const BY_TIME = "by_creation_time";
 
 export type Operator = Condition["op"];

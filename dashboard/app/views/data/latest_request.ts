@@ -27,7 +27,6 @@ export class LatestRequest<Wanted> {
     else void this.#next();
   }
 
-  /** Drops the queued request. */
   drop(): void {
     clearTimeout(this.#delay);
     this.#queued = null;

@@ -18,7 +18,6 @@ export interface PageSpan {
   readonly rows: number | null;
   /** Cursor of the following page. */
   readonly next: string | null;
-  /** Whether this is the last page. */
   readonly done: boolean;
 }
 
@@ -43,7 +42,6 @@ function span(start: string | null, given: Partial<PageSpan> = {}): PageSpan {
   return { id: nextId++, start, end: null, rows: null, next: null, done: false, ...given };
 }
 
-/** Creates a window with one page at a position. */
 export function windowAt(base: number, start: string | null): PageWindow {
   return { base, spans: [span(start)] };
 }
@@ -58,7 +56,6 @@ export function endOf({ base, spans }: PageWindow): number {
   return spans.reduce((sum, page) => sum + rowsOf(page), base);
 }
 
-/** Pages with the positions of their first rows. */
 export function positioned({ base, spans }: PageWindow): { readonly span: PageSpan; readonly at: number }[] {
   let at = base;
   return spans.map((span) => {

@@ -43,9 +43,7 @@ export interface DocumentPages {
   readonly exact: boolean;
   /** Whether the rows were counted. */
   readonly counted: boolean;
-  /** Positions of the pages that are loaded or loading. */
   readonly known: Positions;
-  /** Pages to render. */
   readonly near: readonly PositionedSpan[];
   readonly onAnswer: (id: number, answer: PageAnswer) => void;
   /** Called with the positions in view. */

@@ -16,7 +16,6 @@ const STEP = 4;
 const OVERSCAN = 12;
 
 export interface VirtualScroll {
-  /** Height of the scrolled element. */
   readonly height: number;
   /** Offset between a row's position in pixels and its place in the scrolled element. */
   readonly shift: number;

@@ -19,7 +19,6 @@ const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["
   "PDF",
 ]] as const;
 
-/** Maximum number of files removed by one call. */
 const REMOVED_AT_ONCE = 100;
 /** Lifetime of preview URLs. */
 const PREVIEW_SECONDS = 3_600;

@@ -6,7 +6,6 @@ import { useRequest } from "../../ui/use_request.tsx";
 import { Card } from "../../ui/view.tsx";
 import { type LoggedRun, OUTCOME_LABELS } from "./use_logs.ts";
 
-/** Maximum number of runs listed for the request. */
 const REQUEST_RUNS_MAX = 100;
 
 export function RunSheet({ run, onClose, onOpen, hrefOf }: {

@@ -7,7 +7,6 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { showToast } from "../../ui/toasts.tsx";
 import { Loading } from "../../ui/view.tsx";
 
-/** Settings that hold mail templates. */
 const KINDS: Readonly<Record<string, MailKind>> = {
   mailVerify: "verify",
   mailReset: "reset",
@@ -23,7 +22,6 @@ interface Mail {
   readonly text: string;
 }
 
-/** Preview of a mail template with sample values. */
 export function PreviewMail({ kind, text, onClose }: {
   readonly kind: MailKind;
   /** Unsaved template; the active one if undefined. */
@@ -54,7 +52,6 @@ export function PreviewMail({ kind, text, onClose }: {
   );
 }
 
-/** Dialog that sends a test mail. */
 export function TestMail({ onClose }: { readonly onClose: () => void }) {
   const send = useAction(api.settings.testMail);
   const me = useQuery(api.administrators.me);

@@ -121,7 +121,6 @@ function withEntry(
   return same ? others : { ...others, [name]: entry };
 }
 
-/** Tests whether backups can be written to the target. */
 function TestBackupTarget() {
   const [busy, setBusy] = useState(false);
   async function test(): Promise<void> {

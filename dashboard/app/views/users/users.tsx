@@ -12,7 +12,6 @@ import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 import { UserSheet } from "./user_sheet.tsx";
 
-/** Dialog that creates a user account. */
 export function NewUser({ onClose }: { readonly onClose: () => void }) {
   const create = useAction(api.users.create);
   const [busy, setBusy] = useState(false);

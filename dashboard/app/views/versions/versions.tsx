@@ -28,7 +28,6 @@ interface Versions {
 }
 
 const ASKED_EVERY_MS = 15_000;
-/** Length of abbreviated hashes. */
 const HASH_CHARS = 12;
 
 export function Versions() {

@@ -30,7 +30,6 @@ export const list = adminQuery({
   },
 });
 
-/** Records an administrator's mutation in its own transaction. */
 export async function recordMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
   const [admin, session] = [ctx.auth.adminId(), ctx.auth.sessionId()];
   await insertAudit(ctx, {

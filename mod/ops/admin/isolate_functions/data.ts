@@ -204,7 +204,6 @@ export const remove = adminMutation({
   },
 });
 
-/** Returns a query that supports positions. */
 function positionedQuery(ctx: unknown, where: Where): ReturnType<typeof queryOf> {
   checkReadable(where.table);
   if (where.search !== undefined || scans(where)) {

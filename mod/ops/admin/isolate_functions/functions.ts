@@ -12,7 +12,6 @@ import { readableSystemTables } from "../../../functions/readable_system_tables.
 import { isCtxPath } from "../../../functions/system_paths.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
 
-/** Checks that the account to run a function as exists. */
 export const accountExists = systemQuery({
   args: { kind: z.enum(["user", "admin"]), id: z.string() },
   handler: async (ctx, { kind, id }): Promise<boolean> => {
@@ -58,7 +57,6 @@ export const schema = adminQuery({
     ctx.inspector.tables().filter(({ name, ofService }) => !ofService || readableSystemTables.has(name)),
 });
 
-/** Returns the sizes of all tables. */
 export const sizes = systemQuery({
   args: {},
   handler: (ctx): TableSize[] => ctx.inspector.sizes(),

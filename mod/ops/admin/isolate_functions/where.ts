@@ -30,7 +30,6 @@ export async function exposeErrors<Result>(run: () => Promise<Result>): Promise<
 /** A context for the app's tables, whose types are unknown here. */
 export type AppCtx = SystemQueryCtx<AnyDataModel> | SystemMutationCtx<AnyDataModel>;
 
-/** Returns the query for a selection. */
 export function queryOf(ctx: AppCtx, where: Where): OrderedQuery<Unchecked> {
   const { table, index, range, search, conditions, order } = where;
   const rows = ctx.db.query(table);

@@ -108,9 +108,7 @@ export interface SnapshotTable {
   readonly documents: number;
 }
 
-/** Metadata of a file in the export. */
 export interface SnapshotFile {
-  /** Its new ID. */
   readonly id: string;
   readonly creationTime: number;
   readonly contentType: string | null;

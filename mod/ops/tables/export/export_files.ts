@@ -232,7 +232,6 @@ async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Resu
 
 export interface NewestExportOptions extends ExportFilesOptions {
   readonly databasePath: string;
-  /** Opens a snapshot of the database. */
   readonly open: () => Promise<ExportSnapshot>;
 }
 
@@ -251,7 +250,6 @@ export async function exportNewest(options: NewestExportOptions): Promise<Export
   }
 }
 
-/** Whether the current database references a blob. */
 function isNamed(blob: string, databasePath: string): boolean {
   for (const named of blobsIn(databasePath)) if (named === blob) return true;
   return false;

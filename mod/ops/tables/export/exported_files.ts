@@ -13,7 +13,6 @@ import { WorkFolder } from "../../backups/snapshot/work_folder.ts";
 import { exportedFolder } from "../formats.ts";
 import { ExportError, MissingFileError } from "./exported_tables.ts";
 
-/** Document of a stored file. */
 interface StoredFile {
   readonly _id: string;
   readonly blob: string;
@@ -24,7 +23,6 @@ interface StoredFile {
 /** Maximum line length of the list, far above a file's document. */
 const LINE_CHARS_MAX = 1_048_576;
 
-/** Access to the contents of files. */
 export interface FileContents {
   /** Holds all existing contents once the snapshot is open. Absent if nothing can be held. */
   readonly holdAll?: () => Promise<void>;
@@ -52,7 +50,6 @@ export interface FileListing {
   readonly check: () => void;
 }
 
-/** Files to be copied. */
 export interface ListedFiles {
   readonly count: number;
   readonly parts: readonly ExportedPart[];
@@ -96,7 +93,6 @@ export async function listFiles(snapshot: ExportSnapshot, noting: FileListing): 
 
 export interface FileCopying {
   readonly contents: FileContents;
-  /** Whether the disk has space for so many bytes. */
   readonly hasSpace: (bytes: number) => Promise<boolean>;
   /** Called after each file; exceptions abort the export. */
   readonly onFile: (done: number) => void;

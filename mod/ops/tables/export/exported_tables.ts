@@ -22,7 +22,6 @@ export class ExportError extends Error {
 
 /** The contents of a file referenced by the snapshot are missing. */
 export class MissingFileError extends ExportError {
-  /** Name of the blob. */
   readonly blob: string;
 
   constructor(id: string, blob: string) {
@@ -34,13 +33,11 @@ export class MissingFileError extends ExportError {
   }
 }
 
-/** File extension and content type by format. */
 export const exportFormats = {
   jsonl: { extension: "jsonl", contentType: "application/x-ndjson; charset=utf-8" },
   csv: { extension: "csv", contentType: "text/csv; charset=utf-8; header=present" },
 } as const satisfies Record<TableFormat, object>;
 
-/** Export formats. */
 export function isExportFormat(name: string): name is TableFormat {
   return tableFormats.some((format) => format === name);
 }

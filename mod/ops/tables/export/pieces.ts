@@ -146,7 +146,6 @@ const shownSchema = z.strictObject(shownArgs);
 /** Engine errors for filters that do not match the table. */
 const INVALID_FILTER_CODES: ReadonlySet<string> = new Set(["unknown_index", "bad_bounds", "bad_search"]);
 
-/** A filter on a table. */
 export type DocumentFilter = z.output<typeof shownSchema>;
 
 /** Parses a filter in JSON. Throws an `ExportError`. */

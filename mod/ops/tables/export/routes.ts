@@ -26,7 +26,6 @@ export interface ExportRoutesOptions {
 /** Recorded in the audit log instead of the filter. */
 const FILTERED = { where: "…" };
 
-/** Maximum bytes per character. */
 const CHAR_BYTES_MAX = 4;
 
 /**

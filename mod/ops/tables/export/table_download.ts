@@ -156,7 +156,6 @@ export class TableDownload implements UnderlyingByteSource {
   }
 }
 
-/** Size of a database's write-ahead log. */
 function logBytes(databasePath: string): number {
   try {
     return Deno.statSync(`${databasePath}-wal`).size;

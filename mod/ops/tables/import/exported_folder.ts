@@ -19,7 +19,6 @@ const fileLine = z.object({
   createdBy: z.string().optional(),
 });
 
-/** A stored file in the folder. */
 export interface FolderFile {
   readonly id: string;
   readonly creationTime: number;
@@ -30,11 +29,9 @@ export interface FolderFile {
   readonly sha256: string;
   /** Bytes. */
   readonly size: number;
-  /** Path of its contents. */
   readonly path: string;
 }
 
-/** Names in the folder that are not tables. */
 export const folderNames: readonly string[] = [exportedFolder.documents, exportedFolder.tables];
 
 export class ExportedFolder {

@@ -21,7 +21,6 @@ export class FileFault extends Error {
  */
 export type ImportErrorKind = "unknown_table" | "bad_file" | "failed" | "stopped";
 
-/** An invalid row. */
 export interface FileRowFault {
   /** Starts at 1; `null` for the file as a whole. */
   readonly line: number | null;

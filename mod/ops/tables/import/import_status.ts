@@ -46,7 +46,6 @@ export class ImportStatus {
     this.#running = { ...what, step: "receiving", done: 0, rows: 0, startedAt: this.#now() };
   }
 
-  /** Updates the running import. */
   update(progress: Partial<Pick<RunningImport, "step" | "done" | "of" | "rows">>): void {
     if (this.#running !== null) this.#running = { ...this.#running, ...progress };
   }

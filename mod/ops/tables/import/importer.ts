@@ -54,7 +54,6 @@ const system = createApi<{ "_system/import": typeof importFunctions }>().interna
 
 /** A file to import, which is read twice. */
 export interface ImportSource {
-  /** Display name. */
   readonly name: string;
   readonly table: string;
   readonly format: TableFormat;
@@ -76,7 +75,6 @@ export interface ImportSummary {
 export interface ImportProgress {
   readonly source: ImportSource;
   readonly step: "checked" | "deleted" | "written";
-  /** Rows so far. */
   readonly rows: number;
 }
 

@@ -22,7 +22,6 @@ export interface ImportRoutesOptions {
   readonly works: Pick<AdminWork, "beginImport" | "endImport">;
   /** Folder of request bodies. The owner removes leftovers of a killed server. */
   readonly tempDir: string;
-  /** Maximum size of a body in bytes. */
   readonly bodyBytesMax?: number;
   /** Time without bytes after which a body fails. */
   readonly stallMs?: number;

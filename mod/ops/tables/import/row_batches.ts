@@ -25,7 +25,6 @@ const BLANK_LINES_AT_ONCE = 4_096;
  */
 export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<JsonLine, void, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true });
-  /** Pieces of the current line. */
   let pieces: Uint8Array[] = [];
   let bytes = 0;
   let line = 1;
@@ -73,14 +72,12 @@ function checkLength(bytes: number, line: number): void {
   );
 }
 
-/** Rows of a file. */
 export interface NumberedBatch {
   readonly batch: RowBatch;
   /** Line in which each row starts, from 1. */
   readonly lines: readonly number[];
 }
 
-/** A row to be batched. */
 interface Row<Content> {
   readonly line: number;
   readonly content: Content;
