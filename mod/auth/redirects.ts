@@ -64,12 +64,12 @@ export function withFragment(url: string, values: Readonly<Record<string, string
 }
 
 /**
- * What a client may give when a sign-in begins, to recognize the result by (OA17): it comes back as `svc_state` in the
- * fragment. Tokens in an address without it were not asked for by that client.
+ * The value by which a client recognizes the result of a sign-in that it started (OA17). The server returns it as `svc_state`
+ * in the fragment. The client ignores tokens in an address without it.
  */
 export const APP_STATE = /^[\w-]{1,128}$/;
 
-/** The values of the fragment that bring it back. */
+/** Returns the values of the fragment with the state. */
 export function svcState(appState: string | undefined): Readonly<Record<string, string>> {
   return appState === undefined ? {} : { svc_state: appState };
 }

@@ -27,7 +27,7 @@ Deno.test("AR1 a token's identity names its user, session and principal, and end
   });
 });
 
-Deno.test("RT8 AR2 whoever deletes a session's row ends it in the turn of the commit", async () => {
+Deno.test("RT8 AR2 deleting a session's row by any means ends the session in the tick of the commit", async () => {
   await using accounts = await startTestAccounts();
   const ends: EndedSession[] = [];
   accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
@@ -100,7 +100,7 @@ Deno.test("AR1 the claims of a token must be those of its session", async () => 
   }
 });
 
-Deno.test("AT5 a token of another algorithm belongs to an issuer nobody configured", async () => {
+Deno.test("AT5 a token of another algorithm belongs to an issuer, which is unknown unless configured", async () => {
   await using accounts = await startTestAccounts();
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const token = `${part({ alg: "RS256", typ: "JWT" })}.${part({ iss: "https://issuer.example.com" })}.c2ln`;
@@ -110,7 +110,7 @@ Deno.test("AT5 a token of another algorithm belongs to an issuer nobody configur
   });
 });
 
-Deno.test("another secret key signs everyone out and loses no account", async () => {
+Deno.test("another secret key signs out all users and keeps all accounts", async () => {
   await using accounts = await startTestAccounts();
   await using after = await startTestAccounts();
   const { accessToken, refreshToken } = await accounts.signUp("a@example.com");
@@ -121,7 +121,7 @@ Deno.test("another secret key signs everyone out and loses no account", async ()
   assert.equal((await after.post("/refresh", { refreshToken })).status, 401);
 });
 
-/** An authenticator whose look-ups are answered by hand. */
+/** An authenticator whose lookups the test answers. */
 async function byHand({ caughtUp }: { readonly caughtUp?: () => Promise<void> } = {}) {
   const asked: PromiseWithResolvers<unknown>[] = [];
   const calls = new SystemCalls({
@@ -154,7 +154,7 @@ const commit = (table: string, id: string, doc: string | null): CommitEntry[] =>
 
 const turn = () => new Promise((resolve) => setTimeout(resolve));
 
-Deno.test("a session that ends while it is looked up is not believed", async () => {
+Deno.test("a session that ends during its lookup is refused", async () => {
   for (const [table, id] of [["_sessions", "s1"], ["_users", "u1"]] as const) {
     const { asked, authenticator, token } = await byHand();
     const verified = authenticator.verify(token);
@@ -168,7 +168,7 @@ Deno.test("a session that ends while it is looked up is not believed", async () 
   }
 });
 
-Deno.test("[PG15] a session that began at another server is waited for, once; one that has ended there is refused", async () => {
+Deno.test("[PG15] an unknown session is looked up again once, after the commits of other servers; an ended one is refused", async () => {
   for (const begun of [true, false]) {
     const { promise: shown, resolve: show } = Promise.withResolvers<void>();
     let waits = 0;
@@ -192,7 +192,7 @@ Deno.test("[PG15] a session that began at another server is waited for, once; on
   }
 });
 
-Deno.test("a session is looked up once for many, then remembered until its row changes", async () => {
+Deno.test("concurrent requests share one lookup of a session, which is cached until its row changes", async () => {
   const { asked, authenticator, token } = await byHand();
   const verified = Promise.all(Array.from({ length: 100 }, () => authenticator.verify(token)));
   await turn();
@@ -208,7 +208,7 @@ Deno.test("a session is looked up once for many, then remembered until its row c
   assert.equal((await again).ok, true);
 });
 
-Deno.test("after commits may have been missed, sessions that are gone are told of", async () => {
+Deno.test("after commits may have been missed, ended sessions are reported", async () => {
   const { asked, authenticator, token } = await byHand();
   const ends: EndedSession[] = [];
   authenticator.onSessionEnd((end) => ends.push(end));

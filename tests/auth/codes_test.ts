@@ -22,7 +22,7 @@ interface Kind {
   readonly confirm: string;
   readonly fragment: string;
   readonly lifetimeMs: number;
-  /** What the confirmation needs beside the proof. */
+  /** Fields of the confirmation in addition to the proof. */
   readonly extra: Record<string, string>;
 }
 
@@ -128,7 +128,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     );
   });
 
-  Deno.test(`${name}: a newer mail takes the place of the older code, and the older link goes on working`, async () => {
+  Deno.test(`${name}: a newer mail replaces the older code, and the older link remains valid`, async () => {
     const { accounts, mail: older } = await asked(request);
     await using _accounts = accounts;
     accounts.clock.now += 5 * MINUTE_MS;
@@ -173,7 +173,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     }
   });
 
-  Deno.test(`AE9 ${name}: the request answers {} whatever the address, and mails only who may have it`, async () => {
+  Deno.test(`AE9 ${name}: every request returns {}, and only entitled addresses get a mail`, async () => {
     await using accounts = await startTestAccounts({ signups: false });
     for (const address of ["unknown@example.com", "not an address", ""]) {
       const answer = await accounts.post(request, { email: address });
@@ -288,7 +288,7 @@ Deno.test("sign-in by mail can be disabled", async () => {
   assert.equal(codeOf(await accounts.post("/magic/verify", { token: "x" })), "403 magic_link_disabled");
 });
 
-Deno.test("AE4 AE17 without a mail server requests answer alike, the log tells of them, and none is offered", async () => {
+Deno.test("AE4 AE17 without a mail server all requests return the same, are logged, and mail is not offered", async () => {
   await using accounts = await startTestAccounts({ mail: false });
   await accounts.signUp(email);
   assert.equal((await accounts.get("/providers")).body.magicLink, false);
@@ -296,7 +296,7 @@ Deno.test("AE4 AE17 without a mail server requests answer alike, the log tells o
   await accounts.service.mailSettled();
   assert.deepEqual(accounts.port.rows("_codes"), []);
   const told = /^warn Mail requested but not sent: no mail server/;
-  assert.deepEqual(accounts.logged.map((line) => told.test(line)), [true], "told once in ten minutes");
+  assert.deepEqual(accounts.logged.map((line) => told.test(line)), [true], "logged once in ten minutes");
   accounts.clock.now += 600_000;
   await accounts.post("/reset/request", { email });
   await accounts.service.mailSettled();

@@ -10,7 +10,7 @@ const table = [
   ...Object.keys(brokenKeySets).map((what) => `XI3 a key set: ${what}`),
 ];
 
-/** What has to be among them, by words of its name. */
+/** Words of names that must exist. */
 const kinds: Readonly<Record<string, RegExp>> = {
   "a state that is another's": /the state of another sign-in/,
   "a cookie that is another's": /the cookie of another sign-in/,

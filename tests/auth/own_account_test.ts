@@ -139,7 +139,7 @@ Deno.test("a new address becomes the user's when the mail sent to it is used", a
   }
 });
 
-Deno.test("a new address that belongs to somebody is refused, also when they came after the mail", async () => {
+Deno.test("a new address that belongs to another user is refused, even if that user signed up after the mail", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken } = await accounts.signUp(email);
   await accounts.signUp("taken@example.com");

@@ -50,7 +50,7 @@ Deno.test("a stored hash that would cost far too much is not computed", async ()
   assert.equal(await hasher.verify("password", huge), false);
 });
 
-Deno.test("a hash of less cost than today's is to be replaced", async () => {
+Deno.test("a hash with a lower cost than the current one needs a rehash", async () => {
   const stored = await hasher.hash("password");
   assert.equal(hasher.needsRehash(stored), false);
   assert.equal(new PasswordHasher().needsRehash(stored), true);

@@ -102,7 +102,7 @@ Deno.test("PF1 PF2 each user has a profile with its defaults, however they come,
     { role: "member", team: "github" },
   ]);
   assert.deepEqual(await accounts.call("people:editors", {}, null), ["https://work.test/dan.png"]);
-  // Who signs in again keeps the profile as it is.
+  // Another sign-in does not change the profile.
   signIns.at.work.bends = { claims: { picture: "https://work.test/new.png" } };
   await signIns.signIn("work", { id: "dan" });
   assert.deepEqual(await accounts.call("people:editors", {}, null), ["https://work.test/dan.png"]);

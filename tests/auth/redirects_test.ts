@@ -124,7 +124,7 @@ Deno.test("an entry that cannot be one stops the start", () => {
   }
 });
 
-Deno.test("tokens go into the fragment, whatever the URL had there", () => {
+Deno.test("tokens replace the fragment of the URL", () => {
   assert.equal(
     withFragment("https://app.example.com/a?b=c#d", { svc_reset_token: "x_-1" }),
     "https://app.example.com/a?b=c#svc_reset_token=x_-1",

@@ -10,7 +10,7 @@ const refresh = (accounts: TestAccounts, refreshToken: string, attemptId?: strin
 const codeOf = ({ status, body }: { status: number; body: { errorData?: { code: string } } }) =>
   status === 200 ? "ok" : `${status} ${body.errorData?.code}`;
 
-Deno.test("RT2 a refresh rotates the token and the session goes on", async () => {
+Deno.test("RT2 a refresh rotates the token and the session continues", async () => {
   await using accounts = await startTestAccounts();
   let tokens = await accounts.signUp("a@example.com");
   const { sessionId } = await accounts.identityOf(tokens.accessToken);
@@ -87,7 +87,7 @@ Deno.test("RT5 a session slides 30 days with each refresh and expires without on
   assert.equal(codeOf(await refresh(accounts, refreshToken)), "401 session_expired");
 });
 
-Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stale, nobody is signed out", async () => {
+Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stale, and the session survives", async () => {
   await using accounts = await startTestAccounts();
   let { refreshToken } = await accounts.signUp("a@example.com");
   for (let round = 0; round < 20; round++) {
@@ -99,7 +99,7 @@ Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stal
   assert.equal(codeOf(await refresh(accounts, refreshToken)), "ok");
 });
 
-Deno.test("the same attempt within 10 s gets the same tokens again, so a lost answer signs nobody out", async () => {
+Deno.test("the same attempt within 10 s gets the same tokens again, so a lost response does not end the session", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   const attemptId = "attempt-0123456789";
@@ -111,7 +111,7 @@ Deno.test("the same attempt within 10 s gets the same tokens again, so a lost an
   assert.equal(codeOf(await refresh(accounts, first, "another-0123456789")), "401 stale_refresh_token");
   assert.equal(codeOf(await refresh(accounts, first)), "401 stale_refresh_token");
   assert.equal(codeOf(await refresh(accounts, again.body.refreshToken)), "ok");
-  // Its tokens have been used: the answer arrived after all.
+  // Its tokens have been used, so the response did arrive.
   assert.equal(codeOf(await refresh(accounts, first, attemptId)), "401 stale_refresh_token");
   accounts.clock.now += 5_000;
   assert.equal(codeOf(await refresh(accounts, first, attemptId)), "401 refresh_token_reused");

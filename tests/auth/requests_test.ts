@@ -41,7 +41,7 @@ for (const path of posts) {
   });
 }
 
-Deno.test("AE1 a body is taken for JSON whatever type it says it has", async () => {
+Deno.test("AE1 a body is parsed as JSON independent of its content type", async () => {
   await using accounts = await startTestAccounts();
   const credential = { email: "nobody@example.com", password };
   for (
@@ -59,7 +59,7 @@ Deno.test("unknown paths and methods are not found", async () => {
   assert.equal((await accounts.post("/providers")).status, 404);
 });
 
-Deno.test("AE2 a client that tries many passwords is told to wait, and others are not", async () => {
+Deno.test("AE2 a client that tries many passwords must wait, and others need not", async () => {
   await using accounts = await startTestAccounts();
   const attempt = (i: number, from: string) =>
     accounts.post("/signin", { email: `a${i}@example.com`, password }, { from });
@@ -75,7 +75,7 @@ Deno.test("AE2 a client that tries many passwords is told to wait, and others ar
   assert.equal((await attempt(0, "2001:db8::1")).status, 401);
 });
 
-Deno.test("AE2 who guesses one account's password is told to wait; its owner, elsewhere, is not locked out", async () => {
+Deno.test("AE2 a client that guesses one account's password must wait; its owner, elsewhere, is not locked out", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");
   const signIn = (chosen: string, from: string) =>

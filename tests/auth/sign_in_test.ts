@@ -95,7 +95,7 @@ Deno.test("two sign-ups with one address at once make one user", async () => {
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("AE6 sign-in opens another session, in whatever spelling the address is typed", async () => {
+Deno.test("AE6 sign-in opens another session, with any spelling of the address", async () => {
   await using accounts = await startTestAccounts();
   const first = await accounts.signUp("a@example.com");
   const { status, body } = await accounts.post("/signin", { email: "A@EXAMPLE.com ", password });

@@ -121,7 +121,7 @@ Deno.test("XI3 while an issuer's keys cannot be had nothing is accepted, nothing
   }
 });
 
-Deno.test("XI3 keys that are known go on counting for a day while the issuer is down", async () => {
+Deno.test("XI3 known keys remain valid for a day while the issuer is down", async () => {
   await using setup = await setUp();
   await setup.verify(await signed(setup.claims(), keys.rsa));
   setup.answer = () => Promise.reject(new TypeError("error sending request"));
@@ -144,7 +144,7 @@ Deno.test("XI3 with an address of the keys there is no discovery", async () => {
   assert.deepEqual(setup.asked, [`${issuer}/keys`]);
 });
 
-Deno.test("XI7 subjects are users of their own, and one of another issuer is somebody else", async () => {
+Deno.test("XI7 each subject is a user, and the same subject of another issuer is another user", async () => {
   await using setup = await setUp({ signups: false });
   const userOf = async (claims: Record<string, unknown>) => {
     const verified = await setup.verify(await signed(setup.claims(claims), keys.rsa));
@@ -200,7 +200,7 @@ for (const byHand of [true, false]) {
   });
 }
 
-Deno.test("XI8 a user deleted while nobody was listening is told of when sessions are looked up again", async () => {
+Deno.test("XI8 a user deleted while commits were missed is reported by the recheck", async () => {
   await using setup = await setUp();
   const { accounts } = setup;
   const token = await signed(setup.claims(), keys.rsa);
@@ -258,7 +258,7 @@ Deno.test("XI9 keys older than a day are not used, however long their issuer tak
   await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
 });
 
-Deno.test("XI10 a subject that the app refuses is asked about once in ten seconds, and is let in when it is known", async () => {
+Deno.test("XI10 a subject that the app refuses causes one mutation in ten seconds, and is accepted once it has a user", async () => {
   let asked = 0;
   let refuses = true;
   const app = createFunctions({ tables: {} });
@@ -280,7 +280,7 @@ Deno.test("XI10 a subject that the app refuses is asked about once in ten second
   setup.accounts.clock.now += othersLimits.refusalKeptMs + 1;
   refuses = false;
   assert.equal(await verify("mallory"), true);
-  // Whoever is known by another way meanwhile is not kept out.
+  // A subject that got a user by other means in the meantime is accepted.
   refuses = true;
   assert.equal(await verify("eve"), false);
   refuses = false;

@@ -1,4 +1,4 @@
-/** Tokens and key sets that somebody bends, and an issuer to try them on. */
+/** Manipulated tokens and key sets, and an issuer to test them with. */
 import { Buffer } from "node:buffer";
 import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
 import { presetParts, readAuthConfig } from "../../../mod/auth/mod.ts";
@@ -20,7 +20,7 @@ export const keys = {
 export interface Setup extends AsyncDisposable {
   readonly accounts: TestAccounts;
   readonly asked: string[];
-  /** What the issuer answers when asked for its keys. */
+  /** The issuer's response to a request for its keys. */
   answer: () => Response | Promise<Response>;
   verify(token: string): ReturnType<TestAccounts["service"]["authenticator"]["verify"]>;
   claims(further?: Record<string, unknown>): Record<string, unknown>;
@@ -78,7 +78,7 @@ const pem = createPublicKey({ key: keys.rsa.jwk as JsonWebKey, format: "jwk" }).
   format: "pem",
 });
 
-/** Signed as the service's own tokens are, with a secret that everybody knows. */
+/** Signed like the service's own tokens, with a public secret. */
 function symmetric(claims: Record<string, unknown>, secret: string | Buffer): string {
   const text = `${part({ alg: "HS256", typ: "JWT", kid: "rsa" })}.${part(claims)}`;
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
@@ -210,7 +210,7 @@ export const tokenVectors: readonly TokenVector[] = [
   { name: "XI1 a token for logging out", token: headed({ typ: "logout+jwt" }), error: malformed },
   { name: "XI1 a proof of possession", token: headed({ typ: "dpop+jwt" }), error: malformed },
   {
-    name: "XI1 claims of somebody else under a signature",
+    name: "XI1 claims of another user under a signature",
     token: async (setup) => {
       const [head, , tail] = (await signed(setup.claims(), keys.rsa)).split(".");
       return `${head}.${part(setup.claims({ sub: "bob" }))}.${tail}`;

@@ -55,7 +55,7 @@ Deno.test("a mail server that is down is worth another try", async () => {
   await assert.rejects(mailer.send(mail), (error) => error instanceof MailError && !error.permanent);
 });
 
-Deno.test("where what speaks SMTP could not be loaded the next mail tries it anew", async () => {
+Deno.test("if the SMTP client cannot be loaded, the next mail loads it again", async () => {
   await using server = await startSmtpServer();
   let loads = 0;
   const load = () => ++loads === 1 ? Promise.reject(new TypeError("not there")) : import("nodemailer");

@@ -93,7 +93,7 @@ const faults: readonly (readonly [name: string, config: unknown, message: RegExp
     providers: { github: { ...app, clientSecret: { env: "SYNCLINE_NONE" } } },
   }, /^providers\.github\.clientSecret: the variable SYNCLINE_NONE is not set/],
   [
-    "OC2 a variable of somebody else",
+    "OC2 a variable of another program",
     { providers: { github: { ...app, clientSecret: { env: "HOME" } } } },
     /^providers\.github\.clientSecret/,
   ],
@@ -204,7 +204,7 @@ Deno.test("OC1 a file that is not there stops the start with its path", async ()
 });
 
 Deno.test({
-  name: "OC1 a secret that the server may not read is told of in words that say what to do",
+  name: "OC1 an unreadable secret is reported with a fix",
   // Elsewhere there is no file that no process may read.
   ignore: Deno.build.os !== "linux",
   async fn() {

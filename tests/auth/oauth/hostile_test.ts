@@ -1,4 +1,4 @@
-/** What somebody with bad intentions tries (hostile_vectors.ts): nobody is signed in by any of it. */
+/** Attacks on provider sign-ins (hostile_vectors.ts): none of them signs a user in. */
 import assert from "node:assert/strict";
 import { appUrl, fragmentOf, startTestSignIns } from "../support/test_sign_ins.ts";
 import { addressVectors, ann, answerVectors, signUp, stateVectors, verifiedUser } from "./hostile_vectors.ts";
@@ -86,7 +86,7 @@ Deno.test("OL2 an address that both sides have verified leads to its user, who k
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("OL4 who signed up with somebody's address before them loses every way in when they come", async () => {
+Deno.test("OL4 an attacker who signed up with a victim's address loses all access when the victim signs in", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const squatter = await signUp(signIns);
@@ -102,7 +102,7 @@ Deno.test("OL4 who signed up with somebody's address before them loses every way
   assert.equal(accounts.port.rows("_sessions").length, 1);
 });
 
-Deno.test("OA4 the redirect that was chosen is the one that is used, whatever the callback says", async () => {
+Deno.test("OA4 the redirect chosen at the start is used, independent of the callback", async () => {
   await using signIns = await startTestSignIns();
   const departed = await signIns.begin("github", appUrl);
   const parameters = signIns.at.github.agree(departed.location, ann);

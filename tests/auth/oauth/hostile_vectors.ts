@@ -1,4 +1,4 @@
-/** What somebody with bad intentions tries, as tables: what is bent, and what has to become of it. */
+/** Attacks on provider sign-ins as tables: the manipulation, and the expected result. */
 import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
 import { othersLimits } from "../../../mod/auth/limits.ts";
 import { part, signed, signingKey } from "../support/stand_in.ts";
@@ -34,7 +34,7 @@ function changed(parameters: URLSearchParams, values: Record<string, string | nu
 }
 
 export const stateVectors: readonly StateVector[] = [
-  { name: "OA7 no cookie: somebody else began it (login CSRF)", bend: () => ({ cookie: undefined }) },
+  { name: "OA7 no cookie: another browser began it (login CSRF)", bend: () => ({ cookie: undefined }) },
   { name: "OA7 an empty cookie", bend: () => ({ cookie: "svc_oauth_state=" }) },
   {
     name: "OA7 the cookie of another sign-in",
@@ -135,7 +135,7 @@ export const stateVectors: readonly StateVector[] = [
   },
 ];
 
-/** What comes back is right, but the provider, or somebody in its place, answers otherwise than it should. */
+/** The browser returns correctly, but the provider, or an impostor, sends a wrong response. */
 export interface AnswerVector {
   readonly name: string;
   readonly provider?: ProviderName;
@@ -177,8 +177,8 @@ export const answerVectors: readonly AnswerVector[] = [
   { name: "OA14 another audience", bends: claims({ aud: "other" }) },
   { name: "OA14 no audience", bends: claims({ aud: undefined }) },
   { name: "OA14 two audiences and nobody it was given to", bends: claims({ aud: ["app", "other"] }) },
-  { name: "OA14 given to somebody else", bends: claims({ aud: ["app", "other"], azp: "other" }) },
-  { name: "OA14 ours, but given to somebody else", bends: claims({ azp: "other" }) },
+  { name: "OA14 given to another app", bends: claims({ aud: ["app", "other"], azp: "other" }) },
+  { name: "OA14 ours, but given to another app", bends: claims({ azp: "other" }) },
   { name: "OA14 another issuer", bends: claims({ iss: "https://evil.test" }) },
   { name: "OA14 the issuer with a slash", bends: claims({ iss: "https://work.test/realm/" }) },
   { name: "OA14 another realm of the same host", bends: claims({ iss: "https://work.test/other" }) },
@@ -329,7 +329,7 @@ export const answerVectors: readonly AnswerVector[] = [
     },
   },
   {
-    name: "OA2 userinfo about somebody else",
+    name: "OA2 userinfo about another user",
     bends: () => ({
       claims: { email: undefined },
       profile: () => Response.json({ sub: "666", email: "ann@example.com", email_verified: true }),
@@ -409,7 +409,7 @@ export const answerVectors: readonly AnswerVector[] = [
   },
 ];
 
-/** An account there is already, and somebody who comes by a provider: are they one? */
+/** An existing account and a provider sign-in with its address: whether they are linked. */
 export interface AddressVector {
   readonly name: string;
   readonly arrange: (signIns: TestSignIns) => Promise<string | null>;

@@ -91,7 +91,7 @@ Deno.test("OK2 what a browser brings is linked by the session that asked for it,
   const lured = (await bring(signIns, await prepare(signIns, attacker.accessToken))).get("svc_link_token");
   await refused(lured, victim.accessToken);
   await refused(lured, null);
-  // The attacker's identity, brought into the victim's page: the attacker would have a way into the victim's account.
+  // The attacker's identity, returned to the victim's page: the attacker could sign in to the victim's account.
   const planted =
     (await bring(signIns, await prepare(signIns, attacker.accessToken), { person: { ...ann, id: "666" } }))
       .get("svc_link_token");
@@ -131,7 +131,7 @@ Deno.test("OK2 a link is begun once, at its provider, in its time, and gives nob
   assert.equal(accounts.port.rows("_sessions").length, 2);
 });
 
-Deno.test("OK2 when the session that asked has ended, nothing is kept of what is brought", async () => {
+Deno.test("OK2 if the session that asked has ended, the returned identity is not stored", async () => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const { accessToken, refreshToken } = await accounts.signUp("ann@example.com");

@@ -249,7 +249,7 @@ Deno.test("OA13 the name that comes with the form is kept, also when later forms
   }
 });
 
-Deno.test("OA15 the client secret is signed by the server, kept for a while, and made anew before it ends", async () => {
+Deno.test("OA15 the server signs the client secret, caches it, and renews it before it expires", async () => {
   await using signIns = await startTestSignIns();
   const signIn = () => signIns.signIn("apple", ann);
   await signIn();
@@ -364,7 +364,7 @@ Deno.test("OA11 saying no in the words of the preset that answers with a form is
   assert.equal(fragment.get("svc_error"), "access_denied");
 });
 
-Deno.test("OA11 a provider that cannot be reached is told in the app, and no cookie is set", async () => {
+Deno.test("OA11 an unreachable provider is reported to the app, and no cookie is set", async () => {
   await using signIns = await startTestSignIns();
   Object.defineProperty(signIns.at.work, "issuer", { value: "https://evil.test" });
   const answer = await signIns.accounts.get(`/oauth/work?redirect_to=${encodeURIComponent(appUrl)}`);
@@ -416,7 +416,7 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
     // The sign-in was over.
     ["provider_sign_in", 400],
     ["provider_sign_in", 502],
-    // The address belongs to somebody else there.
+    // The address belongs to another user there.
     ["provider_sign_in", 400],
     // There is no such provider.
     ["provider_sign_in", 400],

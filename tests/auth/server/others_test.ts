@@ -148,7 +148,7 @@ Deno.test({
     assert.equal((await signIn()).get("svc_error"), "access_denied");
     op.person = "ann";
 
-    // A sign-in that is under way survives a restart.
+    // A sign-in in progress survives a restart.
     const begun = await fetch(`${server.url}/api/auth/oauth/work?redirect_to=${encodeURIComponent(app)}`, {
       redirect: "manual",
     });

@@ -118,7 +118,7 @@ export async function startTestServer(
   };
 }
 
-/** Sets up the server's first administrator. Gives back a token. */
+/** Sets up the server's first administrator. Returns a token. */
 export async function bearerOf(server: TestServer): Promise<string> {
   const token = server.setupLink?.split("=").at(-1);
   const account = { token, email: "root@example.com", password: "correct horse" };

@@ -22,16 +22,16 @@ export interface InProcessPort extends CallPort, AsyncDisposable {
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
   /** Documents of a table as they are stored now. */
   rows(table: string): Record<string, unknown>[];
-  /** Deletes a row as a hand would: without the functions of accounts. */
+  /** Deletes a row directly, without the functions of accounts. */
   deleteRow(id: string): Promise<void>;
 }
 
-/** What an app brings. */
+/** Parts of an app. */
 export interface AppParts {
   readonly tables: Readonly<Record<string, TableBuilder>>;
   /** By path. */
   readonly functions: Readonly<Record<string, unknown>>;
-  /** What it keeps of its users. */
+  /** Profile of its users. */
   readonly profile?: ProfileBuilder;
 }
 
@@ -44,12 +44,12 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
   writer.applySchema(schema);
   const reader = openReaderDatabase(path);
   reader.useSchema(schema);
-  // For the test's own looks, which come while calls are running.
+  // For reads of the test while calls are running.
   const looker = openReaderDatabase(path);
   looker.useSchema(schema);
   const listeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   let queue: Promise<unknown> = Promise.resolve();
-  /** The running call is a global of the isolate's code: queries take their turn too. */
+  /** The running call is a global of the isolate's code, so queries wait in the same queue. */
   function inTurn<T>(run: () => T | Promise<T>): Promise<T> {
     const result = queue.then(run);
     queue = result.catch(() => {});
@@ -58,7 +58,7 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
   function tell(entry: CommitEntry | null): void {
     if (entry !== null) { for (const listener of listeners) listener([entry]); }
   }
-  /** What `id()` asks is a global, too; which table an id belongs to is the same at every snapshot. */
+  /** The resolver of `id()` is a global, too; the table of an id is the same at every snapshot. */
   async function withSnapshot<T>(run: (reads: ReadTransaction) => Promise<T>): Promise<T> {
     reader.openSnapshot();
     try {

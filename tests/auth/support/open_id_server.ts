@@ -1,11 +1,11 @@
-/** A real OpenID provider on a port of this machine. Whoever is named in `person` has agreed as soon as they are asked. */
+/** A real OpenID provider on a local port. The user named in `person` consents at once. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
 
 export interface OpenIdServer extends AsyncDisposable {
   readonly issuer: string;
-  /** Who sits at the browser; `null` for somebody who says no. */
+  /** The user at the browser; `null` for one who refuses. */
   person: string | null;
   /** Takes up the client whose callbacks these are. */
   serve(redirectUris: readonly string[]): void;
@@ -27,7 +27,7 @@ export async function startOpenIdServer(): Promise<OpenIdServer> {
       const provider = new Provider(issuer, configuration(redirectUris));
       const callback = provider.callback();
       answer = (request, response) => {
-        // Each sign-in asks anew who it is, as if in a private window.
+        // Each sign-in asks for the user again, as in a private window.
         if (request.url?.startsWith("/auth?")) delete request.headers.cookie;
         if (!request.url?.startsWith("/interaction/")) return void callback(request, response);
         const result = server.person === null
@@ -52,7 +52,7 @@ export async function startOpenIdServer(): Promise<OpenIdServer> {
   return server;
 }
 
-/** What of the package's untyped context is used here. */
+/** The used part of the package's untyped context. */
 interface GrantContext {
   readonly oidc: {
     readonly session?: { readonly accountId: string };

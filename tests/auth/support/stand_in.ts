@@ -49,7 +49,7 @@ export async function signingKey(
   return { alg, kid, privateKey, jwk: { ...await exportJWK(publicKey), kid, alg, use: "sig" } };
 }
 
-/** Signs whatever it is given. */
+/** Signs any claims. */
 export async function signed(
   claims: Record<string, unknown>,
   key: SigningKey,

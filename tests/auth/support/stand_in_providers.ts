@@ -7,7 +7,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, ran
 import { jwtVerify } from "jose";
 import { signed, type SigningKey, signingKey, type StandInHost } from "./stand_in.ts";
 
-/** Who sits at the browser, as a provider knows them. */
+/** The user at the browser, as known to a provider. */
 export interface Person {
   readonly id: string;
   readonly email?: string;
@@ -22,7 +22,7 @@ interface Code {
 
 export const clientSecret = "a secret of the app";
 
-/** What a test may bend of the token endpoint's next answer. */
+/** Parts of the token endpoint's next response that a test may change. */
 export interface Bends {
   claims?: Record<string, unknown>;
   header?: Record<string, unknown>;
@@ -60,7 +60,7 @@ export class StandInProvider {
     return new StandInProvider(issuer, { key, now });
   }
 
-  /** What the browser comes back with after the person has agreed at this address. */
+  /** The parameters with which the browser returns after the user has consented at this address. */
   agree(location: string, person: Person): URLSearchParams {
     const asked = new URL(location).searchParams;
     assert.equal(asked.get("response_type"), "code");

@@ -27,7 +27,7 @@ export interface TestAccountsOptions {
   readonly others?: (now: () => number) => Promise<Others>;
   /** Address of the server, as browsers know it. */
   readonly origin?: string;
-  /** Told of what was counted. */
+  /** Called for each counted response. */
   readonly onAnswer?: (operation: string, status: number) => void;
 }
 
@@ -60,7 +60,7 @@ export interface TestAccounts extends AsyncDisposable {
   get(path: string, options?: RequestOptions): Promise<Answer>;
   /** The status of a request that asks for headers only. */
   head(path: string, options?: RequestOptions): Promise<number>;
-  /** Signs up and gives back the tokens. */
+  /** Signs up and returns the tokens. */
   signUp(email: string, password?: string): Promise<Tokens>;
   /** Creates an administrator and signs them in. */
   signInAdmin(email: string, password?: string): Promise<Tokens>;

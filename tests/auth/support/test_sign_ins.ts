@@ -49,7 +49,7 @@ export interface TestSignIns extends AsyncDisposable {
   signIn(provider: ProviderName, person: Person): Promise<URLSearchParams>;
 }
 
-/** What the app finds in the fragment of the address it was called with. */
+/** The values in the fragment of the address at which the app was opened. */
 export function fragmentOf(answer: Answer): URLSearchParams {
   const location = new URL(answer.headers.get("location") ?? "");
   assert.equal(location.href.split("#")[0], appUrl);
