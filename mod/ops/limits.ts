@@ -184,7 +184,7 @@ export const logLimits = {
   /** Newest runs copied from a log of the previous format. */
   convertedRunsMax: 200_000,
   /** Timeout of a search, which then returns what it has found and how far it searched. */
-  searchMs: 60,
+  searchMs: 100,
   /** Timeout of a histogram. */
   histogramMs: 60,
   /** Maximum number of histogram bars. */

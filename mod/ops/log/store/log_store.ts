@@ -106,7 +106,8 @@ export class LogStore implements Disposable {
       const count = Math.min(logLimits.deletedRunsMax, Math.ceil(this.rows / 16));
       const until = this.bytes > bytesMax ? oldest + count : this.#firstKept(oldest, now - keepMs);
       if (until === oldest) return false;
-      database.run("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", oldest, until);
+      // As integers: the text index ignores bounds that are floating-point numbers, as which all others are passed.
+      database.run("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", BigInt(oldest), BigInt(until));
       database.run("DELETE FROM runs WHERE id < ?", until);
       database.run("DELETE FROM minutes WHERE last < ?", until);
       database.run("DELETE FROM counts WHERE minute < coalesce((SELECT min(minute) FROM minutes), 1e15)");

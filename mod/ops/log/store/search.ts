@@ -59,6 +59,8 @@ const SPAN_MAX = 1 << 20;
 const FEW_ENTRIES = 2_000;
 /** Functions of a prefix that are looked up in the index. */
 const INDEXED_PATHS_MAX = 64;
+/** Runs read at once to check their text, because each lookup of many trigrams takes milliseconds. */
+const CHECKED_AT_ONCE = 500;
 const TRIGRAM_CHARS = 3;
 /** Trigrams of a long text that are looked up. */
 const TRIGRAMS_MAX = 12;
@@ -85,14 +87,16 @@ export function* searchSteps(
   if (range === null) return;
   const low = Math.max(range[0], after + 1);
   let high = Math.min(range[1], before - 1);
+  const { text } = filter;
   const [sql, parameters] = searchStatement(database, filter);
+  const rowsMax = text === undefined ? limit : Math.max(limit, CHECKED_AT_ONCE);
   for (let span = SPAN_FIRST; high >= low;) {
     const startedAt = performance.now();
     const bottom = Math.max(low, high - span + 1);
-    const rows = database.all(sql, ...parameters, bottom, high, limit);
+    // As integers: the text index ignores bounds that are floating-point numbers, as which all others are passed.
+    const rows = database.all(sql, ...parameters, BigInt(bottom), BigInt(high), rowsMax);
     const found = rows.map(foundRun);
-    high = (rows.length < limit ? bottom : found.at(-1)?.id ?? bottom) - 1;
-    const { text } = filter;
+    high = (rows.length < rowsMax ? bottom : found.at(-1)?.id ?? bottom) - 1;
     const runs = text === undefined ? found : found.filter(({ record }) => mentionsText(record, text));
     yield { runs, next: high >= low ? high + 1 : null };
     const took = performance.now() - startedAt;
