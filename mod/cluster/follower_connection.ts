@@ -19,7 +19,8 @@ import {
 
 /** The host of the leader, as its followers use it. */
 export interface CallHost {
-  readonly answeredTs: number;
+  /** ts of the newest commit. */
+  readonly ts: number;
   mutate(call: MutationCall): Promise<MutationAnswer>;
   act(call: FunctionCall): Promise<Outcome>;
 }
@@ -219,7 +220,7 @@ export class FollowerConnection {
 
   #answer(id: number, outcome: Outcome): void {
     const { end, text } = wireEnd(outcome);
-    this.send({ t: "acted", id, end, ts: this.#options.host.answeredTs }, text);
+    this.send({ t: "acted", id, end, ts: this.#options.host.ts }, text);
   }
 
   #observe({ runs, cached, requests }: FollowerReport): void {

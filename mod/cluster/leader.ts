@@ -16,7 +16,7 @@ import { relay } from "./relay.ts";
 /** The part of a host that followers need. */
 export type LeaderHost = Pick<
   IsolateHost,
-  "ts" | "answeredTs" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
+  "ts" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
 >;
 
 export interface LeaderOptions extends FollowerOptions {

@@ -2,73 +2,59 @@
 import { Hono } from "hono";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
-import type { IsolateHost, Lent, PassedCalls, RunObserver } from "../functions/host/mod.ts";
+import type { IsolateHost, RunObserver } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type FeatureParts, openResources, type ServerResources, startFeatures } from "./feature_list.ts";
-import { prepareFollower } from "./features/following.ts";
-import { caughtUpWith, prepareForCluster } from "./features/cluster.ts";
+import { caughtUpWith } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes, refuseWrites } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests, upgradeSocket } from "./http/requests.ts";
 import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
 import type { ReloadResult } from "./dev/reload_result.ts";
-import { type LeaderParts, leaderPartsOf } from "./workers/leader_parts.ts";
+import { type LeaderParts, leaderPartsOf } from "./forwarding/leader_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import type { UpgradedConnection } from "./net/connections.ts";
-import { type Isolates, isolateSettings, openIsolates } from "./isolates.ts";
+import { isolateSettings, openIsolates } from "./isolates.ts";
 
-/** The interface of the HTTP layer. Disposing of it ends the isolates. */
-export interface Backend extends AsyncDisposable {
-  /** ts of the newest commit. */
-  readonly ts: number;
+/** Routes of a backend, which the router of the server includes. */
+export interface BackendRoutes {
   /** Routes below `/api`: function calls and the routes of features. */
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose responses need no further headers: file downloads, resumable uploads. */
   readonly completeRoutes?: Hono;
-  /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
-  readonly respondAtOnce?: (
-    request: Request,
-    info: Deno.ServeHandlerInfo,
-  ) => Response | Promise<Response> | null;
-  /** Forwards a request to the cluster leader; `null` if it is answered here. Absent on a leader. Never rejects. */
-  readonly forwardToLeader?: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
-  /** URL that creates the first administrator; `null` if there is one. */
-  readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
   readonly metrics?: Pick<Metrics, "requests" | "respond">;
+}
+
+/** The interface of the HTTP layer. Disposing of it ends the isolates. */
+export interface Backend extends AsyncDisposable {
+  /** ts of the newest commit. */
+  readonly ts: number;
+  readonly http: BackendRoutes;
+  /** Answers a request, by `route` unless a shorter way exists. Never rejects. */
+  respond(
+    request: Request,
+    info: Deno.ServeHandlerInfo,
+    route: () => Response | Promise<Response>,
+  ): Response | Promise<Response>;
+  /** URL that creates the first administrator; `null` if there is one. */
+  readonly setupLink: string | null;
   /**
-   * Accepts a WebSocket handshake. `upgraded` is called after the upgrade and returns the underlying connection. Throws a
-   * `ServiceError` if the handshake is not valid.
+   * Accepts a WebSocket handshake, once this server shows every commit that a client may have seen. `upgraded` is called after
+   * the upgrade and returns the underlying connection. Throws a `ServiceError` if the handshake is not valid.
    */
   acceptSocket(
     request: Request,
     below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
-  ): Response;
-  /** Resolves when this server shows every commit that a client may have seen on another server. */
-  readonly caughtUp?: () => Promise<void>;
-  /** Starts background work, after a takeover or a change of leader. */
-  startBackgroundWork?(): Promise<void>;
-  /** Releases the database for a new process, between two commits; `null` if that is not possible now. */
-  lendDatabase?(): Promise<Lent | null>;
-  /** Ends background work that only a leader runs, permanently. Everything else continues. */
-  stopLeaderWork?(): Promise<void>;
-  /** Stops committing; mutations are then passed to `mutate`. Returns `false` if that is not possible now. */
-  stopCommitting?(mutate: PassedCalls["mutate"]): Promise<boolean>;
-  /** Releases the database except for reads. Commits of other servers are not applied any more. */
-  releaseDatabase?(): Promise<void>;
-  /** Runs calls of the old process after a takeover. */
-  readonly forwardedCalls?: PassedCalls;
-  /** Parts that worker processes use. */
+  ): Response | Promise<Response>;
+  /** Parts that worker processes and followers use. */
   readonly leaderParts?: LeaderParts;
-  /**
-   * Closes every socket with 1012. Resolves when the close frames are sent, or after a timeout. Calls in flight are still
-   * answered. After `releaseDatabase` they do not wait for newer commits, which another backend shows.
-   */
+  /** Closes every socket with 1012. Resolves when the close frames are sent, or after a timeout. Calls in flight are still answered. */
   closeSockets(): Promise<void>;
   /** Reloads the app's code; the old code stays in use if the new code cannot be loaded. */
   reload(): Promise<ReloadResult>;
@@ -94,11 +80,10 @@ export interface BackendOptions {
   /** Aborted when the server stops: a start in progress ends soon. */
   readonly stopping?: AbortSignal;
   /**
-   * For a database that another process or backend uses: resolves when it has been released. Background work then waits for
-   * `startBackgroundWork`. In a cluster, `fits` is called with the version that the database names and throws if this backend was made with
-   * another one; the old backend then continues.
+   * For a database that another process uses: called when everything that does not need it is ready, and resolves when it is
+   * free.
    */
-  readonly databaseReleased?: (fits: (named: string | null) => void) => Promise<void>;
+  readonly databaseFree?: () => Promise<void>;
   /** `null` or absent outside a cluster. */
   readonly cluster?: PostgresCluster | null;
   /** Forwards requests to the leader of the cluster. */
@@ -111,17 +96,11 @@ export interface BackendOptions {
 
 /** Starts the isolates and the features. Rejects with an `AppError` if the app cannot be loaded. */
 export async function startBackend(
-  given: ServeConfig,
+  config: ServeConfig,
   surroundings: BackendOptions,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
-  const { cluster = null, log } = surroundings;
-  const config = await prepareForCluster(given, {
-    cluster,
-    willLead: surroundings.databaseReleased !== undefined,
-  });
-  await prepareFollower(config, surroundings);
-  const { databaseReleased } = surroundings;
+  const { cluster = null, databaseFree, log } = surroundings;
   const { observer, ...found } = await openResources(
     { config, log, ...(surroundings.isRestart !== undefined && { isRestart: surroundings.isRestart }) },
     opened,
@@ -132,10 +111,11 @@ export async function startBackend(
     observer,
     log,
     cluster,
-    ...(databaseReleased && { databaseReleased }),
+    ...(databaseFree && { databaseFree }),
     ...(toLeader && { leader: toLeader.port }),
   });
   const host = opened.use(isolates.host);
+  await isolates.start();
   const parts = {
     ...surroundings,
     ...found,
@@ -144,7 +124,6 @@ export async function startBackend(
     toLeader,
     config,
     host,
-    begin: isolates.start,
     observer,
   };
   const backend = await connect(parts, opened);
@@ -165,8 +144,6 @@ interface BackendParts extends Omit<BackendOptions, "toLeader">, ServerResources
   readonly serveFrontend: ServerResources["serveFrontend"];
   readonly config: ServeConfig;
   readonly host: IsolateHost;
-  /** Starts the isolates. */
-  readonly begin: Isolates["start"];
   /** Observes the runs of functions. */
   readonly observer: RunObserver;
 }
@@ -176,7 +153,7 @@ async function connect(
   given: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
-  const { config, host, metrics, toLeader, log } = given;
+  const { config, host, metrics, toLeader } = given;
   const features = opened.use(new Features(host));
   const parts = { ...given, features } as BackendParts & FeatureParts;
   const port: FunctionPort = {
@@ -184,11 +161,8 @@ async function connect(
     query: (call) => parts.sync.hub.query(call),
     act: (call) => host.act(call),
   };
-  const takesOver = given.databaseReleased !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
   let closed: Promise<void> | null = null;
-  /** Set once another backend shows the newer commits. */
-  let hasLetGo = false;
   const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, {
     host,
     stuck: () => closed !== null || parts.following.stuck() !== null,
@@ -198,89 +172,55 @@ async function connect(
     keys: given.secret.keys,
     port,
     clientOf,
-    takesOver,
     caughtUp: isFollower(config) ? caughtUp : undefined,
   };
-  // During a takeover, everything is prepared before the database is needed.
-  if (!takesOver) await given.begin();
   await startFeatures(context, parts);
-  const { accounts, logs, steering, following, sync: { hub, calls } } = parts;
+  const { accounts, logs, steering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
-  if (takesOver) {
-    await given.begin();
-    hub.begin();
-  }
   const [setupLink] = await Promise.all([follows ? null : accounts.setupLink(), steering.load()]);
-  if (!takesOver) await features.start();
+  await features.start();
   // Clients must not see an old state. A leader has already applied the whole log.
   if (follows) await caughtUp?.(clusterLimits.startMs);
   const stuck = parts.following.stuck();
   if (stuck !== null) {
     throw new AppError(`Cannot serve the app of the cluster: ${stuck}`, { code: "app_not_loaded" });
   }
-  const closeSockets = () => {
-    logs.endStreams();
-    closed ??= hub.shutdown();
-    // After the hub has closed: sockets must not receive commits that this backend does not show.
-    if (hasLetGo) host.letAnswersGo();
-    return closed;
-  };
   // With a leader, writes are forwarded before they reach a route.
   const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
   const addressOf = addressOfRequests(config.trustedProxies);
   return {
-    startBackgroundWork: () => features.startAll(log),
-    lendDatabase: () => lendDatabase(host, closeSockets),
-    stopLeaderWork: () => features.stopLeaderWork(),
-    stopCommitting: (mutate) => host.retire(mutate),
-    async releaseDatabase() {
-      await following.stop?.();
-      hasLetGo = true;
-      // Its process is not awaited here: disposing of the backend does that.
-      host.closeWriter().catch((error) => log("error", "The old writer failed while closing", { error }));
-    },
-    forwardedCalls: port,
     leaderParts: leaderPartsOf(context, { ...parts, settings: isolateSettings(config, given.secret) }),
-    ...(metrics && { metrics }),
-    ...(toLeader && {
-      forwardToLeader: (request: Request, info: Deno.ServeHandlerInfo) =>
-        toLeader.forward(request, { info, host, client: addressOf(request, info) }),
-    }),
     setupLink,
-    routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
-    completeRoutes: guarded().route("/", features.routes({ complete: true })),
-    respondAtOnce: (request, info) => calls.handleDirectly(request, info) ?? features.respondAtOnce(request),
-    appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
-    acceptSocket(request, { upgraded, info }) {
-      // The address cannot be read after the upgrade.
-      const address = addressOf(request, info);
-      const { socket, response } = upgradeSocket(request);
-      const connection = upgraded();
-      socket.addEventListener("close", () => connection.closed());
-      hub.accept(socket, { connection, address });
-      return response;
+    http: {
+      routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
+      completeRoutes: guarded().route("/", features.routes({ complete: true })),
+      appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
+      ...(metrics && { metrics }),
     },
-    ...(caughtUp && { caughtUp }),
-    closeSockets,
+    respond(request, info, route) {
+      const forwarded = toLeader?.forward(request, { info, host, client: addressOf(request, info) });
+      if (forwarded) return forwarded;
+      return calls.handleDirectly(request, info) ?? features.respondAtOnce(request) ?? route();
+    },
+    acceptSocket(request, { upgraded, info }) {
+      const accept = () => {
+        // The address cannot be read after the upgrade.
+        const address = addressOf(request, info);
+        const { socket, response } = upgradeSocket(request);
+        const connection = upgraded();
+        socket.addEventListener("close", () => connection.closed());
+        hub.accept(socket, { connection, address });
+        return response;
+      };
+      return caughtUp === undefined ? accept() : caughtUp().then(accept);
+    },
+    closeSockets() {
+      logs.endStreams();
+      return closed ??= hub.shutdown();
+    },
     reload: () => host.reload(),
     standBy: () => host.standBy(),
-  };
-}
-
-async function lendDatabase(
-  host: IsolateHost,
-  closeSockets: () => Promise<void>,
-): Promise<Lent | null> {
-  const lent = await host.lend();
-  if (lent === null) return null;
-  return {
-    ...lent,
-    passOn(to) {
-      // Commits are no longer published here: later results could contain part of a commit.
-      void closeSockets();
-      lent.passOn(to);
-    },
   };
 }

@@ -2,8 +2,9 @@
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
-import { joinCluster } from "./features/cluster.ts";
+import { clusterRole, joinCluster } from "./features/cluster.ts";
 import type { ClusterLinks } from "./forwarding/cluster_links.ts";
+import type { Authority, ServingRole } from "./role.ts";
 
 export interface ClusterMembershipOptions {
   /** URL of this server for a browser on its machine. */
@@ -12,7 +13,7 @@ export interface ClusterMembershipOptions {
   readonly log: Log;
 }
 
-export class ClusterMembership implements AsyncDisposable {
+export class ClusterMembership implements Authority, AsyncDisposable {
   readonly cluster: PostgresCluster;
   readonly forwarding: ClusterLinks;
 
@@ -35,6 +36,11 @@ export class ClusterMembership implements AsyncDisposable {
     const links = await ClusterLinks.open({ cluster, config: config.cluster, dataDir, respond, log });
     opened.move();
     return new ClusterMembership(cluster, links);
+  }
+
+  /** See `Authority.decide`: the server that has the cluster's lease leads. */
+  decide(): Promise<ServingRole> {
+    return clusterRole(this.cluster);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

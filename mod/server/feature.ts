@@ -32,8 +32,6 @@ export interface Feature {
   readonly ctxActions?: ReadonlyMap<string, MainAction>;
   /** Cron jobs of the service, whose names begin with `svc-`. */
   readonly crons?: readonly Cron[];
-  /** Background work runs on the leader only and stops before leadership changes. */
-  readonly leaderOnly?: true;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
   /**
@@ -67,8 +65,6 @@ export interface FeatureContext {
   readonly host: IsolateHost;
   /** Whether this process has served before, so that its configuration was usable. */
   readonly isRestart?: boolean;
-  /** Whether an old process uses the data folder until features start. */
-  readonly takesOver: boolean;
   /** On a follower: resolves when everything committed in the cluster before the call is shown here, or after a timeout. */
   readonly caughtUp: ((waitMs?: number) => Promise<void>) | undefined;
   /** Calls functions: mutations in the writer, queries through the shared queries, actions of the service and the app. */
@@ -85,8 +81,6 @@ export interface FunctionPort extends CallPort {
 export class Features implements AsyncDisposable {
   readonly #host: Pick<IsolateHost, "onCommits" | "onReload">;
   readonly #features: Feature[] = [];
-  /** Features that have been stopped, with the promises of `stop`. */
-  readonly #stopped = new Map<Feature, PromiseLike<void> | void>();
   /** `respondAtOnce` of the features that have it. */
   readonly #atOnce: ((request: Request) => Response | Promise<Response> | null)[] = [];
 
@@ -141,35 +135,10 @@ export class Features implements AsyncDisposable {
     for (const feature of this.#features) await feature.start?.();
   }
 
-  /** Starts all features of a server that already serves: errors are logged and do not affect other features. */
-  async startAll(log: Log): Promise<void> {
-    for (const feature of this.#features) {
-      // It was stopped before it started.
-      if (this.#stopped.has(feature)) continue;
-      try {
-        await feature.start?.();
-      } catch (error) {
-        log("error", "Cannot start a feature. Restart the server", { error });
-      }
-    }
-  }
-
-  /** Stops features that run on the leader only, permanently and in parallel. */
-  async stopLeaderWork(): Promise<void> {
-    await Promise.all(
-      this.#features.filter(({ leaderOnly: leads }) => leads).map((feature) => this.#stop(feature)),
-    );
-  }
-
   /** Stops all features in parallel, because they may wait for each other, then releases them. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#features.map((feature) => this.#stop(feature)));
+    await Promise.all(this.#features.map((feature) => feature.stop?.()));
     for (const feature of this.#features.toReversed()) await feature[Symbol.asyncDispose]?.();
-  }
-
-  #stop(feature: Feature): PromiseLike<void> | void {
-    if (!this.#stopped.has(feature)) this.#stopped.set(feature, feature.stop?.());
-    return this.#stopped.get(feature);
   }
 
   #partsOf<Part extends "routes" | "actions" | "ctxActions" | "crons">(

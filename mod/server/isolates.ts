@@ -3,7 +3,7 @@ import type { LoadedSecret } from "../auth/mod.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { AppError, StartError } from "../config/start_error.ts";
-import { IsolateHost, type LeaderPort, type RowKeeper, type RunObserver } from "../functions/host/mod.ts";
+import { IsolateHost, type LeaderPort, type RunObserver } from "../functions/host/mod.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { SCHEDULED } from "../scheduler/mod.ts";
@@ -12,6 +12,7 @@ import { ClusterCode } from "./features/cluster_code.ts";
 import { isolateSettingsOf } from "./features/admin_functions.ts";
 import { storageSettingsOf } from "./features/storage.ts";
 import { isolateEntry } from "./isolate_address.ts";
+import { takeoverLimits } from "./limits.ts";
 import { coresOf } from "./workers/boot.ts";
 
 export interface IsolatesOptions {
@@ -20,8 +21,8 @@ export interface IsolatesOptions {
   readonly log: Log;
   /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
-  /** During a takeover: resolves when the old process has released the database. See `BackendOptions.databaseReleased`. */
-  readonly databaseReleased?: (fits: (named: string | null) => void) => Promise<void>;
+  /** See `BackendOptions.databaseFree`. */
+  readonly databaseFree?: () => Promise<void>;
   /** Runs mutations and actions, on a server that does not write. */
   readonly leader?: LeaderPort;
 }
@@ -36,15 +37,12 @@ export interface Isolates {
 /** Opens the isolates with the deployed version or the functions folder. Rejects with an `AppError` if there is none. */
 export async function openIsolates(
   config: ServeConfig,
-  { secret, observer, log, cluster, databaseReleased, leader }: IsolatesOptions,
+  { secret, observer, log, cluster, databaseFree, leader }: IsolatesOptions,
 ): Promise<Isolates> {
   const { dataDir, functionsDir } = config;
   const code = cluster === null ? null : new ClusterCode({ cluster, config, log });
   const named = await code?.currentHash() ?? null;
   const version = await versionOf(config, named);
-  const fits = (found: string | null) => {
-    if (found !== named) throw new Error("Another version was deployed in the meantime");
-  };
   const explained = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     try {
       return await work();
@@ -82,8 +80,8 @@ export async function openIsolates(
       ...(leader && { leader }),
       // The next leader may run the same jobs: ours are ended first, without ending other calls.
       ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
-      ...rowsOf(cluster, databaseReleased !== undefined),
-      waits: databaseReleased !== undefined,
+      ...(cluster?.rows && { rows: cluster.rows }),
+      waits: databaseFree !== undefined,
       log,
     })
   );
@@ -91,7 +89,10 @@ export async function openIsolates(
     host,
     start: () =>
       explained(async () => {
-        await databaseReleased?.(fits);
+        if (databaseFree !== undefined) {
+          await checkCode(host);
+          await databaseFree();
+        }
         await host.begin();
       }),
   };
@@ -108,9 +109,17 @@ async function versionOf(
   return (await readDeployed(dataDir))?.current ?? null;
 }
 
-function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly rows?: RowKeeper } {
-  const rows = willLead ? cluster?.rowsLater : cluster?.rows;
-  return rows ? { rows } : {};
+/** Throws an error if the code cannot be loaded or does not match the documents. Nothing is changed. */
+async function checkCode(host: IsolateHost): Promise<void> {
+  if (host.version === null) return;
+  const bounds = { documentsMax: 1, charsMax: 300, msMax: takeoverLimits.checkMs };
+  const { schema: { misfits: [first] } } = await host.check(host.version, bounds);
+  if (first === undefined) return;
+  const [example] = first.first;
+  throw new Error(
+    `${first.documents} documents of the table "${first.table}" do not match the schema` +
+      (example === undefined ? "" : `, for example ${example.id}: ${example.reason}`),
+  );
 }
 
 /** Feature settings that isolates receive. */

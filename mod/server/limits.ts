@@ -42,26 +42,28 @@ export const connectionLimits = {
   serversKept: 256,
 } as const;
 
+/** Requests that arrive during a takeover or a change of role. */
+export const gateLimits = {
+  /** Time that a request waits for the next backend; then it gets 503. */
+  waitMs: 10_000,
+  /** Maximum number of requests that wait; more get 503. */
+  requestsWaitingMax: 10_000,
+} as const;
+
 export const takeoverLimits = {
   /** Longest message between the two processes. */
   lineCharsMax: 10_000,
-  /** Time from releasing the database until the new process serves; then the old one continues. */
-  switchMs: 60_000,
-  /** After a failed takeover, time to wait for the new process to end before logging an error. */
-  lostMs: 5_000,
-  /** Time to wait for the lock if the old process dies during the switch. */
-  inheritMs: 20_000,
-  /** If the old process has not ended after this time, an error is logged and background work starts. */
-  endMs: 120_000,
-  /** Maximum number of requests waiting for the switch; more are answered with 503. */
-  requestsHeldMax: 10_000,
-  /** After a handover, the old process exits when it has had no request for this long and none waits to be accepted. */
-  quietMs: 500,
-  /** Polling interval. */
-  quietPollMs: 25,
-  /** Forwarded requests with bodies up to this length are buffered, longer ones are streamed. */
-  bodyReadBytesMax: 1_048_576,
-  /** Interval of log messages while a port that cannot be shared is still in use. */
+  /** Time for the old process to answer a message that needs no work. */
+  answerMs: 10_000,
+  /** Time for the old process to finish running calls and release the data folder. */
+  stepDownMs: 60_000,
+  /** Time to wait for the lock of the data folder after the old process has released it or died. */
+  lockMs: 20_000,
+  /** Time to check the documents against the schema of the new code before the old process steps down. */
+  checkMs: 900_000,
+  /** Polling interval for a port that cannot be shared. */
+  portPollMs: 25,
+  /** Interval of log messages while that port is still in use. */
   portWaitMs: 10_000,
 } as const;
 
@@ -112,6 +114,8 @@ export const workerLimits = {
   reportCharsMax: 8_388_608,
   /** No reports are sent while more than this is unsent. */
   reportBytesBehind: 8_388_608,
+  /** Forwarded requests with bodies up to this length are buffered, longer ones are streamed. */
+  bodyReadBytesMax: 1_048_576,
   /** Delay before a request is repeated that a server which does not lead has refused. */
   askAgainMs: 50,
   /** Interval of a worker's load reports. */

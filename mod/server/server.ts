@@ -3,6 +3,7 @@ import { ServiceError } from "../errors.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
+import { steadyClock } from "../kit/clock.ts";
 import { httpLimits } from "../limits.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
 import type { Backend } from "./backend.ts";
@@ -15,53 +16,43 @@ import { type Frontend, openDashboard, StaticFiles } from "./http/static_files.t
 import { Port } from "./http/port.ts";
 import { type AcceptedRequest, RequestGate } from "./http/request_gate.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
+import { localAuthority } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
-import { Serving, type Statics } from "./serving.ts";
-import {
-  ForwardedRequests,
-  Handover,
-  HeldRequests,
-  OldProcess,
-  TakeoverCompletion,
-  TakeoverListener,
-} from "./takeover/mod.ts";
+import { type RoleParts, type Served, Serving, type Statics } from "./serving.ts";
+import { OldProcess, TakeoverListener } from "./takeover/mod.ts";
 import type { Workers } from "./workers/workers.ts";
 
-/** Resources held before the app is loaded. */
-interface StartResources extends Statics {
-  readonly lock: DataLock;
-}
+type Answer = Response | Promise<Response>;
 
 export class Server implements AsyncDisposable {
   readonly #parts: ServerOptions;
-  readonly #lock: DataLock;
   readonly #port: Port;
   readonly #serving: Serving;
   readonly #gate: RequestGate;
+  /** `null` before it is acquired, and while another process takes over. */
+  #lock: DataLock | null = null;
   /** Set before the app is loaded; `null` outside a cluster. */
   #membership: ClusterMembership | null = null;
   /** Worker processes that share the port. */
   #workers: Workers | null = null;
   /** Accepts takeover requests. */
-  #takeoverListener: TakeoverListener | null = null;
-  #handover: Handover | null = null;
+  #takeovers: TakeoverListener | null = null;
   readonly #handedOver = Promise.withResolvers<void>();
-  /** Waits for the old process to end after a takeover. */
-  #succession: TakeoverCompletion | null = null;
   /** Set by the first `stop`; later calls return the same promise. */
   #stopped: Promise<void> | null = null;
+  /** Set while the backend ends. */
+  #ending: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
-  private constructor(parts: ServerOptions, { lock, ...statics }: StartResources) {
-    const { native = null, log, config } = parts;
+  private constructor(parts: ServerOptions, statics: Statics) {
+    const { native = null, log, config, clock = steadyClock } = parts;
     this.#parts = parts;
-    this.#lock = lock;
     this.#port = new Port({ config, native, log, respond: (request, info) => this.#respond(request, info) });
     this.#serving = new Serving({
       parts,
       statics,
       port: this.#port,
-      membership: () => this.#membership,
+      clock,
       workerFigures: () => this.#workers?.figures ?? [],
       stopping: this.#stopping.signal,
     });
@@ -73,89 +64,51 @@ export class Server implements AsyncDisposable {
    * with 503 until the app is loaded. Throws a `StartError` or the error of `startBackend`, after releasing everything.
    */
   static async start(parts: ServerOptions): Promise<Server> {
-    const { config } = parts;
-    const oldProcess = config.takeover ? await OldProcess.find(config.dataDir) : null;
+    const { config, log } = parts;
+    using oldProcess = config.takeover ? await OldProcess.find(config.dataDir) : null;
     if (oldProcess !== null) return await Server.#takeOver(parts, oldProcess);
-    const statics = await openStatics(config);
-    const lock = await acquire(config);
-    let server: Server | undefined;
+    const server = new Server(parts, await openStatics(config));
     try {
-      if (lock.restored !== null) logRestore(parts.log, lock.restored);
+      const lock = server.#lock = await acquire(config);
+      if (lock.restored !== null) logRestore(log, lock.restored);
       await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
-      server = new Server(parts, { lock, ...statics });
       server.#port.listen();
       await server.#joinCluster();
-      const served = await server.#serving.load();
-      server.#serving.serve(served);
-      await server.#startWorkers(served.backend);
-      await server.#acceptTakeovers();
-      server.#serving.replaceIfRequested();
+      await server.#serve();
       return server;
     } catch (error) {
-      if (server === undefined) lock[Symbol.dispose]();
-      else await server.stop();
+      await server.stop();
       throw error;
     }
   }
 
   /**
-   * Takes over from the old process: starts everything that does not need the database, has the old process release it, and
-   * then listens on the same port. Throws a `StartError` or the error of `startBackend`; the old process then continues.
+   * Takes over from the old process: prepares everything that does not need the database, listens on the same port, asks the
+   * old process to step down, and leads once it holds the lock of the data folder. Throws a `StartError` or the error of
+   * `startBackend`; the old process then continues.
    */
   static async #takeOver(asked: ServerOptions, oldProcess: OldProcess): Promise<Server> {
     const { host, port } = oldProcess.address;
     const parts = { ...asked, config: { ...asked.config, port: asked.config.port ?? port } };
     const { config, log } = parts;
-    let server: Server | undefined;
-    let resources: StartResources | undefined;
-    let passed: ForwardedRequests | undefined;
-    const held = new HeldRequests();
+    await checkTakeoverAllowed(config);
+    await claimData(config.dataDir, { example: config.example });
+    const server = new Server(parts, await openStatics(config));
     try {
-      await checkTakeoverAllowed(config);
-      const lock = await DataLock.join(config.dataDir);
-      resources = { lock, ...await openStatics(config) };
-      await claimData(config.dataDir, { example: config.example });
-      const taking = server = new Server(parts, resources);
-      const served = await Promise.race([
-        taking.#serving.load({
-          databaseReleased: () =>
-            oldProcess.releaseDatabase(() => lock.waitUntilExclusive(takeoverLimits.inheritMs)),
-        }),
-        oldProcess.lost,
-      ]);
-      taking.#serving.hold(served, held);
-      const calls = served.backend.forwardedCalls;
-      if (calls === undefined) throw new TypeError("The backend does not accept forwarded calls");
-      passed = await ForwardedRequests.open(config.dataDir, {
-        calls,
-        respond: (request, info) => taking.#respondForwarded(request, info),
+      await server.#serve(async () => {
+        const samePort = config.port === port;
+        const shared = samePort && await oldProcess.sharePort();
+        if (shared || !samePort) server.#port.listen({ shared });
+        await oldProcess.stepDown();
+        server.#lock = await acquire(config, takeoverLimits.lockMs);
+        if (!server.#port.isOpen) await server.#port.listenWhenFree(() => server.#stopped === null);
       });
-      const samePort = config.port === port;
-      const shared = samePort && await oldProcess.sharePort();
-      if (shared || !samePort) taking.#port.listen({ shared });
-      // The old process answers new connections until it has handed over, and continues if this one fails.
-      if (shared) taking.#port.steerToFirst();
-      await oldProcess.serving(passed);
-      // The old process has handed over: no later failure may end this server.
-      await lock.recordHolder("serve").catch((error) =>
-        log("warn", "Cannot write this process to the lock file", { error })
-      );
-      taking.#serving.serve(served);
-      held.release();
-      if (!taking.#port.isOpen) await taking.#port.listenWhenFree(() => taking.#stopped === null);
-      const begin = () => taking.#completeTakeover(served.backend);
-      taking.#succession = new TakeoverCompletion({ oldProcess, passed, begin, log });
+      await oldProcess.leading();
       log("info", "Took over from the old process", { host, port });
-      taking.#serving.replaceIfRequested();
-      return taking;
+      return server;
     } catch (error) {
-      await passed?.[Symbol.asyncDispose]();
-      // Requests that wait here are refused.
-      held.release();
-      // The old process starts its writer when this connection ends, so ours must end first.
-      if (server === undefined) resources?.lock[Symbol.dispose]();
-      else await server.stop();
-      await oldProcess[Symbol.asyncDispose]();
+      // The old process continues when the connection to it ends, so the lock is released first.
+      await server.stop();
       throw error;
     }
   }
@@ -213,6 +166,22 @@ export class Server implements AsyncDisposable {
     });
   }
 
+  /** Starts the backend and what depends on it. `databaseFree`: see `BackendOptions.databaseFree`. */
+  async #serve(databaseFree?: RoleParts["databaseFree"]): Promise<void> {
+    const { config, log } = this.#parts;
+    const membership = this.#membership;
+    const authority = membership ?? localAuthority(config, { log, stopping: this.#stopping.signal });
+    const backend = await this.#serving.start({
+      authority,
+      membership,
+      ...(databaseFree && { databaseFree }),
+    });
+    if (this.#stopped !== null) return;
+    await this.#startWorkers(backend);
+    await this.#acceptTakeovers();
+    this.#serving.changeIfRequested();
+  }
+
   async #startWorkers({ leaderParts }: Backend): Promise<void> {
     const { config, log } = this.#parts;
     if (config.workers <= 1 || leaderParts === undefined) return;
@@ -235,74 +204,94 @@ export class Server implements AsyncDisposable {
 
   /** Accepts takeovers, unless this server has workers, follows a replica or is in a cluster. */
   async #acceptTakeovers(): Promise<void> {
-    const { config, native = null, log } = this.#parts;
-    const { backend } = this.#serving;
-    // The workers would keep accepting connections on the port.
-    if (backend?.lendDatabase === undefined || this.#workers !== null) return;
-    if (this.#membership !== null || isFollower(config)) return;
-    const server = this.#handover = new Handover({
-      address: { host: config.host, port: this.#port.number },
-      lendDatabase: async () => await backend.lendDatabase?.() ?? null,
-      waitUntilExclusive: () => this.#lock.waitUntilExclusive(takeoverLimits.lostMs),
-      respond: (admitted, info) => this.#respondAccepted(admitted, info),
-      onHeld: (request, info) => this.#port.connections.trackRequest(request, info),
-      native,
+    const { config, log } = this.#parts;
+    if (this.#workers !== null || this.#membership !== null || isFollower(config)) return;
+    this.#takeovers = await TakeoverListener.open({
+      dataDir: config.dataDir,
+      server: {
+        address: { host: config.host, port: this.#port.number },
+        sharePort: () => this.#port.share(),
+        stepDown: () => this.#stepDown(),
+        handedOver: () => this.#handedOver.resolve(),
+        resume: () => this.#resume(),
+      },
       log,
     });
-    server.done.then(() => this.#handedOver.resolve());
-    this.#takeoverListener = await TakeoverListener.open({ dataDir: config.dataDir, server, log });
   }
 
-  /** Completes a takeover when the old process has ended: starts background work and accepts the next takeover. */
-  async #completeTakeover(backend: Backend): Promise<void> {
-    const { log } = this.#parts;
-    if (this.#stopped !== null) return;
+  /** Ends everything that uses the data folder and releases it for a new process. Returns `false` if this server cannot now. */
+  async #stepDown(): Promise<boolean> {
+    if (this.#serving.role !== "leading" || this.#stopping.signal.aborted) return false;
     try {
-      await backend.startBackgroundWork?.();
+      // Requests are answered until the port closes: later ones reach the new process.
+      await this.#endServing({ answers: true });
     } catch (error) {
-      log("error", "Cannot start background work. Restart the server", { error });
+      this.#parts.log("error", "Cannot close the backend cleanly", { error });
     }
+    this.#releaseFolder();
+    return true;
+  }
+
+  /** Leads again after a failed takeover. If another process has the data folder or the app does not load, the server ends. */
+  async #resume(): Promise<void> {
+    const { config, log } = this.#parts;
     try {
-      if (this.#stopped === null) await this.#acceptTakeovers();
+      const lock = await acquire(config, takeoverLimits.lockMs);
+      // `stop` has run in the meantime: it has nothing to release.
+      if (this.#stopped !== null) return lock[Symbol.dispose]();
+      this.#lock = lock;
+      this.#port.listen();
+      await this.#serve();
     } catch (error) {
-      log("error", "Cannot listen for takeovers. Restart the server", { error });
+      if (this.#stopped !== null) return;
+      log("error", "Cannot continue after the failed takeover", { error });
+      this.#port.fail(error);
     }
+  }
+
+  #releaseFolder(): void {
+    // First: a new process opens a socket with the same name once it has the folder.
+    this.#takeovers?.close();
+    this.#lock?.[Symbol.dispose]();
+    this.#lock = null;
   }
 
   async #drain(): Promise<void> {
-    // First: a database that was handed to a new process must not be reopened here.
-    this.#handover?.stop();
-    this.#takeoverListener?.close();
-    const membership = this.#membership;
-    membership?.cluster.stopping();
+    // A cluster that does not answer must not delay the stop.
+    this.#membership?.cluster.stopping();
     await this.#serving.settled;
+    try {
+      await this.#endServing();
+    } finally {
+      await this.#membership?.[Symbol.asyncDispose]();
+      this.#port[Symbol.dispose]();
+      this.#releaseFolder();
+      await this.#takeovers?.[Symbol.asyncDispose]();
+    }
+  }
+
+  /** Refuses new requests, closes the sockets, finishes running calls and ends the backend. */
+  #endServing({ answers = false } = {}): Promise<void> {
+    return this.#ending ??= this.#endBackend(answers).finally(() => this.#ending = null);
+  }
+
+  /** `answers`: whether requests are answered until the port closes. */
+  async #endBackend(answers: boolean): Promise<void> {
+    const forwarding = this.#membership?.forwarding;
     // Other servers are notified first: they keep requests they have not sent yet for the next leader.
-    const left = membership?.forwarding.drainFollowers();
-    const { state } = this.#serving;
-    const backend = "backend" in state ? state.backend : null;
-    const gaveWay = this.#handover?.isComplete === true ? this.#handover : null;
-    const drainMs = this.#parts.drainMs ?? httpLimits.drainMs;
-    // After a handover, late requests are forwarded until the end.
-    if (gaveWay === null) this.#serving.drain();
-    await this.#succession?.[Symbol.asyncDispose]();
+    const left = forwarding?.drainFollowers();
+    const { backend } = this.#serving;
+    if (!answers) this.#serving.drain();
     // Workers finish while this process still answers them.
     const workersEnded = this.#workers?.[Symbol.asyncDispose]();
-    try {
-      // Sockets first: shutting down the listener would close them without a useful code.
-      await backend?.closeSockets();
-      await gaveWay?.waitUntilQuiet(drainMs);
-      await this.#port.finish(drainMs);
-      await left;
-      await workersEnded;
-      await membership?.forwarding.stopLeading();
-      await backend?.[Symbol.asyncDispose]();
-    } finally {
-      await membership?.[Symbol.asyncDispose]();
-      this.#port[Symbol.dispose]();
-      this.#lock[Symbol.dispose]();
-      this.#handover?.[Symbol.dispose]();
-      await this.#takeoverListener?.[Symbol.asyncDispose]();
-    }
+    // Sockets first: shutting down the listener would close them without a useful code.
+    await backend?.closeSockets();
+    this.#serving.drain();
+    await this.#port.finish(this.#parts.drainMs ?? httpLimits.drainMs);
+    await left;
+    await workersEnded;
+    await forwarding?.stopLeading();
+    await backend?.[Symbol.asyncDispose]();
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
@@ -314,46 +303,41 @@ export class Server implements AsyncDisposable {
     return this.#respondAccepted(this.#gate.check(given, { passedOn: true }), info);
   }
 
-  #respondAccepted(
-    admitted: AcceptedRequest | Response,
-    info: Deno.ServeHandlerInfo,
-  ): Response | Promise<Response> {
-    const { state } = this.#serving;
+  #respondAccepted(admitted: AcceptedRequest | Response, info: Deno.ServeHandlerInfo): Answer {
     if (admitted instanceof Response) {
-      if (state.name === "serving") state.backend.metrics?.requests.count(null, admitted);
-      return admitted;
+      return this.#serving.backend?.http.metrics?.requests.count("/", admitted) ?? admitted;
     }
-    const { request, path, finish } = admitted;
-    if (state.name === "serving") {
-      const forwarded = this.#handover?.respond(admitted, info) ?? null;
-      if (forwarded !== null) return forwarded;
-      const { backend, router, requests } = state;
-      const respond = () => {
-        const elsewhere = backend.forwardToLeader?.(request, info);
-        if (elsewhere) return elsewhere;
-        const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
-        if (requests !== null && answer instanceof Promise) requests.add(answer);
-        return answer;
-      };
-      const answer = finish(respond());
-      if (answer instanceof Promise) this.#port.connections.trackRequest(request, info);
-      return backend.metrics?.requests.count(path, answer) ?? answer;
+    const { served, role } = this.#serving;
+    if (served !== null && !(served instanceof Promise)) return this.#respondFrom(served, admitted, info);
+    if (admitted.path === "/api/health") {
+      return Response.json({ status: role }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
-    if (state.name === "waiting") return this.#afterSwitch(admitted, { info, held: state.held });
-    if (path === "/api/health") {
-      return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
-    }
-    return errorResponse(new ServiceError("unavailable"));
+    return served === null
+      ? errorResponse(new ServiceError("unavailable"))
+      : this.#respondLater(served, admitted, info);
   }
 
-  /** Answers a request that arrived before the takeover was complete. */
-  async #afterSwitch(
+  #respondFrom(
+    { backend, router }: Served,
+    { request, path, finish }: AcceptedRequest,
+    info: Deno.ServeHandlerInfo,
+  ): Answer {
+    const answer = finish(backend.respond(request, info, () => router.fetch(request, info)));
+    if (answer instanceof Promise) this.#port.connections.trackRequest(request, info);
+    return backend.http.metrics?.requests.count(path, answer) ?? answer;
+  }
+
+  /** Answers a request that has waited for the next backend. */
+  async #respondLater(
+    waiting: Promise<Served | null>,
     admitted: AcceptedRequest,
-    { info, held }: { readonly info: Deno.ServeHandlerInfo; readonly held: HeldRequests },
+    info: Deno.ServeHandlerInfo,
   ): Promise<Response> {
+    this.#port.connections.trackRequest(admitted.request, info);
     try {
-      await held.wait();
-      return await this.#respondAccepted(admitted, info);
+      const served = await waiting;
+      if (served === null) throw new ServiceError("unavailable");
+      return await this.#respondFrom(served, admitted, info);
     } catch (error) {
       return failureResponse(error, this.#parts.log);
     }
@@ -385,12 +369,15 @@ async function checkTakeoverAllowed(config: ServeConfig): Promise<void> {
   }
 }
 
-async function acquire({ dataDir, takeover, cluster }: ServeConfig): Promise<DataLock> {
+async function acquire(
+  { dataDir, takeover, cluster }: ServeConfig,
+  waitMs: number = dataLockLimits.serveWaitMs,
+): Promise<DataLock> {
   try {
     const lock = await DataLock.acquire(dataDir, {
       by: "serve",
       restore: cluster === null ? "apply" : "finish",
-      waitMs: dataLockLimits.serveWaitMs,
+      waitMs,
     });
     try {
       if (cluster !== null) await checkNoStagedRestoreInCluster(dataDir);

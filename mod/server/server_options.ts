@@ -1,5 +1,6 @@
 /** Options of a server besides its configuration. */
 import type { ServeConfig } from "../config/config.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
@@ -17,4 +18,6 @@ export interface ServerOptions {
   readonly drainMs?: number;
   /** Called when an administrator requests a restart. The caller stops the server. */
   readonly onRestart?: () => void;
+  /** For tests. */
+  readonly clock?: Clock;
 }

@@ -1,36 +1,26 @@
-/** The backend that a server serves: its first load, its replacement and its end. */
-import { setTimeout as delay } from "node:timers/promises";
+/**
+ * The role of a server and the backend it serves in that role. This file alone changes roles (role.ts): it ends a backend and
+ * starts the next one, while the port stays open.
+ */
 import type { FollowerFigures } from "../cluster/mod.ts";
-import { clusterLimits } from "../cluster/postgres/limits.ts";
-import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { httpLimits } from "../limits.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterMembership } from "./cluster_membership.ts";
 import { ClientModules } from "./http/client_modules.ts";
 import { type Frontend, StaticFiles } from "./http/static_files.ts";
 import type { Port } from "./http/port.ts";
-import { InFlightRequests } from "./http/requests.ts";
+import { RequestHold } from "./http/request_hold.ts";
 import { createRouter } from "./http/router.ts";
+import { type Authority, configForRole, type Role, type ServingRole } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
-import type { HeldRequests } from "./takeover/mod.ts";
 
 /** A backend with its router. */
 export interface Served {
-  readonly router: ReturnType<typeof createRouter>;
+  readonly role: ServingRole;
   readonly backend: Backend;
-  /** Requests in flight in a cluster: they may finish when this server starts to lead. */
-  readonly requests: InFlightRequests | null;
+  readonly router: ReturnType<typeof createRouter>;
 }
-
-/**
- * A server is `starting` until the app is loaded, then `serving`, and `draining` once it stops. A server that takes over is
- * `waiting` from the moment it listens until the old process has handed over the data folder.
- */
-export type ServerState =
-  | { readonly name: "starting" }
-  | Served & { readonly name: "waiting"; readonly held: HeldRequests }
-  | Served & { readonly name: "serving" }
-  | { readonly name: "draining" };
 
 /** Static files that do not depend on the app. */
 export interface Statics {
@@ -40,72 +30,106 @@ export interface Statics {
 }
 
 export interface ServingOptions {
-  readonly parts: ServerOptions;
+  readonly parts: Pick<ServerOptions, "config" | "log" | "startBackend" | "onRestart">;
   readonly statics: Statics;
-  readonly port: Port;
-  /** Known before anything is loaded; `null` outside a cluster. */
-  readonly membership: () => ClusterMembership | null;
+  readonly port: Pick<Port, "url" | "connections" | "acceptsConnections">;
+  readonly clock: Clock;
   readonly workerFigures: () => readonly FollowerFigures[];
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal;
 }
 
+/** Arguments of {@linkcode Serving.start}. */
+export interface RoleParts {
+  readonly authority: Authority;
+  /** `null` outside a cluster. */
+  readonly membership: Pick<ClusterMembership, "cluster" | "forwarding"> | null;
+  /** See `BackendOptions.databaseFree`. Requests wait until the backend has started. */
+  readonly databaseFree?: BackendOptions["databaseFree"];
+}
+
 export class Serving {
   readonly #options: ServingOptions;
-  #state: ServerState = { name: "starting" };
+  readonly #hold: RequestHold;
+  #role: Role = "starting";
+  #served: Served | null = null;
+  /** Set by `start`. */
+  #parts: RoleParts | null = null;
+  /** Whether requests wait for the next backend instead of being refused. */
+  #holds = false;
   /** A deploy may replace it. */
   #frontend: Frontend | null;
-  /** Set while the backend is being replaced; never rejects. */
-  #replacing: Promise<void> | null = null;
-  /** Set while this server prepares to lead, or is prepared. */
-  #preparing: Promise<void> | null = null;
+  /** Set while the role changes; never rejects. */
+  #change: Promise<void> | null = null;
   /** Number of backends started. */
   #loads = 0;
   /** Identifies the newest backend. */
   #newest: object = {};
-  /** Backends that requested their replacement. Requests of replaced backends are ignored. */
-  readonly #replacementRequested = new WeakSet<object>();
+  /** Backends that requested a change. Requests of former backends are ignored. */
+  readonly #requested = new WeakSet<object>();
 
   constructor(options: ServingOptions) {
     this.#options = options;
     this.#frontend = options.statics.frontend;
+    this.#hold = new RequestHold(options.clock);
   }
 
-  get state(): ServerState {
-    return this.#state;
+  get role(): Role {
+    return this.#role;
   }
 
   /** The backend while requests are answered; otherwise `null`. */
   get backend(): Backend | null {
-    return this.#state.name === "serving" ? this.#state.backend : null;
+    return this.#served?.backend ?? null;
   }
 
-  /** Resolves when no replacement is in progress; never rejects. */
+  /** The backend for requests. While the role changes, a promise that resolves after the change; `null` to refuse requests. */
+  get served(): Served | Promise<Served | null> | null {
+    if (this.#served !== null) return this.#served;
+    if (!this.#holds || this.#role === "draining") return null;
+    return this.#hold.wait().then(() => this.#served);
+  }
+
+  /** Resolves when no change is in progress; never rejects. */
   get settled(): Promise<void> {
-    return this.#replacing ?? Promise.resolve();
+    return this.#change ?? Promise.resolve();
   }
 
-  serve(served: Served): void {
-    this.#state = { name: "serving", ...served };
-    this.#options.membership()?.forwarding.serve(served.backend.leaderParts);
+  /** Starts the first backend, or the next one after {@linkcode drain}. Rejects with the error of `startBackend`. */
+  async start({ databaseFree, ...parts }: RoleParts): Promise<Backend> {
+    this.#parts = parts;
+    this.#role = "starting";
+    this.#holds ||= databaseFree !== undefined;
+    const starting = this.#load({ ...parts, ...(databaseFree && { databaseFree }) })
+      .then((served) => this.#serve(served));
+    this.#change = starting.then(() => {}, () => {}).finally(() => this.#change = null);
+    return (await starting).backend;
   }
 
-  /** Holds requests until it is known which process answers them. */
-  hold(served: Served, held: HeldRequests): void {
-    this.#state = { name: "waiting", ...served, held };
-  }
-
-  /** Refuses requests from now on. */
+  /** Refuses requests from now on. The caller ends the backend. */
   drain(): void {
-    this.#state = { name: "draining" };
+    this.#role = "draining";
+    this.#served = null;
+    this.#newest = {};
+    this.#hold.release();
   }
 
-  /** Loads the app. Rejects with the error of `startBackend`. */
-  async load({ databaseReleased }: Pick<BackendOptions, "databaseReleased"> = {}): Promise<Served> {
+  /** Changes the role if the backend has requested that. A request from before it was served is handled now. */
+  changeIfRequested(): void {
+    const { stopping } = this.#options;
+    if (!this.#requested.has(this.#newest) || this.#served === null || this.#change !== null) return;
+    if (stopping.aborted) return;
+    this.#change = this.#changeRole(this.#served).finally(() => {
+      this.#change = null;
+      this.changeIfRequested();
+    });
+  }
+
+  async #load({ authority, membership, databaseFree }: RoleParts): Promise<Served> {
     const { parts: { config, log, startBackend, onRestart }, port, workerFigures, stopping } = this.#options;
-    const membership = this.#options.membership();
+    const role = await authority.decide();
     const load = this.#newest = {};
-    const backend = await startBackend(config, {
+    const backend = await startBackend(configForRole(config, role), {
       log,
       url: port.url,
       restart: config.restartExitCode === null || onRestart === undefined ? null : onRestart,
@@ -113,134 +137,39 @@ export class Serving {
       socketsMax: port.connections.socketsMax,
       listening: () => port.acceptsConnections,
       requestReplacement: () => {
-        this.#replacementRequested.add(load);
-        this.replaceIfRequested();
+        this.#requested.add(load);
+        this.changeIfRequested();
       },
       stopping,
       serveFrontend: (folder) => this.#serveFrontend(folder),
       workerFigures,
       cluster: membership?.cluster ?? null,
       ...(membership && { leader: membership.forwarding.leader }),
-      ...(databaseReleased && { databaseReleased }),
+      ...(databaseFree && { databaseFree }),
     });
-    const requests = membership === null ? null : new InFlightRequests();
-    return { backend, router: this.#routerOf(backend), requests };
+    return { role, backend, router: this.#routerOf(backend) };
   }
 
-  /** Replaces the backend if it has requested that. A request from before it was served is handled now. */
-  replaceIfRequested(): void {
-    const ready = this.#state.name === "serving" && this.#replacing === null;
-    if (!this.#replacementRequested.has(this.#newest) || !ready || this.#options.stopping.aborted) return;
-    this.#replacing = this.#replace().finally(() => {
-      this.#replacing = null;
-      this.replaceIfRequested();
-    });
+  #serve(served: Served): Served {
+    this.#served = served;
+    this.#role = served.role;
+    this.#holds = true;
+    this.#parts?.membership?.forwarding.serve(served.backend.leaderParts);
+    this.#hold.release();
+    return served;
   }
 
-  /**
-   * Starts a second backend that can lead the cluster. The current one serves until this server has the lease. Resolves when
-   * only the lease is missing; rejects if this server will not lead.
-   */
-  prepareToLead(): Promise<void> {
-    if (this.#preparing !== null) return this.#preparing;
-    const preparing = this.#preparing = this.#prepare();
-    preparing.catch(() => {
-      if (this.#preparing === preparing) this.#preparing = null;
-    });
-    return preparing;
-  }
-
-  async #prepare(): Promise<void> {
-    const { membership, stopping, parts: { log } } = this.#options;
-    const state = this.#state;
-    const cluster = membership()?.cluster;
-    const busy = this.#replacing !== null || stopping.aborted;
-    if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
-      throw new Error("This server cannot lead now");
-    }
-    const { promise: ready, resolve } = Promise.withResolvers<void>();
-    const served = this.#newest;
-    let released = false;
-    let lost: string | null = null;
-    const leading = this.#lead(state, {
-      cluster,
-      ready: resolve,
-      onRelease: () => released = true,
-      onLeaseLost: (reason) => lost = reason,
-    });
-    this.#replacing = leading.catch((error) => {
-      if (lost !== null) {
-        log("info", "Discarded the backend that was prepared to lead", { reason: lost });
-      } else {log("warn", "Preparing to lead the cluster failed", {
-          code: "cluster",
-          error,
-        });}
-      // The current backend continues unless it has begun to release the database.
-      if (released) this.#replacementRequested.add(this.#newest);
-      else this.#newest = served;
-    }).finally(() => {
-      this.#replacing = this.#preparing = null;
-      this.replaceIfRequested();
-    });
-    await Promise.race([ready, leading]);
-  }
-
-  async #lead(
-    { backend: old, requests }: Served,
-    { cluster, ready, onRelease, onLeaseLost }: {
-      readonly cluster: PostgresCluster;
-      readonly ready: () => void;
-      /** Called before `old` releases anything. */
-      readonly onRelease: () => void;
-      /** Called with the reason if another server gets the lease. */
-      readonly onLeaseLost: (reason: string) => void;
-    },
-  ): Promise<void> {
-    const { stopping, parts: { log } } = this.#options;
-    const after = cluster.epochOfLeader;
-    const served = await this.load({
-      async databaseReleased(fits) {
-        const lease = cluster.nextLease(after);
-        lease.catch((error) => onLeaseLost(error instanceof Error ? error.message : String(error)));
-        log("info", "Prepared to lead the cluster as soon as the leader stops");
-        ready();
-        const { position, version } = await lease;
-        // Otherwise the backend is restarted and leads; the lease is kept.
-        fits(version);
-        onRelease();
-        await old.releaseDatabase?.();
-        await cluster.unserve();
-        cluster.lead(position);
-      },
-    });
-    // First: a client that got an answer from the old backend must see at least that state in the new one.
-    this.serve(served);
-    try {
-      await old.closeSockets();
-      // Wait for requests in flight: they may need resources of the old backend.
-      if (await requests?.waitUntilIdle(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
-        log("warn", "Slow requests were cut off because this server now leads the cluster", {
-          code: "cluster",
-        });
-      }
-      await old[Symbol.asyncDispose]();
-    } catch (error) {
-      log("error", "Cannot close the old backend cleanly", { error });
-    }
-    // A server that stops has handed over its background work already.
-    if (!stopping.aborted) await served.backend.startBackgroundWork?.();
-  }
-
-  /** Sockets reconnect by themselves; requests are refused in the meantime, as at a start. */
-  async #replace(): Promise<void> {
-    const { membership, stopping, parts: { log } } = this.#options;
-    const backend = this.backend;
-    if (backend === null) return;
+  /** Sockets reconnect by themselves, and requests wait. */
+  async #changeRole({ backend }: Served): Promise<void> {
+    const { stopping, clock, parts: { log } } = this.#options;
+    const parts = this.#parts;
+    if (parts === null) return;
     this.#newest = {};
-    this.#state = { name: "starting" };
+    this.#served = null;
+    this.#role = "starting";
     try {
       // First: other servers keep their waiting requests for the next leader.
-      await membership()?.forwarding.stopLeading();
+      await parts.membership?.forwarding.stopLeading();
       await backend.closeSockets();
       await backend[Symbol.asyncDispose]();
     } catch (error) {
@@ -248,12 +177,12 @@ export class Serving {
     }
     while (!stopping.aborted) {
       try {
-        this.serve(await this.load());
+        this.#serve(await this.#load(parts));
         return;
       } catch (error) {
         if (stopping.aborted) return;
         log("error", "Cannot start the backend; retrying", { error });
-        await delay(httpLimits.drainMs, undefined, { signal: stopping }).catch(() => {});
+        await waitFor(httpLimits.drainMs, { clock, stopping });
       }
     }
   }
@@ -266,22 +195,37 @@ export class Serving {
 
   #routerOf(backend: Backend): Served["router"] {
     const { port: { connections }, statics, parts: { log } } = this.#options;
+    const { routes, completeRoutes, appRoutes, metrics } = backend.http;
     return createRouter({
-      routes: backend.routes,
-      ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
+      routes,
+      ...(completeRoutes && { completeRoutes }),
       acceptSocket(request, info) {
+        // It cannot be read after the upgrade.
         const { remoteAddr } = info;
-        const accept = () =>
-          backend.acceptSocket(request, { info, upgraded: () => connections.trackUpgrade(remoteAddr) });
-        return backend.caughtUp === undefined ? accept() : backend.caughtUp().then(accept);
+        const upgraded = () => connections.trackUpgrade(remoteAddr);
+        return backend.acceptSocket(request, { info, upgraded });
       },
       ts: () => backend.ts,
-      appRoutes: backend.appRoutes,
+      appRoutes,
       clientModules: new ClientModules(),
       dashboard: statics.dashboard,
       frontend: () => this.#frontend,
-      ...(backend.metrics && { metrics: backend.metrics.respond }),
+      ...(metrics && { metrics: metrics.respond }),
       log,
     });
   }
+}
+
+/** Resolves after `ms` milliseconds, or when the server stops. */
+function waitFor(
+  ms: number,
+  { clock, stopping }: { readonly clock: Clock; readonly stopping: AbortSignal },
+): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve);
+    stopping.addEventListener("abort", () => {
+      timer.cancel();
+      resolve();
+    }, { once: true });
+  });
 }

@@ -99,7 +99,7 @@ Deno.test("DO1 pages have the strict content security policy, and errors link to
       throw new ServiceError("bad_request");
     },
     ts: () => backend.ts,
-    appRoutes: backend.appRoutes,
+    appRoutes: backend.http.appRoutes,
     clientModules: new ClientModules(),
     dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard/public", import.meta.url)), {
       clientRoutes: false,

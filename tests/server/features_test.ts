@@ -2,38 +2,26 @@ import assert from "node:assert/strict";
 import { CommitPublisher } from "../../mod/functions/host/commit_publisher.ts";
 import type { IsolateHost } from "../../mod/functions/host/mod.ts";
 import { steadyClock } from "../../mod/kit/clock.ts";
-import { type Feature, Features } from "../../mod/server/feature.ts";
+import { Features } from "../../mod/server/feature.ts";
 
 const host: Pick<IsolateHost, "onCommits" | "onReload"> = { onCommits() {}, onReload() {} };
 
-/** Two features that note what becomes of them; of a cluster's leader alone is the second one. */
-function noting(): { readonly features: Features; readonly noted: string[] } {
+Deno.test("features start in order, and all stop before one is released", async () => {
   const features = new Features(host);
-  const noted: string[] = [];
-  const feature = (name: string, leads: boolean): Feature => ({
-    ...(leads && { leaderOnly: true }),
-    start: () => void noted.push(`${name} begins`),
-    stop: () => void noted.push(`${name} ends`),
-  });
-  features.add(feature("all", false));
-  features.add(feature("leader", true));
-  return { features, noted };
-}
-
-Deno.test("[PG8] background work of a leader does not start once it has been paused", async () => {
-  const { features, noted } = noting();
-  await features.stopLeaderWork();
-  await features.startAll(() => {});
+  const events: string[] = [];
+  for (const name of ["first", "second"]) {
+    features.add({
+      start: () => void events.push(`start ${name}`),
+      stop: () => void events.push(`stop ${name}`),
+      [Symbol.asyncDispose]: () => Promise.resolve(void events.push(`release ${name}`)),
+    });
+  }
+  await features.start();
   await features[Symbol.asyncDispose]();
-  assert.deepEqual(noted, ["leader ends", "all begins", "all ends"]);
-});
-
-Deno.test("what has begun ends once", async () => {
-  const { features, noted } = noting();
-  await features.startAll(() => {});
-  await features.stopLeaderWork();
-  await features[Symbol.asyncDispose]();
-  assert.deepEqual(noted, ["all begins", "leader begins", "leader ends", "all ends"]);
+  assert.deepEqual(events, [
+    ...["start first", "start second", "stop first", "stop second"],
+    ...["release second", "release first"],
+  ]);
 });
 
 Deno.test("[PG5] features receive another server's commits when tables of the service changed, and their own always", () => {

@@ -28,7 +28,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
       throw new ServiceError("bad_request");
     },
     ts: () => backend.ts,
-    appRoutes: backend.appRoutes,
+    appRoutes: backend.http.appRoutes,
     clientModules: new ClientModules(),
     dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard/public", import.meta.url)), {
       clientRoutes: false,

@@ -1,21 +1,24 @@
 /**
  * A server takes over from another, with real processes: under load from callers that see each cut connection, and from
- * clients of the sync protocol. In a long run the load is as large as the machine can make it.
+ * clients of the sync protocol. A long run has more load, and kills and freezes the old process.
  */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { connectLocal, readLines, writeLine } from "../../mod/kit/local_socket.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
 import { Child } from "../support/processes/child.ts";
-import { isLongRun } from "../support/long_runs.ts";
+import { isLongRun, repeats } from "../support/long_runs.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
+import { random } from "../durability/support/rounds.ts";
 import { RawHttp } from "./support/raw_http.ts";
 
 const SOCKETS = isLongRun ? 1_000 : 40;
 const CALLERS = isLongRun ? 8 : 4;
-const PAUSE_MS = isLongRun ? 0 : 4;
+const PAUSE_MS = isLongRun ? 2 : 4;
 const START_MS = 60_000;
+/** Failed takeovers, each with an old or new process that is killed at a random moment. */
+const KILLS = repeats(2, 20);
 
 const schema = (more: string, indexes = "") => `
 import { defineSchema, defineTable } from "syncline/server";
@@ -50,7 +53,7 @@ export const slowly = action({
 });
 `;
 
-/** A caller in a loop: it knows what was acknowledged, and what failed. */
+/** A caller in a loop, with the numbers of its acknowledged calls and the reasons of failures. */
 interface Caller {
   readonly by: string;
   readonly acknowledged: number[];
@@ -107,12 +110,12 @@ function socketCaller(client: SynclineClient, by: string): Caller {
   });
 }
 
-/** The acknowledged ones are there once each, and nothing is there twice. */
+/** Checks that each acknowledged write exists, and none exists twice. */
 async function checkWrites(url: string, { by, acknowledged }: Caller): Promise<void> {
   const found = await call<number[]>(url, { kind: "query", path: "notes:of", args: { by } });
-  assert.equal(new Set(found).size, found.length, `${by} has some twice`);
+  assert.equal(new Set(found).size, found.length, `${by}: a write exists twice`);
   const missing = acknowledged.filter((n) => !found.includes(n));
-  assert.deepEqual(missing, [], `${by} lost some`);
+  assert.deepEqual(missing, [], `${by}: acknowledged writes are missing`);
 }
 
 async function call<Value>(
@@ -138,7 +141,7 @@ async function urlOf(child: Child): Promise<string> {
   return url;
 }
 
-/** Speaks to a server as one that takes over would. */
+/** Sends messages of a new process. */
 async function ask(folder: TempFolder, ...messages: object[]) {
   const connection = await connectLocal(folder.at("data"), "takeover.sock");
   const lines = readLines(connection, 10_000);
@@ -151,13 +154,23 @@ async function ask(folder: TempFolder, ...messages: object[]) {
   return { connection, answers };
 }
 
-function tell(text: string): void {
+function report(text: string): void {
   if (isLongRun) Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
-const ASK = { type: "ask", protocol: 2, pid: 4_242 };
+const ASK = { type: "ask", protocol: 3, pid: 4_242 };
 
-Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) => {
+/** A call may fail with a cut or refused connection, or with a request to try again. */
+const MAY_FAIL =
+  /^503|The connection ended|ECONNRESET|ECONNREFUSED|Connection re(?:set|fused)|closed|hang up|os error (?:104|111|32)/i;
+
+/** Checks the failures of HTTP calls and returns their number. */
+function checkFailures({ by, failures }: Caller): number {
+  for (const failure of failures) assert.match(failure, MAY_FAIL, by);
+  return failures.length;
+}
+
+Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) => {
   await using folder = await TempFolder.with({
     "one/schema.ts": schema(""),
     "one/notes.ts": functions(1),
@@ -166,149 +179,135 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     "wrong/schema.ts": schema("missing: z.string()"),
     "wrong/notes.ts": functions(3),
   });
-  // Nobody is there: an ordinary start.
+  // No server runs yet: an ordinary start.
   const replicated = ["--replicate-to", folder.at("replica"), "--functions"];
   await using first = serve(folder, "--port", "0", "--takeover", ...replicated, folder.at("one"));
   const url = await urlOf(first);
   const port = Number(new URL(url).port);
   await call(url, { kind: "mutation", path: "notes:add", args: { by: "first", n: 1 } });
 
-  await t.step("[TO3] the socket that is asked is its owner's alone", async () => {
+  await t.step("[TO3] only the owner can open the socket", async () => {
     assert.equal(((await Deno.stat(folder.at("data", "takeover.sock"))).mode ?? 0) & 0o777, 0o600);
   });
 
-  await t.step("[TO4] a code that does not fit the data takes nothing over, and no call fails", async () => {
-    const callers = [true, false].map((keepAlive) =>
-      httpCaller(port, { by: `wrong ${keepAlive}`, keepAlive })
-    );
-    const client = new SynclineClient(url);
-    await until(() => client.connectionState().isConnected);
-    const failed = serve(folder, "--takeover", "--functions", folder.at("wrong"));
-    assert.equal((await failed.exited).code, 1);
-    await failed[Symbol.asyncDispose]();
-    assert.match(failed.lastOutput, /ERROR The app in ".*wrong" cannot be served/);
-    for (const caller of callers) {
-      await caller.stop();
-      assert.deepEqual(caller.failures, []);
-      await checkWrites(url, caller);
-    }
-    assert.equal(client.connectionState().connectionCount, 0);
-    client.close();
-    assert.equal(await call(url, { kind: "query", path: "notes:version" }), 1);
-  });
-
   await t.step(
-    "[TO4] one that fails at its last step leaves everything as it was, the replica included",
+    "[TO4] code that does not match the data is found before the old server steps down",
     async () => {
-      const claims = async () => (await Array.fromAsync(Deno.readDir(folder.at("replica", "owners")))).length;
-      await until(async () => await claims() === 1);
-      using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const caller = httpCaller(port, { by: "last step", keepAlive: true });
-      const failed = serve(
-        folder,
-        ...["--takeover", "--port", String(taken.addr.port), ...replicated, folder.at("two")],
+      const callers = [true, false].map((keepAlive) =>
+        httpCaller(port, { by: `wrong ${keepAlive}`, keepAlive })
       );
+      const client = new SynclineClient(url);
+      await until(() => client.connectionState().isConnected);
+      const failed = serve(folder, "--takeover", "--functions", folder.at("wrong"));
       assert.equal((await failed.exited).code, 1);
       await failed[Symbol.asyncDispose]();
-      assert.match(failed.lastOutput, /ERROR Port \d+ of 127\.0\.0\.1 is in use/);
-      const before = caller.acknowledged.length;
-      await until(() => caller.acknowledged.length > before);
-      await caller.stop();
-      assert.deepEqual(caller.failures, []);
-      await checkWrites(url, caller);
+      assert.match(
+        failed.lastOutput,
+        /ERROR The app in ".*wrong" cannot be served: \d+ documents of the table "notes" do not match/,
+      );
+      for (const caller of callers) {
+        await caller.stop();
+        assert.deepEqual(caller.failures, []);
+        await checkWrites(url, caller);
+      }
+      assert.equal(client.connectionState().connectionCount, 0);
+      client.close();
       assert.equal(await call(url, { kind: "query", path: "notes:version" }), 1);
-      // The one that failed has claimed nothing, so that the first ships on.
-      assert.equal(await claims(), 1);
     },
   );
 
-  await t.step(
-    "[TO4] calls wait during the switch, and are answered when the other server dies in it",
-    async () => {
-      const { connection, answers } = await ask(folder, ASK, { type: "letGo" });
-      assert.deepEqual(answers.map(({ type }) => type), ["here", "gone"]);
-      let answered = false;
-      const held = call(url, { kind: "mutation", path: "notes:add", args: { by: "held", n: 1 } });
-      held.then(() => answered = true, () => {});
-      // Health is told meanwhile.
-      assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
-      assert.equal(answered, false);
-      connection.close();
-      await held;
-      assert.deepEqual(await call(url, { kind: "query", path: "notes:of", args: { by: "held" } }), [1]);
-    },
-  );
+  await t.step("[TO4] a port in use is found before the old server steps down", async () => {
+    using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const caller = httpCaller(port, { by: "port", keepAlive: true });
+    const flags = ["--takeover", "--port", String(taken.addr.port), ...replicated, folder.at("two")];
+    const failed = serve(folder, ...flags);
+    assert.equal((await failed.exited).code, 1);
+    await failed[Symbol.asyncDispose]();
+    assert.match(failed.lastOutput, /ERROR Port \d+ of 127\.0\.0\.1 is in use/);
+    await caller.stop();
+    assert.deepEqual(caller.failures, []);
+    await checkWrites(url, caller);
+  });
 
-  await t.step("[TO5] of two that take over at once one is told so in a line", async () => {
+  await t.step("[TO4] the old server continues when the new one is lost", async () => {
+    const { connection, answers } = await ask(folder, ASK, { type: "sharePort" }, { type: "stepDown" });
+    assert.deepEqual(answers.map(({ type }) => type), ["here", "port", "released"]);
+    connection.close();
+    const again = () => call(url, { kind: "mutation", path: "notes:add", args: { by: "again", n: 1 } });
+    await until(() => again().then(() => true, () => false));
+    assert.deepEqual(await call(url, { kind: "query", path: "notes:of", args: { by: "again" } }), [1]);
+    await until(() => Deno.stat(folder.at("data", "takeover.sock")).then(() => true, () => false));
+  });
+
+  await t.step("[TO5] the second of two takeovers at once is refused", async () => {
     const { connection } = await ask(folder, ASK);
     const second = serve(folder, "--takeover", "--functions", folder.at("two"));
     assert.equal((await second.exited).code, 1);
     await second[Symbol.asyncDispose]();
-    assert.match(second.lastOutput, /ERROR Another server \(process 4242\) is taking over already$/);
+    assert.match(second.lastOutput, /ERROR Another server \(process 4242\) is taking over already/);
     connection.close();
-    const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 3 });
+    const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 2 });
     assert.match(JSON.stringify(answers), /incompatible version/);
     later.close();
   });
 
   await using second = new AsyncDisposableStack();
   let ended: Promise<Deno.CommandStatus> | null = null;
-  await t.step(
-    "[TO6] another version with another schema takes over under load: no call fails, no write is lost",
-    async () => {
-      const codes: number[] = [];
-      const watching = new WebSocket(`${url.replace("http", "ws")}/api/sync`);
-      watching.addEventListener("close", ({ code }) => codes.push(code));
-      const clients = Array.from({ length: SOCKETS }, () => new SynclineClient(url));
-      const versions = clients.map(() => 0);
-      clients.forEach((client, i) =>
-        client.subscribe("notes:version", {}, (value) => versions[i] = Number(value))
-      );
-      await until(() => versions.every((version) => version === 1));
-      const callers = [
-        ...Array.from(
-          { length: CALLERS },
-          (_, i) => httpCaller(port, { by: `http ${i}`, keepAlive: i % 2 === 0 }),
-        ),
-        ...clients.slice(0, CALLERS).map((client, i) => socketCaller(client, `socket ${i}`)),
-      ];
-      await until(() => callers.every(({ acknowledged }) => acknowledged.length > 0));
-      // It runs in the old server when the new one has the database, and ends there.
-      const slow = call<number[]>(url, {
-        kind: "action",
-        path: "notes:slowly",
-        args: { by: "slow", ms: 2_500 },
-      });
-      await until(async () =>
-        (await call<number[]>(url, { kind: "query", path: "notes:of", args: { by: "slow" } })).length > 0
-      );
+  await t.step("[TO6] another version with another schema takes over under load", async () => {
+    const codes: number[] = [];
+    const watching = new WebSocket(`${url.replace("http", "ws")}/api/sync`);
+    watching.addEventListener("close", ({ code }) => codes.push(code));
+    const clients = Array.from({ length: SOCKETS }, () => new SynclineClient(url));
+    const versions = clients.map(() => 0);
+    clients.forEach((client, i) =>
+      client.subscribe("notes:version", {}, (value) => versions[i] = Number(value))
+    );
+    await until(() => versions.every((version) => version === 1));
+    const http = Array.from(
+      { length: CALLERS },
+      (_, i) => httpCaller(port, { by: `http ${i}`, keepAlive: i % 2 === 0 }),
+    );
+    const sockets = clients.slice(0, CALLERS).map((client, i) => socketCaller(client, `socket ${i}`));
+    const callers = [...http, ...sockets];
+    await until(() => callers.every(({ acknowledged }) => acknowledged.length > 0));
+    // The old server finishes it before it steps down.
+    const slow = call<number[]>(url, { kind: "action", path: "notes:slowly", args: { by: "slow", ms: 100 } });
+    const successor = second.use(serve(folder, "--takeover", "--functions", folder.at("two")));
+    const startedAt = performance.now();
+    await until(() => codes.length > 0);
+    const closedAt = performance.now();
+    await until(() => versions.every((version) => version === 2));
+    const backMs = Math.round(performance.now() - closedAt);
+    report(`sockets closed after ${Math.round(closedAt - startedAt)} ms, all back ${backMs} ms later`);
+    assert.equal((await first.exited).code, 0);
+    const before = callers.map(({ acknowledged }) => acknowledged.length);
+    await until(() => callers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0)));
+    assert.deepEqual(await slow, [1, 2]);
+    await pause(isLongRun ? 10_000 : 0);
+    for (const caller of callers) {
+      await caller.stop();
+      await checkWrites(url, caller);
+    }
+    for (const caller of sockets) assert.deepEqual(caller.failures, [], caller.by);
+    const failed = http.reduce((sum, caller) => sum + checkFailures(caller), 0);
+    const calls = http.reduce((sum, { acknowledged }) => sum + acknowledged.length, failed);
+    report(`${failed} of ${calls} HTTP calls failed: ${http.flatMap(({ failures }) => failures)}`);
+    // Each caller is at most once in the way of the change of port.
+    assert.ok(
+      failed <= CALLERS,
+      `${failed} of ${calls} HTTP calls failed: ${http.flatMap(({ failures }) => failures)}`,
+    );
+    if (isLongRun) {
+      assert.ok(failed <= calls * 0.005, `${failed} of ${calls} HTTP calls failed`);
+      assert.ok(backMs <= 2_000, `sockets were back after ${backMs} ms`);
+    }
+    assert.deepEqual(codes, [1012]);
+    for (const client of clients) client.close();
+    assert.equal(await Deno.readTextFile(folder.at("data", "lock")), `${successor.pid} serve\n`);
+    ended = successor.exited;
+  });
 
-      const successor = second.use(serve(folder, "--takeover", "--functions", folder.at("two")));
-      const taken = performance.now();
-      await until(() => codes.length > 0);
-      const closedAt = performance.now();
-      await until(() => versions.every((version) => version === 2));
-      tell(`sockets closed after ${closedAt - taken} ms, all back ${performance.now() - closedAt} ms later`);
-      assert.equal((await first.exited).code, 0);
-      tell(`old server gone after ${performance.now() - taken} ms`);
-      const before = callers.map(({ acknowledged }) => acknowledged.length);
-      await until(() => callers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0)));
-      assert.deepEqual(await slow, [1, 2]);
-      for (const caller of callers) {
-        await caller.stop();
-        assert.deepEqual(caller.failures, [], caller.by);
-        await checkWrites(url, caller);
-      }
-      tell(`${callers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)} calls, none failed`);
-      assert.deepEqual(codes, [1012]);
-      assert.ok(clients.every((client) => client.connectionState().connectionCount === 1));
-      for (const client of clients) client.close();
-      assert.equal(await Deno.readTextFile(folder.at("data", "lock")), `${successor.pid} serve\n`);
-      ended = successor.exited;
-    },
-  );
-
-  await t.step("[TO1] where one took over, an ordinary start finds the port in use as ever", async () => {
+  await t.step("[TO1] after a takeover, an ordinary start finds the port in use", async () => {
     await using elsewhere = new TempFolder();
     const samePort = serve(elsewhere, "--port", String(port), "--functions", folder.at("one"));
     assert.equal((await samePort.exited).code, 1);
@@ -316,22 +315,56 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     assert.match(samePort.lastOutput, /Port \d+ of 127\.0\.0\.1 is in use/);
   });
 
-  await t.step("[TO1] the one that took over can be taken over", async () => {
-    await until(() => Deno.stat(folder.at("data", "takeover.sock")).then(() => true, () => false));
+  await t.step("[TO1] a server that took over can be taken over", async () => {
     await using third = serve(folder, "--takeover", ...replicated, folder.at("one"));
     assert.equal(await urlOf(third), url);
     assert.equal((await ended)?.code, 0);
-    // It ships once the other one is gone.
-    await until(async () =>
-      (await Array.fromAsync(Deno.readDir(folder.at("replica", "owners")))).length === 2
-    );
+    // The first server claimed it twice, because it continued once.
+    assert.equal((await Array.fromAsync(Deno.readDir(folder.at("replica", "owners")))).length, 3);
     assert.equal(await call(url, { kind: "query", path: "notes:version" }), 1);
     Deno.kill(third.pid, "SIGTERM");
     assert.equal((await third.exited).code, 0);
   });
 });
 
-Deno.test("[TO5] a server that cannot be asked is named in a line", async () => {
+Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed at any moment of a takeover", async () => {
+  await using folder = await TempFolder.with({ "one/schema.ts": schema(""), "one/notes.ts": functions(1) });
+  const flags = ["--functions", folder.at("one")];
+  let current = serve(folder, "--port", "0", ...flags);
+  const url = await urlOf(current);
+  const port = Number(new URL(url).port);
+  const client = new SynclineClient(url);
+  const callers = [httpCaller(port, { by: "http", keepAlive: true }), socketCaller(client, "socket")];
+  for (let round = 0; round < KILLS; round++) {
+    const next = serve(folder, "--takeover", "--port", String(port), ...flags);
+    const killsNew = round % 2 === 0;
+    // A start takes about a second and a half, and the takeover is at its end.
+    await pause(random() * 2_500);
+    const killed = killsNew ? next : current;
+    await killed.kill();
+    const left = killsNew ? current : next;
+    // The process that is left serves, or had not taken over or had handed over already and has ended.
+    const serves = () => call(url, { kind: "query", path: "notes:version" }).then(() => true, () => false);
+    let over = false;
+    void left.exited.then(() => over = true);
+    await until(async () => over || await serves());
+    if (over) {
+      await left[Symbol.asyncDispose]();
+      current = serve(folder, "--port", String(port), ...flags);
+      await urlOf(current);
+    } else current = left;
+    const before = callers.map(({ acknowledged }) => acknowledged.length);
+    await until(() => callers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0)));
+  }
+  for (const caller of callers) {
+    await caller.stop();
+    await checkWrites(url, caller);
+  }
+  client.close();
+  await current[Symbol.asyncDispose]();
+});
+
+Deno.test("[TO5] a server that cannot be asked is reported in one line", async () => {
   await using folder = await TempFolder.with({ "one/schema.ts": schema(""), "one/notes.ts": functions(1) });
   using _lock = await DataLock.acquire(folder.at("data"), { by: "serve" });
   await using started = serve(folder, "--port", "0", "--takeover", "--functions", folder.at("one"));

@@ -33,9 +33,7 @@ import { CommitPublisher } from "./commit_publisher.ts";
 import type { IsolateHostOptions } from "./host_options.ts";
 import { type HostParts, openHostParts } from "./host_parts.ts";
 import type { ActionAnswer, Companions, ServedApp } from "./leader_port.ts";
-import { Handover, type Lent, type PassedCalls } from "./handover.ts";
 import { refusedFor, usualTimeouts } from "./outcomes.ts";
-import type { Ready } from "./process/isolate.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
@@ -60,7 +58,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #reports: RunReports;
   readonly #served: ServedCode;
   readonly #swaps: CodeSwaps;
-  readonly #lending: Handover;
   readonly #inFlight = new RequestsInFlight();
   /** `null` if the server follows no other. */
   readonly #rows: FollowedRows | null;
@@ -101,7 +98,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const together = { starter, readers, runners, served, news, code, log };
     const swaps = this.#swaps = new CodeSwaps({ ...together, writer, app: () => this.app });
     this.#rows = following && new FollowedRows({ ...together, writer: following, swaps });
-    this.#lending = new Handover({ writer, readers, onBack: () => void swaps.regained() });
   }
 
   /** Opens and begins. Throws like {@linkcode begin}. */
@@ -131,26 +127,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    * error with file and line, or table and document. The host must then be disposed.
    */
   async begin(): Promise<void> {
-    const continues = this.#parts.continues === true;
-    const early = continues ? this.#readers.start() : null;
-    const held = continues ? this.#holdCode() : null;
-    for (const begun of [early, held]) begun?.catch(() => {});
-    // Waits for all of them in any case, because the end releases what they hold.
-    const ready = await this.#writer.start().catch(async (error) => {
-      await Promise.allSettled([early, held]);
-      throw error;
-    });
+    const ready = await this.#writer.start();
     this.#served.declare(ready);
     this.#news.begin(ready.ts);
-    const ends = await Promise.allSettled([this.#startReading(early, ready), held ?? this.#holdCode()]);
+    // Waits for both in any case, because the end releases what they hold.
+    const ends = await Promise.allSettled([this.#readers.start(), this.#holdCode()]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
-  }
-
-  /** A reader started in parallel with the writer knows the previous tables, which are usually unchanged. */
-  async #startReading(early: Promise<void> | null, { changed = false }: Ready): Promise<void> {
-    const reads = await early?.then(() => true, () => false) ?? false;
-    if (!reads) await this.#readers.start();
-    else if (changed) await this.#readers.replace();
   }
 
   async #holdCode(): Promise<void> {
@@ -208,8 +190,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     if (this.#parts.leader !== undefined) return this.#heardFirst(this.#writer.mutate(call));
     const answer = this.#writer.mutate(call);
     answer.then((answered) => {
-      // A recorded answer was reported when it was new, and forwarded calls are reported where they ran.
-      if (!answered.replayed && this.#lending.passing === null) reports.mutationEnded(given, answered, since);
+      // A recorded answer was reported when it was new.
+      if (!answered.replayed) reports.mutationEnded(given, answered, since);
     });
     return answer;
   }
@@ -324,11 +306,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#writer.tendJournal(message);
   }
 
-  /** The newest commit that an answer of this host may reflect. After {@linkcode retire} it may be another server's. */
-  get answeredTs(): number {
-    return Math.max(this.ts, this.#lending.passedTs);
-  }
-
   /** History position of a following server's database. Throws on other servers. */
   get reached(): Reached {
     return this.#followedRows.reached;
@@ -435,30 +412,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#runners.replace();
   }
 
-  /**
-   * Hands over the database to another server between two commits. The other server may change tables and indexes, so queries
-   * wait too. Running ones have their snapshots. Returns `null` if that is currently impossible.
-   */
-  lend(): Promise<Lent | null> {
-    return this.#lending.lend();
-  }
-
-  /** Stops writing: after current work, mutations run elsewhere, including queued ones. Queries continue. `false` if currently impossible. */
-  retire(mutate: PassedCalls["mutate"]): Promise<boolean> {
-    return this.#lending.retire(mutate);
-  }
-
-  /** Stops publishing commits: answers that reflect newer ones are released. */
-  letAnswersGo(): void {
-    this.#news.close();
-    this.#readers.heard(Infinity);
-  }
-
-  /** Closes the database for writing, permanently. */
-  async closeWriter(): Promise<void> {
-    await this.#writer.close();
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     // Runs that are aborted from now on have not failed.
     this.#reports[Symbol.dispose]();
@@ -478,15 +431,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
           failed("unknown_function", unknownFunctionText(call.udfPath));
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
-      // Its writes are not visible here, so it would continue with outdated data.
-      if (this.#lending.passedTs > this.ts) {
-        return failed("internal", "Another server leads now: what was written there cannot be read here", {
-          retryable: true,
-        });
-      }
-      const { passing } = this.#lending;
-      const passed = passing === null ? null : await passing;
-      if (passed !== null) return await passed.query(call);
       if (this.#serveQuery === null) throw new Error("No one serves queries");
       return await this.#serveQuery(call);
     } catch (error) {

@@ -34,8 +34,6 @@ export interface HostParts {
   readonly leader?: LeaderPort;
   readonly rows?: Pick<RowKeeper, "waitMs">;
   readonly apart?: string;
-  /** Whether another server used the database until now, usually with the same code. */
-  readonly continues?: boolean;
   /** The code that isolates load. Without it, no other code can be loaded. */
   readonly code?: HostCode;
 }
@@ -54,7 +52,7 @@ export interface HostCode {
 /** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
-  const { log, passing, bring, waits = false } = options;
+  const { log, passing, bring } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -79,7 +77,6 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     ...(leader && { leader }),
     ...(rows && { rows }),
     ...(apart !== undefined && { apart }),
-    ...(waits && rows && { continues: true }),
     code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
   };
 }
@@ -115,13 +112,11 @@ async function createStarter(
 }
 
 /** Starts the first isolates, as far as possible without the database. */
-async function warmUp(starter: ProcessStarter, { waits = false, rows }: IsolateHostOptions): Promise<void> {
+async function warmUp(starter: ProcessStarter, { waits = false }: IsolateHostOptions): Promise<void> {
   if (!waits) {
     // Needed as soon as the writer has migrated the database, and started in parallel.
     void starter.warm("reader");
     return;
   }
-  // A writer with an external journal can open the database later.
-  const loads = rows !== undefined;
-  await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
+  await Promise.all([starter.warm("writer"), starter.warm("reader")]);
 }

@@ -11,7 +11,6 @@ export {
 export { BrokenVersionError } from "./code/code_swaps.ts";
 export { IsolateHost } from "./host.ts";
 export type { BringVersion } from "./host_options.ts";
-export type { Lent, PassedCalls } from "./handover.ts";
 export type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";

@@ -1,7 +1,4 @@
-/**
- * Lock of a data folder: an advisory lock on its file `lock`, which the kernel releases when the process ends. A process
- * acquires it exclusively and then shares it, so that a new process can join during a takeover without a gap.
- */
+/** Lock of a data folder: an advisory lock on its file `lock`, which the kernel releases when the process ends. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileErrorReason, StartError } from "../../config/start_error.ts";
@@ -101,8 +98,7 @@ export class DataLock implements Disposable {
     }
     try {
       const deadline = performance.now() + waitMs;
-      // Another process may acquire it between the two calls.
-      while (!(await file.tryLock(true) && await file.tryLock(false))) {
+      while (!await file.tryLock(true)) {
         if (performance.now() >= deadline) throw new DataLockedError(dataDir, await readText(file));
         await delay(dataLockLimits.retryMs);
       }
@@ -127,35 +123,6 @@ export class DataLock implements Disposable {
       if (error instanceof DataLockedError) return null;
       throw error;
     }
-  }
-
-  /** Shares the lock with the old process, at its consent. Throws a `StartError` if a third process is acquiring it. */
-  static async join(dataDir: string): Promise<DataLock> {
-    const file = await Deno.open(join(dataDir, "lock"), { read: true, write: true });
-    if (await file.tryLock(false)) return new DataLock(file, null);
-    file.close();
-    throw new StartError(`Another process is about to use the data folder "${dataDir}"`, {
-      code: "data_folder",
-    });
-  }
-
-  /**
-   * Waits up to `waitMs` until no other process holds the lock. Returns `false` on timeout. A failed attempt releases the lock
-   * for a moment, so only one of two holders may call this.
-   */
-  async waitUntilExclusive(waitMs: number): Promise<boolean> {
-    const deadline = performance.now() + waitMs;
-    for (;;) {
-      if (await this.#file.tryLock(true) && await this.#file.tryLock(false)) return true;
-      await this.#file.tryLock(false);
-      if (performance.now() >= deadline) return false;
-      await delay(dataLockLimits.retryMs);
-    }
-  }
-
-  /** Writes this process to the lock file, once the other holder hands over. */
-  async recordHolder(by: LockUser): Promise<void> {
-    await writeHolder(this.#file, by);
   }
 
   /** Releases the lock. The file stays: deleting it would let two processes lock two files of one name. */

@@ -41,12 +41,10 @@ export async function startAdmin(
   },
 ): Promise<AdminFeature> {
   const { accounts: { authenticator, sessions }, steering: { audit, work }, maintenance } = parts;
-  const { config: { dataDir, cluster }, port, clientOf, restart, takesOver, log } = context;
+  const { config: { dataDir, cluster }, port, clientOf, restart, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
-  // The old process may be using this folder; leftovers are removed at the next ordinary start.
-  if (takesOver) await Deno.mkdir(incomingDir, { recursive: true, mode: 0o700 });
-  else await emptyFolder(incomingDir);
+  await emptyFolder(incomingDir);
   const counts = new BackupCounts();
   let looked: Promise<void> | null = null;
   const routes = adminRoutes({

@@ -97,7 +97,6 @@ export function startAdminFunctions(
   }
   const { sendTestMail, previewMail } = parts.accounts;
   return {
-    leaderOnly: true,
     audit,
     sizes,
     work,

@@ -70,7 +70,7 @@ interface Schedule extends AsyncDisposable {
 
 /** Starts the backup schedule, if there is one. A running backup is aborted when the server stops. */
 export async function startBackups(
-  { config: { dataDir, backups: config, storage }, takesOver, log }: FeatureContext,
+  { config: { dataDir, backups: config, storage }, log }: FeatureContext,
   parts: {
     readonly backupTarget: BackupTarget | null;
     readonly maintenance: MaintenanceFeature;
@@ -111,12 +111,10 @@ export async function startBackups(
   };
   let started = false;
   let schedule = config === null || first === null ? null : await scheduleOf(config, first);
-  // Contains leftovers of a killed process, or files of the old process during a takeover.
-  const clear = async () =>
-    schedule === null ? await removeIfThere(outgoingDir) : await emptyFolder(outgoingDir);
-  if (!takesOver) await clear();
+  // Contains leftovers of a killed process.
+  if (schedule === null) await removeIfThere(outgoingDir);
+  else await emptyFolder(outgoingDir);
   return {
-    leaderOnly: true,
     get target() {
       return schedule?.target ?? null;
     },
@@ -127,8 +125,7 @@ export async function startBackups(
       run: () =>
         schedule?.backups.run() ?? Promise.resolve({ kind: "failed", reason: "there is no schedule" }),
     }),
-    async start() {
-      if (takesOver) await clear();
+    start() {
       started = true;
       schedule?.backups.start();
     },

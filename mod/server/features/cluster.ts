@@ -42,19 +42,11 @@ export async function joinCluster(
   }
 }
 
-/** Prepares the database for this server's role in the cluster and returns the configuration for it. Throws a `StartError`. */
-export async function prepareForCluster(
-  config: ServeConfig,
-  { cluster, willLead }: { readonly cluster: PostgresCluster | null; readonly willLead: boolean },
-): Promise<ServeConfig> {
-  if (cluster === null) return config;
-  // It will have the lease when it gets the database.
-  if (willLead) return { ...config, clusterRole: "leader" };
+/** Prepares the database for the cluster and returns this server's role. Throws a `StartError`. */
+export async function clusterRole(cluster: PostgresCluster): Promise<"leading" | "following"> {
   const { ClusterError } = await import("../../cluster/postgres/mod.ts");
   try {
-    const clusterRole = await cluster.begin();
-    // Only the leader makes backups.
-    return { ...config, clusterRole, ...(clusterRole === "follower" && { backups: null }) };
+    return await cluster.begin() === "leader" ? "leading" : "following";
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     throw new StartError(error.message, { cause: error });

@@ -23,7 +23,7 @@ export interface DeployFeature extends Feature {
 }
 
 export function startDeploy(
-  { config, keys, host, port, log, takesOver }: FeatureContext,
+  { config, keys, host, port, log }: FeatureContext,
   { serveFrontend, cluster }: {
     /** `null` outside a cluster. */
     readonly cluster: PostgresCluster | null;
@@ -65,7 +65,6 @@ export function startDeploy(
     log,
   });
   return {
-    leaderOnly: true,
     routesOptions: { deployments, variables, keys: { verify: (token) => deployKeys.verify(token) } },
     actions: new Map([
       ...deployKeys.actions,
@@ -78,8 +77,7 @@ export function startDeploy(
       if (isFollower(config) && host.version?.deployed) void serveOrLog(host.version.staticDir);
     },
     async start() {
-      // During a takeover, the old process may be deploying.
-      if (!takesOver) await removeStaged(dataDir);
+      await removeStaged(dataDir);
       const staticDir = host.version?.staticDir ?? null;
       if (staticDir !== null || host.version?.deployed) await serveOrLog(staticDir);
       await variables.load();

@@ -14,7 +14,6 @@ export function startMaintenance({ config: { dataDir }, log }: FeatureContext): 
   const maintenance = new Maintenance({ dataDir, log });
   return {
     // It makes scheduled backups, which would delay the end otherwise.
-    leaderOnly: true,
     makeBackup: (options) => maintenance.backup(options),
     stage: (options) => maintenance.stage(options),
     stop: () => maintenance[Symbol.asyncDispose](),

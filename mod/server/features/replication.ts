@@ -14,11 +14,11 @@ export interface ReplicationFeature extends Feature {
 
 /** Does nothing without a target. Throws a `StartError` if the target contains something else or refuses access. */
 export async function startReplication(
-  { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
+  { config: { dataDir, replication: config, storage }, url, host, log }: FeatureContext,
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null, probe: () => null };
-  const { Replication, stageInProcess, triedTarget } = await import("../../ops/replication/mod.ts");
+  const { stageInProcess, triedTarget } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
   const options = {
@@ -34,7 +34,7 @@ export async function startReplication(
     ts: () => host.ts,
     log,
   };
-  const replication = takesOver ? Replication.waiting(options) : await startOrExplain(options);
+  const replication = await startOrExplain(options);
   host.onGroup(() => replication.committed());
   return {
     probe: () => triedTarget(target),
@@ -51,8 +51,6 @@ export async function startReplication(
           signal: stopping.signal,
         }),
     },
-    // Claiming the target ends the old process's replication, which must continue until that process has ended.
-    start: () => takesOver ? replication.begin() : undefined,
     stop: () => stopping.abort(),
     // Called when no more commits are made.
     [Symbol.asyncDispose]: () => replication[Symbol.asyncDispose](),

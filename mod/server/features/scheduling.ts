@@ -23,7 +23,6 @@ export function startScheduling(
 ): SchedulingFeature {
   let scheduler: Scheduler | undefined;
   return {
-    leaderOnly: true,
     actions: cleanupActions({ port }),
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),

@@ -52,8 +52,7 @@ export async function startStorage(
     respondAtOnce: (request) => storage.readAtOnce(request),
     applyCommits: (entries) => storage.applyCommits(entries),
     reload: () => storage.recheck(),
-    async start() {
-      if (context.takesOver) await storage.recover();
+    start() {
       // In the background: leftovers of a crash do no harm.
       if (!isFollower(context.config)) void storage.sweep();
     },
@@ -69,13 +68,12 @@ async function openStorage(
   context: FeatureContext,
   { store, knowsAll }: { readonly store: BlobStore; readonly knowsAll: () => boolean },
 ): Promise<StorageService> {
-  const { config, keys, port, clientOf, takesOver, caughtUp, log } = context;
+  const { config, keys, port, clientOf, caughtUp, log } = context;
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
     urlKey: keys.urlSignatures,
     port,
     store,
-    shared: takesOver,
     // On the disk of the files, so that a finished upload only needs a rename.
     spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
     baseUrl: config.publicUrl ?? "",
@@ -96,12 +94,12 @@ async function openStorage(
   });
 }
 
-async function openStore({ config, takesOver, isRestart, log }: FeatureContext): Promise<BlobStore> {
+async function openStore({ config, isRestart, log }: FeatureContext): Promise<BlobStore> {
   const isShared = config.cluster !== null;
   try {
     return await openBlobs(locationOf(config), {
       readOnly: isFollower(config),
-      shared: isShared && config.storage.s3 !== null || takesOver,
+      shared: isShared && config.storage.s3 !== null,
       // A change of leader continues while the bucket is unreachable: it has been used before.
       later: isShared && isRestart === true
         ? (error: unknown) => log("warn", "Cannot list unfinished uploads", { error })

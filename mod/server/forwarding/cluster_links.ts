@@ -13,10 +13,10 @@ import { errorResponse } from "../../kit/error_response.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath } from "../../kit/http_request.ts";
-import { ForwardedRequests } from "../takeover/mod.ts";
-import { notLeaderResponse, withShownTs } from "../workers/internal_headers.ts";
-import type { LeaderParts } from "../workers/leader_parts.ts";
-import { LeaderProxy } from "../workers/leader_proxy.ts";
+import { ForwardedRequests } from "./forwarded_requests.ts";
+import { notLeaderResponse, withShownTs } from "./internal_headers.ts";
+import type { LeaderParts } from "./leader_parts.ts";
+import { LeaderProxy } from "./leader_proxy.ts";
 import { ClientRequestLimit, isForLeader } from "./leader_requests.ts";
 import { type LinkListener, listenForServers } from "./link_listener.ts";
 
@@ -89,7 +89,6 @@ export class ClusterLinks implements AsyncDisposable {
     const folder = await Deno.realPath(dataDir);
     const socket = stack.use(await LocalSocket.open(folder, REQUESTS_SOCKET));
     const forwarded = await ForwardedRequests.open(folder, {
-      calls: null,
       kept: true,
       respond: (request, info) => self === null ? notLeaderResponse() : self.#answer(request, info),
     });
@@ -211,6 +210,6 @@ export class ClusterLinks implements AsyncDisposable {
     const done = answering.then(() => {}, () => {}).finally(() => this.#inFlight.delete(done));
     this.#inFlight.add(done);
     const answer = await answering;
-    return withShownTs(leads.parts.host.answeredTs, answer);
+    return withShownTs(leads.parts.host.ts, answer);
   }
 }

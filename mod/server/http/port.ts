@@ -57,9 +57,10 @@ export class Port implements Disposable {
     return localUrl(this.#address);
   }
 
-  /** Opens the port. Throws a `StartError`. With `shared`, another process already listens on it. */
+  /** Opens the port, again the same one after {@linkcode finish}. Throws a `StartError`. With `shared`, another process listens on it too. */
   listen({ shared = false }: { readonly shared?: boolean } = {}): void {
-    const { config: { host, port, workers }, respond } = this.#options;
+    const { config: { host, workers, ...config }, respond } = this.#options;
+    const port = this.number === 0 ? config.port : this.number;
     const onPause = (error: unknown) => this.#acceptFailed(error);
     const onEnd = (error: Error) => this.#ended.resolve(error);
     this.#http = listen({ host, port, shared, sharedLater: shared || workers > 1, onPause, onEnd }, respond);
@@ -81,7 +82,7 @@ export class Port implements Disposable {
             { error },
           );
         }
-        await delay(takeoverLimits.quietPollMs);
+        await delay(takeoverLimits.portPollMs);
       }
     }
   }
@@ -93,11 +94,9 @@ export class Port implements Disposable {
     return fd !== null && native !== null && native.sharePort(fd);
   }
 
-  /** Directs new connections to the process that listened first, until it has handed over. */
-  steerToFirst(): void {
-    const { native } = this.#options;
-    const fd = native?.findListener(this.number) ?? null;
-    if (fd !== null) native?.steerConnections(fd, "first");
+  /** Reports an error after which the server cannot continue: resolves {@linkcode ended}. */
+  fail(error: unknown): void {
+    this.#ended.resolve(error instanceof Error ? error : new Error(String(error)));
   }
 
   /**
@@ -105,6 +104,7 @@ export class Port implements Disposable {
    */
   async finish(msMax: number): Promise<void> {
     const finished = this.#http?.shutdown();
+    this.#http = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
       timer = setTimeout(() => resolve("late"), msMax);

@@ -31,10 +31,6 @@ export interface NativeSockets {
   findListener(port: number): number | null;
   /** Lets other processes of this user listen on the same port. Returns whether that succeeded. */
   sharePort(fd: number): boolean;
-  /** Directs new connections of a shared port to its first or second listener. Returns whether that succeeded. */
-  steerConnections(fd: number, to: "first" | "second"): boolean;
-  /** Number of connections in the accept queue of a listening socket. */
-  acceptQueueLength(fd: number): number;
 }
 
 /** Paths of the C library; the permission sets name the same files. */
@@ -50,7 +46,6 @@ const symbols = {
   getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
   setsockopt: { parameters: ["i32", "i32", "i32", "buffer", "i32"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "i32"], result: "i32" },
-  memcpy: { parameters: ["buffer", "buffer", "usize"], result: "u64" },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
 } as const;
 
@@ -61,12 +56,9 @@ const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 const SO_ACCEPTCONN = 30;
-const SO_ATTACH_REUSEPORT_CBPF = 51;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const INFO_BYTES = 136;
-/** On a listening socket: the length of its accept queue. */
-const UNACKED_AT = 24;
 const ACKNOWLEDGED_AT = 120;
 const RECEIVED_AT = 128;
 const RLIMIT_NOFILE = 7;
@@ -118,7 +110,6 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     return calls.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, new Uint8Array(value.buffer), length) === 0 &&
       value[0] === 1;
   };
-  const filters = { first: alwaysOne(calls, 0), second: alwaysOne(calls, 1) };
   const max = filesMax(calls);
   return {
     filesMax: max,
@@ -146,33 +137,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
       return null;
     },
     sharePort: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
-    steerConnections(fd, to) {
-      const { program, code } = filters[to];
-      // `filters` keeps the code in memory.
-      return code.length > 0 &&
-        calls.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0;
-    },
-    acceptQueueLength: (fd) => readInfo(fd) ? view.getUint32(UNACKED_AT, true) : 0,
   };
-}
-
-/**
- * A BPF program of one instruction, "return 0" or "return 1": the index of the listener, in the order of their bind. If there
- * is no such listener, the kernel chooses one.
- */
-function alwaysOne(calls: Library["symbols"], socket: 0 | 1): {
-  readonly program: Uint8Array<ArrayBuffer>;
-  readonly code: Uint8Array<ArrayBuffer>;
-} {
-  const BPF_RET = 6;
-  const code = new Uint8Array(8);
-  new DataView(code.buffer).setUint16(0, BPF_RET, true);
-  new DataView(code.buffer).setUint32(4, socket, true);
-  const program = new Uint8Array(16);
-  new DataView(program.buffer).setUint16(0, 1, true);
-  // memcpy of zero bytes returns the address, without another native permission.
-  new DataView(program.buffer).setBigUint64(8, BigInt(calls.memcpy(code, code, 0n)), true);
-  return { program, code };
 }
 
 function filesMax(calls: Library["symbols"]): number {

@@ -1,7 +1,3 @@
-/** A new process takes over from a running one: data folder, database, port and sockets. */
-export { TakeoverListener } from "./takeover_listener.ts";
-export { Handover } from "./handover.ts";
-export { ForwardedRequests } from "./forwarded_requests.ts";
-export { HeldRequests } from "./held_requests.ts";
+/** Takeover of a running server by a new process. */
 export { OldProcess } from "./old_process.ts";
-export { TakeoverCompletion } from "./takeover_completion.ts";
+export { TakeoverListener } from "./takeover_listener.ts";

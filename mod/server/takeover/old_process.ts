@@ -1,8 +1,10 @@
-/** The new process's side of a takeover: asks the old process, step by step, to hand over. */
+/**
+ * The new process's side of a takeover: asks the old process to step down. The lock of the data folder decides which process
+ * leads, so an old process that dies needs no special case: the kernel releases its lock.
+ */
 import { StartError } from "../../config/start_error.ts";
 import { closeQuietly, connectLocal, readLines, writeLine } from "../../kit/local_socket.ts";
 import { takeoverLimits } from "../limits.ts";
-import { isGone } from "./takeover_listener.ts";
 import {
   type NewProcessMessage,
   type OldProcessMessage,
@@ -10,40 +12,29 @@ import {
   TAKEOVER_PROTOCOL,
   takeoverSocketFile,
 } from "./messages.ts";
+import { isGone } from "./takeover_listener.ts";
 
-export class OldProcess implements AsyncDisposable {
+export interface WaitLimits {
+  /** Time for an answer that needs no work. */
+  readonly answerMs: number;
+  /** Time to finish running calls and release the data folder. */
+  readonly stepDownMs: number;
+}
+
+export class OldProcess implements Disposable {
   readonly #connection: Deno.Conn;
-  readonly #dataDir: string;
-  readonly #answers: ((answer: OldProcessMessage | Error) => void)[] = [];
-  readonly #lost = Promise.withResolvers<never>();
-  readonly #ended = Promise.withResolvers<void>();
-  readonly #reading: Promise<void>;
-  #address: { readonly host: string; readonly port: number; readonly pid: number } = {
-    host: "",
-    port: 0,
-    pid: 0,
-  };
-  /** Whether this process has closed the connection. */
-  #closed = false;
-  /** Whether this process owns the data folder. */
-  #ownsFolder = false;
-  /** Acquires the data folder exclusively if the old process dies after releasing the database. */
-  #inherit: () => Promise<boolean> = () => Promise.resolve(false);
-  #hasLetGo = false;
-  /** Whether the data folder was acquired in that way. */
-  #inherited = false;
-  /** Error for further requests; set when the connection ends. */
-  #gone: StartError | null = null;
+  readonly #lines: AsyncGenerator<string>;
+  readonly #limits: WaitLimits;
+  #address: { readonly host: string; readonly port: number } = { host: "", port: 0 };
 
-  private constructor(connection: Deno.Conn, dataDir: string) {
+  private constructor(connection: Deno.Conn, limits: WaitLimits) {
     this.#connection = connection;
-    this.#dataDir = dataDir;
-    this.#lost.promise.catch(() => {});
-    this.#reading = this.#read();
+    this.#lines = readLines(connection, takeoverLimits.lineCharsMax);
+    this.#limits = limits;
   }
 
   /** Connects to the server of a data folder. Returns `null` if none listens. Throws a `StartError` if it refuses. */
-  static async find(dataDir: string): Promise<OldProcess | null> {
+  static async find(dataDir: string, limits: WaitLimits = takeoverLimits): Promise<OldProcess | null> {
     let connection;
     try {
       connection = await connectLocal(dataDir, takeoverSocketFile);
@@ -53,16 +44,14 @@ export class OldProcess implements AsyncDisposable {
       }
       throw error;
     }
-    const oldProcess = new OldProcess(connection, dataDir);
+    const oldProcess = new OldProcess(connection, limits);
     try {
-      const here = await oldProcess.#ask(
-        { type: "ask", protocol: TAKEOVER_PROTOCOL, pid: Deno.pid },
-        "here",
-      );
-      if (here !== null) oldProcess.#address = here;
+      const here = await oldProcess.#ask({ type: "ask", protocol: TAKEOVER_PROTOCOL, pid: Deno.pid }, "here");
+      if (here === null) throw new StartError("The running server ended. Start again", { code: "takeover" });
+      oldProcess.#address = here;
       return oldProcess;
     } catch (error) {
-      await oldProcess[Symbol.asyncDispose]();
+      oldProcess[Symbol.dispose]();
       throw error;
     }
   }
@@ -73,102 +62,57 @@ export class OldProcess implements AsyncDisposable {
     return { host, port };
   }
 
-  get pid(): number {
-    return this.#address.pid;
-  }
-
-  /** Rejects with a `StartError` if the old process continues or ends before the handover. */
-  get lost(): Promise<never> {
-    return this.#lost.promise;
-  }
-
-  /** Resolves when the old process has released everything or is gone. */
-  get ended(): Promise<void> {
-    return this.#ended.promise;
-  }
-
-  /**
-   * Resolves when the old process has released the database. If it dies after that, `inherit` acquires the data folder
-   * exclusively, or returns `false`.
-   */
-  async releaseDatabase(inherit: () => Promise<boolean>): Promise<void> {
-    this.#inherit = inherit;
-    await this.#ask({ type: "letGo" }, "gone");
-  }
-
   /** Whether this process may listen on the same port. */
   async sharePort(): Promise<boolean> {
-    const answer = await this.#ask({ type: "sharePort" }, "port");
-    return answer?.shared ?? false;
+    return (await this.#ask({ type: "sharePort" }, "port"))?.shared ?? false;
   }
 
-  /** Completes the handover: this process serves and accepts forwarded requests on `socket`. */
-  async serving({ socket, key }: { readonly socket: string; readonly key: string }): Promise<void> {
-    await this.#ask({ type: "serving", socket, key }, "yours");
+  /** Resolves when it has released the data folder or is gone. Throws a `StartError` if it refuses or does not answer. */
+  async stepDown(): Promise<void> {
+    await this.#ask({ type: "stepDown" }, "released", this.#limits.stepDownMs);
   }
 
-  /** Closes the connection. Without a completed handover, the old process continues. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+  /** Reports that this process leads. Does nothing if the old process is gone. */
+  async leading(): Promise<void> {
+    await this.#send({ type: "leading" });
+  }
+
+  /** Closes the connection. If this process does not lead, the old one continues. */
+  [Symbol.dispose](): void {
     closeQuietly(this.#connection);
-    await this.#reading;
   }
 
-  /** Returns `null` if the old process is dead and its data folder was acquired. */
+  /** Returns `null` if the old process is gone. */
   async #ask<Type extends OldProcessMessage["type"]>(
     message: NewProcessMessage,
     type: Type,
+    waitMs: number = this.#limits.answerMs,
   ): Promise<Extract<OldProcessMessage, { type: Type }> | null> {
-    if (this.#inherited) return null;
-    if (this.#gone !== null) throw this.#gone;
-    const { promise, resolve } = Promise.withResolvers<OldProcessMessage | Error>();
-    this.#answers.push(resolve);
+    await this.#send(message);
+    const { promise: late, resolve } = Promise.withResolvers<"late">();
+    const timer = setTimeout(() => resolve("late"), waitMs);
+    const line = await Promise.race([this.#lines.next(), late]).catch((error) => {
+      if (isGone(error)) return null;
+      throw error;
+    }).finally(() => clearTimeout(timer));
+    if (line === "late") {
+      throw new StartError(
+        `The running server did not answer within ${waitMs / 1000} s. Stop it first`,
+        { code: "takeover" },
+      );
+    }
+    if (line === null || line.done === true) return null;
+    const answer = parseOldProcessMessage(line.value);
+    if (answer.type === "refused") throw new StartError(answer.message, { code: "takeover" });
+    if (answer.type === type) return answer as Extract<OldProcessMessage, { type: Type }>;
+    throw new StartError(`Expected "${type}" from the running server, but received "${answer.type}"`, {
+      code: "takeover",
+    });
+  }
+
+  async #send(message: NewProcessMessage): Promise<void> {
     await writeLine(this.#connection, message).catch((error) => {
       if (!isGone(error)) throw error;
     });
-    const answer = await promise;
-    if (this.#inherited) return null;
-    if (answer instanceof Error) throw answer;
-    if (answer.type === "refused") throw new StartError(answer.message);
-    if (answer.type === type) return answer as Extract<OldProcessMessage, { type: Type }>;
-    throw new StartError(`Expected "${type}" from the running server, but received "${answer.type}"`);
-  }
-
-  async #read(): Promise<void> {
-    let gone = new StartError(
-      "The old process has ended or continues to serve. Start again",
-      { code: "takeover" },
-    );
-    try {
-      for await (const line of readLines(this.#connection, takeoverLimits.lineCharsMax)) {
-        const message = parseOldProcessMessage(line);
-        if (message.type === "ended") break;
-        if (message.type === "gone") this.#hasLetGo = true;
-        if (message.type === "yours") this.#ownsFolder = true;
-        if (message.type === "refused") gone = new StartError(message.message);
-        this.#answers.shift()?.(message);
-      }
-    } catch {
-      // An invalid message is handled like the end of the connection.
-    }
-    if (!this.#ownsFolder && await this.#isDead()) {
-      // Waiting for the lock may take a while.
-      this.#ownsFolder = this.#inherited = await this.#inherit().catch(() => false);
-    }
-    this.#gone = gone;
-    for (const answer of this.#answers.splice(0)) answer(gone);
-    if (!this.#ownsFolder) this.#lost.reject(gone);
-    this.#ended.resolve();
-  }
-
-  /** An old process that lives continues by itself, and keeps its socket. */
-  async #isDead(): Promise<boolean> {
-    if (!this.#hasLetGo || this.#closed) return false;
-    try {
-      closeQuietly(await connectLocal(this.#dataDir, takeoverSocketFile));
-      return false;
-    } catch (error) {
-      return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.ConnectionRefused;
-    }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The old process's side of a takeover. It serves one new process at a time. Until the new process owns the data folder,
- * everything can be reverted: if the new process ends or takes too long, this server continues.
+ * The old process's side of a takeover. It serves one new process at a time. If the new process ends before it leads, this
+ * server leads again.
  */
 import { closeQuietly, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
@@ -13,28 +13,28 @@ import {
   takeoverSocketFile,
 } from "./messages.ts";
 
-/** Steps of the old process. */
-export interface HandoverSteps {
+/** The server that is taken over. */
+export interface TakenServer {
   /** The host it was asked to listen on, and its port. */
   readonly address: { readonly host: string; readonly port: number };
-  /** Releases the database and holds requests. Returns `false` if that is not possible now. */
-  releaseDatabase(): Promise<boolean>;
   /** Lets other processes listen on its port. Returns `false` if that is not supported. */
   sharePort(): boolean;
-  /** Called when the new process is lost. Reverts everything once that process has ended. */
-  revert(): Promise<void>;
-  /** Final step: the new process serves and accepts forwarded requests on `socket`. Throws if a handover is not allowed any more. */
-  complete(newProcess: { readonly socket: string; readonly key: string }): void;
+  /** Ends the backend and releases the data folder. Returns `false` if that is not possible now. */
+  stepDown(): Promise<boolean>;
+  /** Called when the new process leads. */
+  handedOver(): void;
+  /** Called after {@linkcode stepDown} if the new process is lost. Never rejects. */
+  resume(): Promise<void>;
 }
 
 export interface TakeoverListenerOptions {
   /** Absolute path. */
   readonly dataDir: string;
-  readonly server: HandoverSteps;
+  readonly server: TakenServer;
   readonly log: Log;
-  /** Time from the release of the database until the new process serves, in milliseconds. */
-  readonly switchMs?: number;
 }
+
+const CANNOT_NOW = "The running server cannot hand over now: it is starting or stopping. Try again";
 
 export class TakeoverListener implements AsyncDisposable {
   readonly #options: TakeoverListenerOptions;
@@ -42,10 +42,7 @@ export class TakeoverListener implements AsyncDisposable {
   readonly #connections = new Set<Deno.Conn>();
   /** Id of the new process that is connected. */
   #newProcess: number | null = null;
-  /** Connection of the process that has taken over. */
-  #owner: Deno.Conn | null = null;
   readonly #serving: Promise<void>;
-  /** After closing, the socket file may belong to the new process. */
   #closed = false;
 
   private constructor(options: TakeoverListenerOptions, socket: LocalSocket) {
@@ -54,25 +51,22 @@ export class TakeoverListener implements AsyncDisposable {
     this.#serving = this.#accept();
   }
 
+  /** The caller holds the lock of the data folder. */
   static async open(options: TakeoverListenerOptions): Promise<TakeoverListener> {
     return new TakeoverListener(options, await LocalSocket.open(options.dataDir, takeoverSocketFile));
   }
 
-  /** Stops accepting takeovers. A process that has taken over stays connected until this one ends. */
+  /** Stops accepting takeovers, before the data folder is released. A takeover in progress continues. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#socket[Symbol.dispose]();
-    for (const connection of this.#connections) if (connection !== this.#owner) closeQuietly(connection);
   }
 
-  /** Call after the server has released everything. */
+  /** Ends takeovers in progress. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
-    if (this.#owner !== null) {
-      await send(this.#owner, { type: "ended" }).catch(() => {});
-      closeQuietly(this.#owner);
-    }
+    for (const connection of this.#connections) closeQuietly(connection);
     await this.#serving;
   }
 
@@ -93,8 +87,8 @@ export class TakeoverListener implements AsyncDisposable {
   }
 
   async #serve(connection: Deno.Conn): Promise<void> {
-    const lines = this.#messages(connection);
-    const asked = await lines.next();
+    const messages = this.#messages(connection);
+    const asked = await messages.next();
     if (asked.done === true || asked.value.type !== "ask") return;
     const { protocol, pid } = asked.value;
     const refusal = this.#refusal(protocol);
@@ -102,7 +96,7 @@ export class TakeoverListener implements AsyncDisposable {
     this.#newProcess = pid;
     try {
       await send(connection, { type: "here", ...this.#options.server.address, pid: Deno.pid });
-      await this.#handOver(connection, lines);
+      await this.#handOver(connection, messages);
     } finally {
       this.#newProcess = null;
     }
@@ -112,57 +106,39 @@ export class TakeoverListener implements AsyncDisposable {
     if (protocol !== TAKEOVER_PROTOCOL) {
       return "The running server has an incompatible version. Stop it first";
     }
-    if (this.#owner !== null) return "Another process has just taken over";
     if (this.#newProcess === null) return null;
     return `Another server (process ${this.#newProcess}) is taking over already`;
   }
 
   async #handOver(connection: Deno.Conn, messages: AsyncGenerator<NewProcessMessage>): Promise<void> {
     const { server, log } = this.#options;
-    let step: "asked" | "letGo" | "given" = "asked";
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let late = false;
+    let released = false;
     try {
       for await (const message of messages) {
-        if (message.type === "letGo" && step === "asked") {
-          log("info", "Another process takes over: requests wait until it is ready", {
+        if (message.type === "sharePort" && !released) {
+          await send(connection, { type: "port", shared: server.sharePort() });
+        } else if (message.type === "stepDown" && !released) {
+          log("info", "Another process takes over: closing sockets and finishing running calls", {
             process: this.#newProcess,
           });
-          if (!await server.releaseDatabase()) {
-            const message =
-              "The running server cannot hand over now: it is loading functions or stopping. Try again";
-            return await send(connection, { type: "refused", message });
+          if (!await server.stepDown()) {
+            return await send(connection, { type: "refused", message: CANNOT_NOW });
           }
-          step = "letGo";
-          timer = setTimeout(() => {
-            late = true;
-            closeQuietly(connection);
-          }, this.#options.switchMs ?? takeoverLimits.switchMs);
-          await send(connection, { type: "gone" });
-        } else if (message.type === "sharePort" && step === "letGo") {
-          await send(connection, { type: "port", shared: server.sharePort() });
-        } else if (message.type === "serving" && step === "letGo") {
-          clearTimeout(timer);
-          server.complete(message);
-          step = "given";
-          this.#owner = connection;
-          await send(connection, { type: "yours" });
+          released = true;
+          await send(connection, { type: "released" });
+        } else if (message.type === "leading" && released) {
+          released = false;
+          return server.handedOver();
         } else throw new TypeError(`"${message.type}" is out of order`);
       }
     } catch (error) {
-      if (!late && !isGone(error)) throw error;
+      if (!isGone(error)) throw error;
     } finally {
-      clearTimeout(timer);
-      if (step === "letGo") {
-        log(
-          "warn",
-          `The takeover failed because the new process ${
-            late ? "took too long" : "ended"
-          }; this server continues`,
-          { code: "takeover" },
-        );
-        closeQuietly(connection);
-        await server.revert();
+      if (released) {
+        log("warn", "The takeover failed because the new process ended; this server continues", {
+          code: "takeover",
+        });
+        await server.resume();
       }
     }
   }

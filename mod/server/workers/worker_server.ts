@@ -12,7 +12,7 @@ import { upgradeSocket } from "../http/requests.ts";
 import { Connections } from "../net/connections.ts";
 import type { NativeSockets } from "../net/native_sockets.ts";
 import type { WorkerBoot } from "./boot.ts";
-import { LeaderProxy } from "./leader_proxy.ts";
+import { LeaderProxy } from "../forwarding/leader_proxy.ts";
 import { startWorkerBackend, type WorkerBackend } from "./worker_backend.ts";
 
 interface WorkerParts {

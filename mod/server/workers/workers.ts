@@ -7,9 +7,9 @@ import { httpLimits } from "../../limits.ts";
 import { LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { workerLimits } from "../limits.ts";
-import { ForwardedRequests } from "../takeover/mod.ts";
+import { ForwardedRequests } from "../forwarding/forwarded_requests.ts";
 import { type WorkerBoot, workerConfig } from "./boot.ts";
-import type { LeaderParts } from "./leader_parts.ts";
+import type { LeaderParts } from "../forwarding/leader_parts.ts";
 import { NewestTsFile } from "./newest_ts_file.ts";
 import { WorkerProcess } from "./worker_process.ts";
 
@@ -67,10 +67,10 @@ export class Workers implements AsyncDisposable {
   /** Starts all processes besides this one. Resolves when each serves or has failed once. */
   static async start(options: WorkersOptions): Promise<Workers> {
     const { config: { dataDir, workers }, parts, respond, log } = options;
-    const { host, admits, verify, observer, onCacheHit, onRequests, forwardedCalls: calls } = parts;
+    const { host, admits, verify, observer, onCacheHit, onRequests } = parts;
     const secret = randomBytes(32).toString("hex");
     const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
-    const passed = await ForwardedRequests.open(dataDir, { calls, respond });
+    const passed = await ForwardedRequests.open(dataDir, { respond });
     // Noted before the calls of a group are answered.
     const newest = new NewestTsFile(dataDir, host.ts);
     host.onGroup(() => newest.write(host.ts));

@@ -28,7 +28,6 @@ export function mutation(requestId: number | null): MutationCall {
 /** Keeps the mutations it receives. The test answers them. */
 export class HostDouble implements LeaderHost {
   ts = 1;
-  answeredTs = 0;
   readonly app = APP;
   readonly asked: { readonly call: MutationCall; readonly answer: (answer: MutationAnswer) => void }[] = [];
   #onCommits: (entries: readonly CommitEntry[]) => void = () => {};

@@ -223,21 +223,6 @@ Deno.test("a running action ends with the code it began with", async () => {
   assert.equal(await waiting, 400);
 });
 
-Deno.test("[PG8] what an action writes elsewhere, because another server leads now, is not read here as it was before", async () => {
-  await using it = await RealHost.start(app);
-  assert.equal(it.host.answeredTs, it.host.ts);
-  const passed: unknown[] = [];
-  const retired = await it.host.retire((call) => {
-    passed.push(call.args);
-    const ts = it.host.ts + 5;
-    return Promise.resolve({ outcome: { ok: true, value: "null", logLines: [] }, ts, replayed: false });
-  });
-  assert.equal(retired, true);
-  assert.match(String(await it.act("notes:addTwice", { n: 1 })), /Another server leads now/);
-  assert.deepEqual(passed, [{ n: 1 }, { n: 1.5 }]);
-  assert.equal(it.host.answeredTs, it.host.ts + 5);
-});
-
 Deno.test("signals for the whole process group do not reach isolates", async () => {
   await using it = await RealHost.start(app);
   const pids = [...await it.pids("writer"), ...await it.pids("reader")];

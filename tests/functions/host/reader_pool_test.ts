@@ -453,25 +453,6 @@ Deno.test("hold waits for the snapshots of those at work; what comes then waits 
   assert.deepEqual(second.results, ["b@2"]);
 });
 
-Deno.test("[TO6] what waits while the pool is held is passed on when the database stays lent, and what comes later", async () => {
-  const world = await started();
-  await world.pool.hold();
-  const waiting = world.wave("a", "b");
-  assert.deepEqual(waiting.results, []);
-  const passed: string[] = [];
-  world.pool.passOn(({ udfPath }) => {
-    passed.push(udfPath);
-    return Promise.resolve({ ok: true, value: "1", logLines: [] });
-  });
-  world.pool.heard(Infinity);
-  assert.ok(world.pool.free);
-  const later = world.wave("c");
-  await settled();
-  assert.deepEqual(passed, ["a", "b", "c"]);
-  assert.deepEqual([waiting.results.length, later.results.length], [2, 1]);
-  assert.equal(queriesOfNewest(world.reader(0)), undefined, "a reader works with tables of the other server");
-});
-
 for (
   const [what, says] of Object.entries<(world: ReaderWorld) => void>({
     "answers before the snapshot is open": (world) => world.answers(world.reader(0), 0, 1),

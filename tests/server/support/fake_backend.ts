@@ -12,7 +12,7 @@ export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "disp
 export class FakeBackend implements Backend {
   readonly events: BackendEvent[] = [];
   readonly routes = new Hono();
-  readonly appRoutes = () => null;
+  readonly http: Backend["http"] = { routes: this.routes, appRoutes: () => null };
   readonly setupLink = null;
   readonly sockets: WebSocket[] = [];
   ts = 42;
@@ -28,6 +28,14 @@ export class FakeBackend implements Backend {
     this.routes.post("/api/mutation", () => {
       throw new Error("a bug in a handler");
     });
+  }
+
+  respond(
+    _request: Request,
+    _info: Deno.ServeHandlerInfo,
+    route: () => Response | Promise<Response>,
+  ): Response | Promise<Response> {
+    return route();
   }
 
   acceptSocket(request: Request): Response {

@@ -95,16 +95,6 @@ export class CodeSwaps {
     });
   }
 
-  /** After a failed takeover: another server may have changed tables and indexes, and the new writer has changed them back. */
-  regained(): Promise<void> {
-    return this.oneByOne(async () => {
-      const { readers, news } = this.#parts;
-      await readers.replace();
-      readers.release();
-      news.reloaded();
-    });
-  }
-
   /** Swaps run one after another. */
   async oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#turn.then(work);

@@ -55,11 +55,8 @@ export interface IsolateStarter {
   start(role: IsolateRole, version?: Version): Promise<StartResult>;
   /** Sets the version that isolates load. */
   use?(version: Version): void;
-  /**
-   * Prestarts an isolate for the next `start` of this role. With `loads` it also loads the app, if that is possible without
-   * the database. Never rejects.
-   */
-  warm?(role: IsolateRole, options?: { readonly loads?: boolean }): Promise<void>;
+  /** Prestarts an isolate for the next `start` of this role. Never rejects. */
+  warm?(role: IsolateRole): Promise<void>;
   /**
    * Prestarts a writer and a reader of this version. Disposing the result ends those that were not used. Never rejects.
    */

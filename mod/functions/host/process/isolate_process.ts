@@ -107,12 +107,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#version = version;
   }
 
-  async warm(role: IsolateRole, { loads = false } = {}): Promise<void> {
-    const isolate = this.#wait(role, this.#version);
-    await isolate.connected;
-    if (!loads) return;
-    isolate.open();
-    await isolate.loaded;
+  async warm(role: IsolateRole): Promise<void> {
+    await this.#wait(role, this.#version).connected;
   }
 
   /** Whether a prestarted isolate can load the app before it opens the database. */

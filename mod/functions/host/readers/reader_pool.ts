@@ -85,8 +85,6 @@ export class ReaderPool {
   #failures = 0;
   /** Paused while new code is loaded. */
   #held = false;
-  /** Runs queries elsewhere, permanently. Set by `passOn`. */
-  #passTo: ((call: FunctionCall) => Promise<Outcome>) | null = null;
   /** Called when every busy reader has its snapshot. Set while the pool is paused. */
   #onOpened: (() => void) | null = null;
   #closing = false;
@@ -115,7 +113,6 @@ export class ReaderPool {
 
   /** Whether a reader is free for a batch. */
   get free(): boolean {
-    if (this.#passTo !== null) return true;
     return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
   }
 
@@ -146,9 +143,7 @@ export class ReaderPool {
       return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller };
     });
     const run = new QueryBatch({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
-    const free = this.#closing || this.#held || slow || this.#passTo !== null
-      ? []
-      : [...this.#readers].filter(({ free }) => free);
+    const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
     const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
@@ -184,7 +179,6 @@ export class ReaderPool {
 
   /** Whether slow work can start now. Starts a reader for it if the limit allows. */
   slowFree(): boolean {
-    if (this.#passTo !== null) return true;
     if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
     if (this.#slowTaker() !== null) return true;
     // Possibly slow queries are not worth an additional process.
@@ -225,12 +219,6 @@ export class ReaderPool {
   release(): void {
     this.#held = false;
     this.#onOpened = null;
-    this.#changed();
-  }
-
-  /** Redirects waiting and future queries. Answers never reject. */
-  passOn(to: (call: FunctionCall) => Promise<Outcome>): void {
-    this.#passTo = to;
     this.#changed();
   }
 
@@ -295,7 +283,6 @@ export class ReaderPool {
   }
 
   #dispatch(): void {
-    if (this.#passTo !== null && !this.#closing) return this.#passAll(this.#passTo);
     if (this.#held) {
       // A run that never ends must not block the caller of `hold`.
       if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
@@ -317,20 +304,6 @@ export class ReaderPool {
     this.#dispatchSlow();
     this.#noteBusy();
     if (this.#readers.size === 0) this.#startOne();
-    if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
-  }
-
-  #passAll(to: (call: FunctionCall) => Promise<Outcome>): void {
-    for (const { run, indices } of [...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)]) {
-      for (const index of indices) {
-        if (run.has(index)) continue;
-        const caller = run.works[index]?.caller;
-        const call = JSON.parse(run.texts[index] ?? "") as FunctionCall;
-        to({ ...call, ...(caller && { caller }) })
-          .then((outcome) => run.cutShort(index, { outcome, ts: this.#options.ts() }));
-      }
-    }
-    // Timeouts still apply to running queries.
     if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
   }
 

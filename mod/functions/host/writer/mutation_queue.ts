@@ -1,6 +1,6 @@
 /** Mutations waiting for the writer, in a bounded fair queue. */
 import { isolateLimits } from "../../limits.ts";
-import type { MutationAnswer, MutationCall } from "../../host_port.ts";
+import type { MutationAnswer } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Costs } from "../costs.ts";
 import { FairQueue } from "../fair_queue.ts";
@@ -8,8 +8,6 @@ import { FairQueue } from "../fair_queue.ts";
 export interface PendingMutation {
   /** Serialized call. */
   readonly text: string;
-  /** Data that is not in the text but needed by another server. */
-  readonly given: { readonly [Part in "caller" | "work"]: MutationCall[Part] | undefined };
   /** The caller, for the fair queue. */
   readonly caller: string;
   /** Cost key: the function. */

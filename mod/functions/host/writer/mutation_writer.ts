@@ -10,9 +10,6 @@ export type ReplaceResult = { readonly ok: true } | {
   readonly busy?: boolean;
 };
 
-/** Runs a mutation elsewhere. Never rejects. */
-export type PassTo = (call: MutationCall) => Promise<MutationAnswer>;
-
 export interface MutationWriter {
   /** Mutations not yet sent to a writer. */
   readonly waiting: number;
@@ -28,19 +25,6 @@ export interface MutationWriter {
     meanwhile: (ready: Ready) => Promise<void>,
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
   ): Promise<ReplaceResult>;
-  /**
-   * Ends the writer between two batches. Calls wait until `back` settles. Then a writer is started again and `onBack` is
-   * called, unless calls are redirected. Resolves when the writer is gone, or to `false` if that is currently impossible.
-   * Absent if there is nothing to hand over.
-   */
-  lend?(back: Promise<unknown>, onBack: () => void): Promise<boolean>;
-  /** During a handover, redirects waiting and future calls. */
-  passOn?(to: PassTo): void;
-  /**
-   * Stops committing after the current batch, and redirects waiting and future calls. Resolves then, or to `false` if that is
-   * currently impossible. Absent if nothing is committed here.
-   */
-  retire?(to: PassTo): Promise<boolean>;
   /** Forwards confirmations of journal rows. */
   tendJournal(message: JournalConfirmed | JournalRestart): void;
   /** Ends the writer after its current work, for a bounded time. */

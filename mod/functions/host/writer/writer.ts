@@ -8,9 +8,6 @@
  *                                                  |  +--committing--> the next batch leaves
  *                                                  |
  *                                            writer lost --> restarting --ready--> settled, the rest runs again
- *
- * The database may be handed over to another server between two batches. Then there is no writer here, and calls wait until it
- * is returned or they are redirected.
  */
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -26,7 +23,7 @@ import { type Answered, MutationBatch } from "./mutation_batch.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Costs } from "../costs.ts";
-import type { MutationWriter, PassTo, ReplaceResult } from "./mutation_writer.ts";
+import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -81,10 +78,6 @@ export class Writer implements MutationWriter {
   /** Skips the delay before a restart. Set during the delay. */
   #endPause: (() => void) | null = null;
   #restarting = false;
-  /** Called when there is a writer again. Set by `lend`. */
-  #onInstalled: (() => void) | null = null;
-  /** Runs calls elsewhere, permanently. Set by `passOn`. */
-  #passTo: PassTo | null = null;
   /** Called when no batch is out any more. Set by `close`. */
   #onIdle: (() => void) | null = null;
   #closing = false;
@@ -127,12 +120,10 @@ export class Writer implements MutationWriter {
       refuse(failed("args", `The arguments are not JSON: ${error instanceof Error ? error.message : error}`));
       return promise;
     }
-    if (this.#passTo !== null) return this.#passTo(call);
     const queuedAt = this.#options.clock.now();
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
     const pending: PendingMutation = {
       text,
-      given: { caller: call.caller, work: call.work },
       caller: call.caller?.turn ?? "",
       work: call.work ?? call.udfPath,
       queuedAt,
@@ -193,46 +184,6 @@ export class Writer implements MutationWriter {
     this.#options.onGap(ts);
   }
 
-  lend(back: Promise<unknown>, onBack: () => void): Promise<boolean> {
-    return this.#letGo(async (old, gone) => {
-      await old.close();
-      gone();
-      await back;
-      this.#onInstalled = onBack;
-    });
-  }
-
-  retire(to: PassTo): Promise<boolean> {
-    return this.#letGo(async (old, gone) => {
-      this.passOn(to);
-      gone();
-      await old.close();
-    });
-  }
-
-  /** Removes the writer between two batches. Resolves when `take` calls `gone`, or with `false` if there is none. */
-  #letGo(take: (old: Isolate, gone: () => void) => Promise<void>): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
-    this.#replacement = async () => {
-      const old = this.#isolate;
-      // It was lost in the meantime and is already being restarted.
-      if (old === null) return resolve(false);
-      this.#isolate = null;
-      await take(old, () => resolve(true));
-    };
-    this.#next();
-    return promise;
-  }
-
-  passOn(to: PassTo): void {
-    this.#passTo = to;
-    for (const { text, given: { caller, work }, resolve } of this.#queue.takeOlder()) {
-      const call = JSON.parse(text) as MutationCall;
-      to({ ...call, ...(caller && { caller }), ...(work !== undefined && { work }) }).then(resolve);
-    }
-  }
-
   /** Forwards confirmations of journal rows. Ignored while there is no writer. */
   tendJournal(message: JournalConfirmed | JournalRestart): void {
     this.#isolate?.send(message);
@@ -284,8 +235,6 @@ export class Writer implements MutationWriter {
     isolate.ended.then((death) => this.#onEnded(isolate, death));
     this.#settle(isolate.ready);
     this.#next();
-    this.#onInstalled?.();
-    this.#onInstalled = null;
   }
 
   /** Takes the next possible step within this tick. */
@@ -432,7 +381,7 @@ export class Writer implements MutationWriter {
   }
 
   async #restart(): Promise<void> {
-    if (this.#restarting || this.#passTo !== null) return;
+    if (this.#restarting) return;
     this.#restarting = true;
     try {
       await this.#startAgain();

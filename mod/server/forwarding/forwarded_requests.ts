@@ -1,10 +1,9 @@
 /**
- * Accepts requests and calls that other processes of this data folder forward: an old process after a takeover, workers, or
- * the cluster's link. Listens on a socket in a folder that only the same user can enter.
+ * Accepts requests that workers or the cluster's link forward. Listens on a socket in a folder that only the same user can
+ * enter.
  */
 import { join } from "node:path";
-import type { PassedCalls } from "../../functions/host/mod.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
+import { ADDRESS_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Removed with the folders of isolates if the server is killed. */
@@ -14,27 +13,21 @@ const KEPT_PREFIX = "passed-";
 
 export class ForwardedRequests implements AsyncDisposable {
   readonly socket: string;
-  /** Authenticates function calls, because requests of clients arrive on the same socket. */
-  readonly key: string;
   readonly #folder: string;
   readonly #http: Deno.HttpServer<Deno.UnixAddr>;
 
-  private constructor(socket: string, { key, folder, http }: {
-    readonly key: string;
+  private constructor(socket: string, { folder, http }: {
     readonly folder: string;
     readonly http: Deno.HttpServer<Deno.UnixAddr>;
   }) {
     this.socket = socket;
-    this.key = key;
     this.#folder = folder;
     this.#http = http;
   }
 
   static async open(
     dataDir: string,
-    { calls, respond, kept = false }: {
-      /** `null` if only requests are accepted. */
-      readonly calls: PassedCalls | null;
+    { respond, kept = false }: {
       readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
       /** Whether the socket outlives the isolates. */
       readonly kept?: boolean;
@@ -45,18 +38,13 @@ export class ForwardedRequests implements AsyncDisposable {
     const prefix = kept ? KEPT_PREFIX : FOLDER_PREFIX;
     const folder = await Deno.makeTempDir({ prefix, ...(short && { dir: dataDir }) });
     const path = join(folder, "s");
-    const key = crypto.randomUUID();
     const handler = (request: Request, info: Deno.ServeHandlerInfo<Deno.UnixAddr>) => {
-      const kind = request.headers.get(CALL_HEADER);
-      if (kind !== null && calls !== null && request.headers.get(KEY_HEADER) === key) {
-        return answerCall(kind, { request, calls });
-      }
       const remoteAddr = JSON.parse(request.headers.get(ADDRESS_HEADER) ?? "null") as Deno.NetAddr;
       return respond(asAsked(request), { remoteAddr, completed: info.completed });
     };
     const http = Deno.serve({ transport: "unix", path, onListen: () => {} }, handler);
     await Deno.chmod(path, 0o600);
-    return new ForwardedRequests(path, { key, folder, http });
+    return new ForwardedRequests(path, { folder, http });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -88,12 +76,4 @@ function asAsked(request: Request): Request {
   }
   const { method, body, signal } = request;
   return new Request(url, { method, headers, body, signal });
-}
-
-async function answerCall(
-  kind: string,
-  { request, calls }: { readonly request: Request; readonly calls: PassedCalls },
-): Promise<Response> {
-  const call = await request.json();
-  return Response.json(kind === "mutation" ? await calls.mutate(call) : await calls.query(call));
 }

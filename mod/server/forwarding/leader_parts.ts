@@ -1,31 +1,29 @@
 /** Parts of a leader's backend that followers and workers use. */
 import { requestPath } from "../../kit/http_request.ts";
 import type { LeaderOptions } from "../../cluster/mod.ts";
-import type { PassedCalls, RunObserver } from "../../functions/host/mod.ts";
+import type { RunObserver } from "../../functions/host/mod.ts";
 import type { Metrics } from "../../ops/metrics/mod.ts";
 import type { RunStats } from "../../ops/stats/mod.ts";
 import type { FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "../features/accounts.ts";
-import type { WorkerBoot } from "./boot.ts";
 
 export interface LeaderParts
   extends Pick<LeaderOptions, "host" | "admits" | "verify" | "observer" | "onCacheHit" | "onRequests"> {
   /** Calls the listener when credentials expire without a commit. */
   onEnded(listener: (ended: unknown) => void): void;
   /** Settings of the service's functions, by feature. */
-  readonly settings: WorkerBoot["settings"];
-  readonly forwardedCalls: PassedCalls;
+  readonly settings: Readonly<Record<string, unknown>>;
 }
 
 /** The same of this server. */
 export function leaderPartsOf(
-  { host, port }: Pick<FeatureContext, "host" | "port">,
+  { host }: Pick<FeatureContext, "host">,
   { accounts: { authenticator }, runStats, metrics, observer, settings }: {
     readonly accounts: Pick<AccountsFeature, "authenticator">;
     readonly runStats: RunStats;
     readonly metrics: Metrics | null;
     readonly observer: RunObserver | null;
-    readonly settings: WorkerBoot["settings"];
+    readonly settings: LeaderParts["settings"];
   },
 ): LeaderParts {
   return {
@@ -43,6 +41,5 @@ export function leaderPartsOf(
         if ("withoutSession" in ended) listener(ended);
       }),
     settings,
-    forwardedCalls: port,
   };
 }

@@ -5,20 +5,14 @@ import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath, requestSearch } from "../../kit/http_request.ts";
 import { REFUSED_HEADER, SHOWN_HEADER, takeInternalHeaders } from "./internal_headers.ts";
-import { takeoverLimits, workerLimits } from "../limits.ts";
-import {
-  ADDRESS_HEADER,
-  CALL_HEADER,
-  KEY_HEADER,
-  LENGTH_HEADER,
-  URL_HEADER,
-} from "../takeover/forwarded_headers.ts";
+import { workerLimits } from "../limits.ts";
+import { ADDRESS_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 
 /** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
 /** Internal headers, which clients must not set. */
-const INNER_HEADERS = [CALL_HEADER, KEY_HEADER, LENGTH_HEADER, REFUSED_HEADER, SHOWN_HEADER];
+const INNER_HEADERS = [LENGTH_HEADER, REFUSED_HEADER, SHOWN_HEADER];
 
 export interface ForwardOptions {
   /** Waits until commits up to `ts` are shown here; called before the response is returned. */
@@ -106,5 +100,5 @@ export class LeaderProxy implements Disposable {
 async function repeatable(request: Request): Promise<ReadableStream | Uint8Array<ArrayBuffer>> {
   if (request.body === null) return new Uint8Array();
   const length = Number(request.headers.get("content-length") ?? Infinity);
-  return length > takeoverLimits.bodyReadBytesMax ? request.body : await request.bytes();
+  return length > workerLimits.bodyReadBytesMax ? request.body : await request.bytes();
 }
