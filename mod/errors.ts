@@ -82,7 +82,7 @@ export type ServiceErrorCode = keyof typeof serviceErrors;
 export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
   readonly status: number;
-  /** What there is to tell beside the message; JSON. */
+  /** Details beside the message, as JSON. */
   readonly data: unknown;
 
   constructor(

@@ -1,7 +1,7 @@
 /**
- * The limits of sockets, functions, documents and HTTP, each with its sentence; those of one feature stand in `limits.ts` of
- * its folder. A bound that an operator or another room may ask for stands in one of these files, once; one that only its file knows, at its top.
- * Units stand last in the names: `Ms` milliseconds, `Bytes` bytes, `Chars` UTF-16 code units; no unit means a count.
+ * Limits of sockets, functions, documents and HTTP. Limits of one feature are in `limits.ts` of its folder; a limit that only
+ * one file uses is declared in that file. Units come last in the names: `Ms` milliseconds, `Bytes` bytes, `Chars` UTF-16 code
+ * units. Names without a unit are counts.
  */
 
 const KiB = 1024;
@@ -11,86 +11,83 @@ const MiB = 1024 * KiB;
 export const socketLimits = {
   /** Live queries one socket may hold; one more is a FatalError. */
   liveQueriesMax: 1024,
-  /** Mutations and actions running for one socket; the next one waits, and later frames wait behind it in order. */
+  /** Mutations and actions in progress for one socket. Further ones are queued, with all later frames behind them. */
   callsInFlightMax: 64,
   /**
-   * Frames that may wait behind a held call; one more is a FatalError. The contract stops reading instead, which this
-   * platform's sockets cannot do: so there is room for what a client may well send without waiting for answers.
+   * Frames queued behind a waiting call; one more is a FatalError. Sockets of this runtime cannot stop reading, so the queue has
+   * room for what a client may send without waiting for responses.
    */
-  heldFramesMax: 65_536,
-  /** A socket of which more waits is let send little ahead of what is served, until less than a quarter of both does. */
-  heldFramesSlowed: 1_024,
-  heldCharsSlowed: 1 * MiB,
-  /** Characters of frames that may wait behind a held call. */
-  heldCharsMax: 32 * MiB,
-  /** Queries of one socket, those included whose Add or Remove awaits its Transition; past it frames are held. */
-  queriesKeptMax: 4096,
+  queuedFramesMax: 65_536,
+  /** A socket with more queued frames or characters gets a small receive window until less than a quarter of both remains. */
+  slowedFramesMin: 1_024,
+  slowedCharsMin: 1 * MiB,
+  /** Characters of the frames queued behind a waiting call. */
+  queuedCharsMax: 32 * MiB,
+  /** Queries of one socket, including those whose Add or Remove awaits its Transition. At the limit, frames are queued. */
+  queriesTrackedMax: 4096,
   /** ModifyQuerySet and Authenticate messages that still await their Transition; one more is a FatalError. */
   unansweredTransitionsMax: 1024,
-  /** A client that has said nothing for this long is closed at the next ping tick. */
+  /** A client that has been silent for this long is closed at the next ping tick. */
   silenceMs: 45_000,
-  /**
-   * A client that has seen a newer ts elsewhere than this server has reached is shown nothing until it has, or for this
-   * long (SG12).
-   */
+  /** A client that has seen a newer ts on another server gets no results until this server reaches it, or for this long (SG12). */
   observedTsWaitMs: 10_000,
-  /** The connection of a peer that has sent nothing for this long, not even the pong of its own network code, is cut. */
+  /** A connection on which not even a pong of the network stack arrived for this long is closed. */
   deadPeerMs: 40_000,
   /** Time between two Pings. */
   pingIntervalMs: 15_000,
-  /** A frame that takes longer than this to leave closes the socket. */
+  /** A frame that takes longer than this to send closes the socket. */
   frameSendMs: 30_000,
-  /** Longest accepted frame: the largest arguments and room for the envelope around them. */
+  /** Longest accepted frame: the largest arguments and their envelope. */
   frameCharsMax: 17 * MiB,
   /** Bytes waiting in the socket's send buffer above which it counts as slow and its updates are merged. */
   bufferedBytesMax: 256 * KiB,
-  /** How often the send buffers of slow sockets are looked at. */
+  /** Interval at which the send buffers of slow sockets are polled. */
   drainPollMs: 20,
-  /** Steps in which pings, silence, token expiry and send times are watched. */
+  /** Interval of the checks of pings, silence, token expiry and send times. */
   tickMs: 100,
   /**
    * Bytes waiting in the send buffer behind the last Transition above which the socket is closed. The Transition itself does
-   * not count: a slow socket is sent none, and what is in it was asked for.
+   * not count: a slow socket gets no further one, and its client requested the contents.
    */
   bufferedBytesFatal: 64 * MiB,
-  /** What all sockets together were sent and have not taken: this share of the memory, within the two bounds. */
-  unsentShare: 1 / 16,
-  unsentBytesMin: 32 * MiB,
-  unsentBytesMax: 1024 * MiB,
-  /** Frames up to this size need no room: what a socket can hold of them is bounded by `bufferedBytesMax`. */
-  roomlessCharsMax: 64 * KiB,
-  /** After a Transition that is larger than this no other such one is sent for so many milliseconds for each MiB of it. */
+  /** Outbound buffer quota of all sockets: this share of the memory, within the two bounds. */
+  outboundQuotaShare: 1 / 16,
+  outboundQuotaBytesMin: 32 * MiB,
+  outboundQuotaBytesMax: 1024 * MiB,
+  /** Frames up to this size need no reservation of that quota: `bufferedBytesMax` bounds how many a socket buffers. */
+  unreservedFrameCharsMax: 64 * KiB,
+  /** After a Transition larger than this, no other such one is sent for `largePauseMsPerMiB` milliseconds for each MiB of it. */
   largeChars: 1 * MiB,
   largePauseMsPerMiB: 8,
-  /** Time between two looks at what has left, when much waits. */
-  unsentLookMs: 100,
-  /** Who takes less than this in so long, while much waits for him, stands still. */
-  standingMs: 1_000,
-  standingBytesPerSecond: 64 * KiB,
-  /** What all sockets together have sent and wait for, in characters: this share of the memory, within the two bounds. */
-  heldShare: 1 / 32,
-  heldCharsOfAllMin: 24 * MiB,
-  heldCharsOfAllMax: 512 * MiB,
-  /** A socket that holds less than its share of that, but at least and at most so much, is not ended for it. */
-  heldSparedCharsMin: 1 * KiB,
-  heldSparedCharsMax: 256 * KiB,
-  /** Frames of one socket: more are a FatalError. At once as many as may wait behind a held call. */
+  /** Interval at which sent bytes are polled while much is buffered. */
+  outboundPollMs: 100,
+  /** A socket is stalled if it takes fewer bytes in each interval while data is buffered. */
+  stallCheckMs: 1_000,
+  stallBytesPerSecond: 64 * KiB,
+  /** Inbound buffer quota of all sockets, in characters: this share of the memory, within the two bounds. */
+  inboundQuotaShare: 1 / 32,
+  inboundQuotaCharsMin: 24 * MiB,
+  inboundQuotaCharsMax: 512 * MiB,
+  /** A socket with less than its share of that quota, within these bounds, is not closed because of it. */
+  inboundExemptCharsMin: 1 * KiB,
+  inboundExemptCharsMax: 256 * KiB,
+  /** Frames of one socket; more are a FatalError. The burst is larger than the queue behind a waiting call. */
   frames: { burst: 80_000, perSecond: 10_000 },
-  /** Frames that ask for nothing. One is due in 15 s. */
+  /** Frames without a request. A client sends one every 15 s. */
   idleFrames: { burst: 500, perSecond: 200 },
   /**
    * A socket on which the outcome of a mutation is unknown is closed once it is this old: clients come back at once, and the
    * answer may be unknown again.
    */
   unsettledCloseMs: 3_000,
-  /** A socket that was ended is cut off when its close frame is not answered for so long. */
+  /** A closed socket is aborted if its close frame is not answered within this time. */
   closeMs: 5_000,
-  /** The same when it sends without end, or does not read: what is said to it then does not arrive anyway. */
+  /** The same for a socket that floods the server or does not read. */
   closeHostileMs: 200,
-  /** Frames that a socket may still send after it was ended, before it is cut off. */
+  /** Frames that a closed socket may still send before it is aborted. */
   framesAfterEndMax: 64,
-  /** How often the log tells of sockets that were cut off. */
-  cutToldMs: 60_000,
+  /** Minimum interval between log messages about aborted sockets. */
+  terminationLogMs: 60_000,
   /** Characters of the results in one Transition, errors and log lines included; more is a FatalError. */
   transitionCharsMax: 128 * MiB,
   /** Sockets open at once. */
@@ -131,7 +128,7 @@ export const functionLimits = {
   documentsWrittenMax: 16_000,
   /** Characters of documents one mutation may write. */
   charsWrittenMax: 16 * MiB,
-  /** Characters of index entries one mutation may write: they stand in its commit entry. */
+  /** Characters of index entries one mutation may write: its commit entry contains them. */
   indexCharsWrittenMax: 64 * MiB,
   /** Calls of runQuery, runMutation and runAction nested in one another. */
   nestingMax: 16,
@@ -168,8 +165,8 @@ export const httpLimits = {
   /** Body of a function call. */
   callBodyBytesMax: 17 * MiB,
   /**
-   * Longer bodies are read in pieces: the runtime keeps a buffer of the longest read for all connections, and whoever reads
-   * less at once pays for it with each read.
+   * Longer bodies are read in pieces: the runtime keeps a buffer of the longest read for all connections, which makes each
+   * shorter read slower.
    */
   bodyReadWholeBytesMax: 64 * KiB,
   /** Time open requests and close frames get at shutdown. */

@@ -20,7 +20,7 @@ import { ExternalTokens } from "./issuers/mod.ts";
 import {
   linkIdentityArgs,
   Links,
-  nobody,
+  noProviders,
   oauthRoutes,
   type Others,
   SignIns,
@@ -203,7 +203,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     mail,
     now,
   };
-  const others = () => options.others?.others ?? nobody;
+  const others = () => options.others?.others ?? noProviders;
   const external = new ExternalTokens({ issuers: () => others().issuers, calls, now });
   const authenticator = new AccountAuthenticator({
     accessTokens,

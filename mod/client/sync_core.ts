@@ -128,7 +128,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
       sessionId: this.#environment.sessionId,
       connectionCount,
       lastCloseReason,
-      // Tells the server that this client understands request ids in errors.
+      // This client understands request ids in errors.
       clientVersion: `syncline/${CLIENT_VERSION}`,
       features: ["diffs"],
       ...maxObservedTs > 0 && { maxObservedTs },

@@ -64,8 +64,8 @@ const figures = z.object({
   subscriptions: z.number(),
   sharedQueries: z.number(),
   transitions: z.number(),
-  waves: z.number(),
-  wavesUnderWay: z.number(),
+  refreshBatches: z.number(),
+  refreshBatchesInFlight: z.number(),
   queriesWaiting: z.number(),
   callsWaiting: z.number(),
 });

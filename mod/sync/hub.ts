@@ -104,16 +104,19 @@ export class Hub {
       log = () => {},
       memoryBytes = MEMORY_BYTES,
     } = options;
-    const { unsentShare, unsentBytesMin, unsentBytesMax } = socketLimits;
-    const { heldShare, heldCharsOfAllMin, heldCharsOfAllMax } = socketLimits;
+    const { outboundQuotaShare, outboundQuotaBytesMin, outboundQuotaBytesMax } = socketLimits;
+    const { inboundQuotaShare, inboundQuotaCharsMin, inboundQuotaCharsMax } = socketLimits;
     this.#socketsMax = Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity);
     this.#outbound = new OutboundQuota({
-      bytesMax: Math.min(Math.max(memoryBytes * unsentShare, unsentBytesMin), unsentBytesMax),
+      bytesMax: Math.min(
+        Math.max(memoryBytes * outboundQuotaShare, outboundQuotaBytesMin),
+        outboundQuotaBytesMax,
+      ),
       now: () => clock.now(),
       onCut: (bytes) => this.#logAborted(log, bytes),
     });
     this.#inbound = new InboundQuota(
-      Math.min(Math.max(memoryBytes * heldShare, heldCharsOfAllMin), heldCharsOfAllMax),
+      Math.min(Math.max(memoryBytes * inboundQuotaShare, inboundQuotaCharsMin), inboundQuotaCharsMax),
     );
     this.#host = host;
     this.#newest = options.newest ?? null;
@@ -398,7 +401,7 @@ export class Hub {
   #logAborted(log: Log, bytes: number): void {
     this.#abortedCount++;
     const now = this.#clock.now();
-    if (now - this.#abortLoggedAt < socketLimits.cutToldMs) return;
+    if (now - this.#abortLoggedAt < socketLimits.terminationLogMs) return;
     this.#abortLoggedAt = now;
     log("warn", "Aborted sockets that do not read their data", { bytes, count: this.#abortedCount });
   }

@@ -188,7 +188,7 @@ Deno.test("WL2 the queue behind a held call is bounded", () => {
   const socket = world.connected();
   for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
   const frame = JSON.stringify({ type: "Mutation", requestId: 65, udfPath: "add", args: { key: "a" } });
-  for (let i = 0; i < socketLimits.heldFramesMax; i++) socket.raw(frame);
+  for (let i = 0; i < socketLimits.queuedFramesMax; i++) socket.raw(frame);
   assert.equal(socket.closedWith, null);
   socket.raw(frame);
   assertFatal(socket, "too many frames are queued behind running calls");

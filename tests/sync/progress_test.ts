@@ -44,7 +44,7 @@ async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Pro
     await settle();
     world.host.pin();
     await settle();
-    for (const wave of [...world.host.waves]) {
+    for (const wave of [...world.host.refreshBatches]) {
       const begun = startedAt.get(wave) ?? now;
       startedAt.set(wave, begun);
       for (const index of [...wave.left]) {

@@ -9,8 +9,8 @@ import { World } from "./support/world.ts";
 
 const MiB = 1024 * 1024;
 /** With a world of so much memory all sockets together get the least there is. */
-const unsentMax = socketLimits.unsentBytesMin;
-const heldMax = socketLimits.heldCharsOfAllMin;
+const unsentMax = socketLimits.outboundQuotaBytesMin;
+const heldMax = socketLimits.inboundQuotaCharsMin;
 
 function worldOfLarge(chars: number): World {
   const world = new World({ memoryBytes: 1, actions: { forever: () => new Promise(() => {}) } });
@@ -39,7 +39,7 @@ Deno.test("BU1 a Transition over the quota waits, a stalled socket is aborted, a
   small.add(1, "get", { key: "a" });
   await settle();
   assert.equal(small.all("Transition").length, 1);
-  world.clock.move(socketLimits.standingMs + 2 * socketLimits.unsentLookMs);
+  world.clock.move(socketLimits.stallCheckMs + 2 * socketLimits.outboundPollMs);
   await settle();
   assert.equal(first?.wasCut, true);
   assert.deepEqual(sockets.map(showsLarge), [true, true]);
@@ -51,7 +51,7 @@ Deno.test("BU1 a socket that reads its data is not aborted and frees quota for o
   const [first, second] = [await deaf(world, "a"), await deaf(world, "b")];
   for (let step = 0; step < 10; step++) {
     first.bufferedAmount = Math.max(0, first.bufferedAmount - unsentMax / 12);
-    world.clock.move(socketLimits.standingMs);
+    world.clock.move(socketLimits.stallCheckMs);
     await settle();
   }
   assert.equal(first.wasCut, false);
@@ -77,7 +77,7 @@ Deno.test("BU1 the sockets with the most buffered data are aborted first", () =>
   open("small", MiB);
   open("large", 6 * MiB);
   const middle = open("middle", 3 * MiB);
-  for (; now <= 2 * socketLimits.standingMs; now += socketLimits.unsentLookMs) budget.tick();
+  for (; now <= 2 * socketLimits.stallCheckMs; now += socketLimits.outboundPollMs) budget.tick();
   assert.deepEqual(cuts, ["large"]);
   assert.equal(budget.bytes, 4 * MiB);
   budget.close(middle);
@@ -196,10 +196,10 @@ Deno.test("BU7 a socket with many queued frames gets a small receive window unti
   const end = Promise.withResolvers<null>();
   const world = new World({ actions: { wait: () => end.promise } });
   const [flooding, other] = [world.connected(), world.connected()];
-  const { callsInFlightMax, heldCharsSlowed, heldFramesSlowed } = socketLimits;
+  const { callsInFlightMax, slowedCharsMin, slowedFramesMin } = socketLimits;
   // One more is read, and waits to be served.
   const served = callsInFlightMax + 1;
-  for (let n = 0; n < served + heldFramesSlowed; n++) flooding.act(n, "wait", {});
+  for (let n = 0; n < served + slowedFramesMin; n++) flooding.act(n, "wait", {});
   assert.equal(flooding.receiveWindow, "normal");
   flooding.act(100_000, "wait", {});
   assert.deepEqual([flooding.receiveWindow, other.receiveWindow, flooding.closedWith], [
@@ -209,12 +209,12 @@ Deno.test("BU7 a socket with many queued frames gets a small receive window unti
   ]);
   const large = world.connected();
   for (let n = 0; n < served; n++) large.act(n, "wait", {});
-  large.act(served, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
+  large.act(served, "wait", { text: "x".repeat(slowedCharsMin / 2) });
   assert.equal(large.receiveWindow, "normal");
-  large.act(served + 1, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
+  large.act(served + 1, "wait", { text: "x".repeat(slowedCharsMin / 2) });
   assert.equal(large.receiveWindow, "small");
   end.resolve(null);
-  await until(() => flooding.all("ActionResponse").length === served + heldFramesSlowed + 1);
+  await until(() => flooding.all("ActionResponse").length === served + slowedFramesMin + 1);
   assert.deepEqual([flooding.receiveWindow, large.receiveWindow], ["normal", "normal"]);
 });
 

@@ -158,8 +158,8 @@ Deno.test("SH6 a slow query holds back only the sockets that show it, which get 
     await settle();
     world.host.pin();
     await settle();
-    if (path === undefined) { while (world.host.waves.length > 0) world.host.answerAll(); }
-    else world.host.answer(path, world.host.waves.at(-1));
+    if (path === undefined) { while (world.host.refreshBatches.length > 0) world.host.answerAll(); }
+    else world.host.answer(path, world.host.refreshBatches.at(-1));
     await settle();
   };
   world.host.define("slow", (ctx) => ctx.get("a") ?? null);
@@ -193,7 +193,7 @@ Deno.test("commits are recorded only while queries run", async () => {
   for (let a = 1; a < 4; a++) world.host.write({ b: a });
   world.host.answerAll();
   await settle();
-  assert.deepEqual([world.host.waves.length, socket.value(0)], [0, null]);
+  assert.deepEqual([world.host.refreshBatches.length, socket.value(0)], [0, null]);
   world.hub.validate();
 });
 
@@ -326,7 +326,7 @@ Deno.test("HC8 the queue of one-shot queries is bounded", async () => {
   const refused = await ask(0);
   assert.ok(!refused.ok && refused.error.message.includes("overloaded"));
   await settle();
-  while (world.host.waves.length > 0) {
+  while (world.host.refreshBatches.length > 0) {
     world.host.pin();
     world.host.answerAll();
     await settle();
@@ -413,7 +413,7 @@ Deno.test("[PG5] commits of another server that no query reads are recorded with
   const socket = world.connected();
   socket.add(0, "get", { key: "a" });
   await settle();
-  assert.equal(host.waves.length, 1);
+  assert.equal(host.refreshBatches.length, 1);
   host.pin();
   host.write({ a: 3 });
   assert.equal(host.groupsMade, 1, "a query that runs has read before it");

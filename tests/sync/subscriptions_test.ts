@@ -46,7 +46,7 @@ Deno.test("SG3 later ModifyQuerySets run beside the first, and are answered afte
   world.host.pin();
   await settle();
   assert.deepEqual(world.host.underWay, [["get"], ["get"]]);
-  world.host.answerAll(world.host.waves[1]);
+  world.host.answerAll(world.host.refreshBatches[1]);
   await settle();
   assert.equal(socket.frames.length, 0);
   world.host.answerAll();

@@ -16,7 +16,7 @@ export interface Others {
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
 }
 
-export const nobody: Others = { providers: new Map(), issuers: new Map() };
+export const noProviders: Others = { providers: new Map(), issuers: new Map() };
 
 /** Reads secrets that the configuration refers to. Throws an error that names the problem. */
 export type SecretSources = FileSources | SettingSources;

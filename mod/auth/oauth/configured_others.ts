@@ -1,6 +1,6 @@
 /** The currently configured providers and issuers: from a file, from a setting, or none. */
 import type { Log } from "../../kit/log.ts";
-import { nobody, type Others, readAuthConfig } from "./auth_config.ts";
+import { noProviders, type Others, readAuthConfig } from "./auth_config.ts";
 import { AuthConfigFile } from "./config_file.ts";
 import type { PresetParts } from "./preset.ts";
 
@@ -22,7 +22,7 @@ export interface ConfiguredOthersOptions {
 export class ConfiguredOthers implements AsyncDisposable {
   readonly #options: ConfiguredOthersOptions;
   #place: AuthConfigPlace | null = null;
-  #source: AuthConfigFile | { readonly others: Others } = { others: nobody };
+  #source: AuthConfigFile | { readonly others: Others } = { others: noProviders };
 
   private constructor(options: ConfiguredOthersOptions) {
     this.#options = options;
@@ -64,7 +64,7 @@ export class ConfiguredOthers implements AsyncDisposable {
   }
 
   async #read(place: Extract<AuthConfigPlace, { kind: "text" }> | null): Promise<Others> {
-    if (place === null) return nobody;
+    if (place === null) return noProviders;
     const { unseal, parts } = this.#options;
     return await readAuthConfig(place.text, { sources: { unseal }, parts });
   }

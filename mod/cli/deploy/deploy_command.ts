@@ -53,7 +53,7 @@ async function deploy(options: DeployOptions): Promise<string> {
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
   }
-  // What the server has already is not sent again.
+  // A version that the server has is not sent again.
   const kept = versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
     kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun });
@@ -118,7 +118,7 @@ async function setVariables(
   const lines = [`Set ${names.join(", ")} in ctx.env.`];
   if (overridden.length > 0) {
     lines.push(
-      `The server's own --env-file says something else of ${overridden.join(", ")}, which counts more.`,
+      `The server's own --env-file sets ${overridden.join(", ")} too and takes precedence.`,
     );
   }
   return `${lines.join("\n")}\n`;

@@ -92,7 +92,7 @@ export class DeployTarget {
       if (error instanceof BundleError) throw new StartError(error.message, { cause: error });
       if (response !== undefined) {
         throw new StartError(
-          `What answers at ${this.#url} is no Syncline server (status ${response.status})`,
+          `${this.#url} is not the address of a Syncline server (status ${response.status})`,
           { code: "deploy" },
         );
       }

@@ -1,7 +1,7 @@
-/** What a deploy changes, in lines for a terminal and for the log of a CI. */
+/** The changes of a deploy as lines for a terminal or a CI log. */
 import type { DeployChanges } from "../../ops/deploy/mod.ts";
 
-/** Names that are listed of each kind; of more the number is told. */
+/** Names listed of each kind; further ones are counted. */
 const NAMES_SHOWN = 30;
 
 /** `crons` and `jobs` are missing in the answer of an older server. */
@@ -23,9 +23,8 @@ export function changesText({ functions, crons, jobs, files, frontendGoes, schem
     ...(jobs?.lost ?? []).map(({ function: path, jobs }) =>
       `! function ${path} is not in this version: ${counted(jobs, "waiting job")} ` +
       `${
-        jobs === 1 ? "calls it, and fails when it is" : "call it, and fail when they are"
-      } due, unless a version ` +
-      "has the function again by then"
+        jobs === 1 ? "calls it and fails when it is" : "call it and fail when they are"
+      } due, unless a later version has the function`
     ),
     ...jobs?.complete === false ? ["! more jobs wait than were counted: the numbers above are at least"] : [],
     ...frontendGoes ? ["! the front end goes: it comes along with --static"] : [],

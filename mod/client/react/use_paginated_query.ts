@@ -30,7 +30,7 @@ export interface PaginatedQuery<Row> {
 
 /**
  * Returns a list of pages that is live as a whole: its rows are always the first rows of the full list, without gaps or
- * duplicates, whatever is added and removed. Large pages are split, so that a change only transfers one small page. The query
+ * duplicates while rows are added and removed. Large pages are split, so that a change only transfers one small page. The query
  * takes `paginationOpts` in addition to its own arguments, see `paginationOpts` of `syncline/server`. Restarts when the
  * arguments change; `initialNumItems` is used at a start. Throws the query's `FunctionError`.
  *

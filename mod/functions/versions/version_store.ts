@@ -33,7 +33,7 @@ export interface Version {
   readonly bundle: string;
   /** The functions folder in the names of its sources. */
   readonly functions: string;
-  /** What those names are relative to, on the author's disk. */
+  /** Folder on the author's disk to which those names are relative. */
   readonly authorFolder: string;
   /** The front end's folder, or `null`. */
   readonly staticDir: string | null;

@@ -23,7 +23,7 @@ export interface Boot {
   readonly bundle: string;
   /** The functions folder in the names of sources (app_sources.ts). */
   readonly functions: string;
-  /** What those names are relative to, on the author's disk. */
+  /** Folder on the author's disk to which those names are relative. */
   readonly authorFolder: string;
   /** The progress file (progress_file.ts). */
   readonly progressPath: string;

@@ -80,8 +80,8 @@ function serverParts(
       subscriptions: hub.subscriptionCount,
       sharedQueries: hub.queryCount,
       transitions: hub.transitionCount,
-      waves: hub.work.waves,
-      wavesUnderWay: hub.work.wavesUnderWay,
+      refreshBatches: hub.work.refreshBatches,
+      refreshBatchesInFlight: hub.work.refreshBatchesInFlight,
     }),
     queues: () => ({
       mutations: host.mutationsWaiting,

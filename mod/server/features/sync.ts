@@ -42,8 +42,11 @@ class TotalHubLoad implements HubLoad {
   get work(): QueryWork {
     const own = this.#own.work;
     return {
-      waves: this.#sum(own.waves, ({ waves }) => waves),
-      wavesUnderWay: this.#sum(own.wavesUnderWay, ({ wavesUnderWay }) => wavesUnderWay),
+      refreshBatches: this.#sum(own.refreshBatches, ({ refreshBatches }) => refreshBatches),
+      refreshBatchesInFlight: this.#sum(
+        own.refreshBatchesInFlight,
+        ({ refreshBatchesInFlight }) => refreshBatchesInFlight,
+      ),
       queriesWaiting: this.#sum(own.queriesWaiting, ({ queriesWaiting }) => queriesWaiting),
       callsWaiting: this.#sum(own.callsWaiting, ({ callsWaiting }) => callsWaiting),
     };

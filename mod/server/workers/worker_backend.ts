@@ -172,8 +172,8 @@ function figuresOf(hub: Hub): Parameters<LeaderConnection["figures"]>[0] {
     subscriptions: hub.subscriptionCount,
     sharedQueries: hub.queryCount,
     transitions: hub.transitionCount,
-    waves: hub.work.waves,
-    wavesUnderWay: hub.work.wavesUnderWay,
+    refreshBatches: hub.work.refreshBatches,
+    refreshBatchesInFlight: hub.work.refreshBatchesInFlight,
     queriesWaiting: hub.work.queriesWaiting,
     callsWaiting: hub.work.callsWaiting,
   };

@@ -31,8 +31,8 @@ const NOTHING: FollowerFigures = {
   subscriptions: 0,
   sharedQueries: 0,
   transitions: 0,
-  waves: 0,
-  wavesUnderWay: 0,
+  refreshBatches: 0,
+  refreshBatchesInFlight: 0,
   queriesWaiting: 0,
   callsWaiting: 0,
 };

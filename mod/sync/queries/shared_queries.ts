@@ -53,8 +53,8 @@ export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
 /** Current load, and totals since the start. */
 export interface QueryWork {
   /** Refresh batches started. */
-  readonly waves: number;
-  readonly wavesUnderWay: number;
+  readonly refreshBatches: number;
+  readonly refreshBatchesInFlight: number;
   /** Queries that need a run and have none in flight. */
   readonly queriesWaiting: number;
   readonly callsWaiting: number;
@@ -110,8 +110,8 @@ export class SharedQueries {
 
   get work(): QueryWork {
     return {
-      waves: this.#batchCount,
-      wavesUnderWay: this.#batches.size,
+      refreshBatches: this.#batchCount,
+      refreshBatchesInFlight: this.#batches.size,
       queriesWaiting: this.#dirty.size,
       callsWaiting: this.#waiterCount,
     };

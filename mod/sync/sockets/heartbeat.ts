@@ -66,7 +66,7 @@ export interface SocketActivity {
   readonly bufferedBytes: number;
 }
 
-export class Heartbeat {
+export class SocketHeartbeat {
   /** When the caller's token expires, `null` for never. Set by the connection. */
   expiresAt: number | null = null;
   #lastReceivedAt: number;

@@ -129,10 +129,10 @@ export class InboundQuota {
    * belongs to calls of closed sockets.
    */
   #endLargest(): void {
-    const { heldSparedCharsMin, heldSparedCharsMax } = socketLimits;
+    const { inboundExemptCharsMin, inboundExemptCharsMax } = socketLimits;
     while (this.#chars > this.#charsMax) {
       const share = this.#charsMax / (4 * this.#accounts.size);
-      const exemptChars = Math.min(Math.max(share, heldSparedCharsMin), heldSparedCharsMax);
+      const exemptChars = Math.min(Math.max(share, inboundExemptCharsMin), inboundExemptCharsMax);
       let largest: InboundAccount | null = null;
       for (const account of this.#accounts) {
         if (account.chars > (largest?.chars ?? exemptChars)) largest = account;
@@ -177,7 +177,7 @@ export class FrameQueue {
     this.#chars += text.length;
     this.#quota.reserve(this.#account, text.length);
     return !waiting ||
-      (this.#count <= socketLimits.heldFramesMax && this.#chars <= socketLimits.heldCharsMax);
+      (this.#count <= socketLimits.queuedFramesMax && this.#chars <= socketLimits.queuedCharsMax);
   }
 
   /** Returns the next message or the error in its frame, `null` if there is none. */
@@ -204,8 +204,8 @@ export class FrameQueue {
 
   /** Fill level, without the message that all frames wait behind. Above 1, the receive window shrinks. */
   get fullness(): number {
-    const { heldFramesSlowed, heldCharsSlowed } = socketLimits;
-    return Math.max(this.#count / heldFramesSlowed, this.#chars / heldCharsSlowed);
+    const { slowedFramesMin, slowedCharsMin } = socketLimits;
+    return Math.max(this.#count / slowedFramesMin, this.#chars / slowedCharsMin);
   }
 
   get #count(): number {

@@ -78,7 +78,7 @@ export class OutboundQuota {
    * when almost nothing is buffered.
    */
   canSend(chars: number): boolean {
-    if (chars <= socketLimits.roomlessCharsMax) return true;
+    if (chars <= socketLimits.unreservedFrameCharsMax) return true;
     if (chars > socketLimits.largeChars && this.#isPaused) return false;
     if (this.#hasSpace(chars)) return true;
     this.#checkSockets();
@@ -102,7 +102,7 @@ export class OutboundQuota {
 
   #checkSockets(): void {
     const now = this.#now();
-    if (now - this.#checkedAt < socketLimits.unsentLookMs) return;
+    if (now - this.#checkedAt < socketLimits.outboundPollMs) return;
     this.#checkedAt = now;
     for (const account of this.#accounts) if (account.bytes > 0) this.#checkSocket(account, now);
     // Transitions wait for space, so at half of the quota it is already under pressure.
@@ -119,13 +119,13 @@ export class OutboundQuota {
     account.bytes = buffered;
     const taken = channel.acknowledgedBytes ?? account.queuedBytes - buffered;
     // An old check says little: the data buffered now may be recent.
-    const old = now - account.checkedAt > 2 * socketLimits.standingMs;
+    const old = now - account.checkedAt > 2 * socketLimits.stallCheckMs;
     if (account.checkedAt < 0 || old || buffered === 0) {
       account.stalled = false;
-    } else if (now - account.checkedAt < socketLimits.standingMs) {
+    } else if (now - account.checkedAt < socketLimits.stallCheckMs) {
       return;
     } else {
-      const wanted = socketLimits.standingBytesPerSecond * (now - account.checkedAt) / 1000;
+      const wanted = socketLimits.stallBytesPerSecond * (now - account.checkedAt) / 1000;
       account.stalled = taken - account.ackedBytes < Math.min(wanted, buffered);
     }
     account.checkedAt = now;

@@ -21,7 +21,7 @@ import { type Channel, closeCodes, type ReceiveWindow } from "./socket.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
 import { actionResponseFrame, type FrameMemo, mutationResponseFrame } from "./transition_frame.ts";
 import { FrameQueue, FrameRateLimiter, type InboundAccount, type InboundQuota } from "./inbound_frames.ts";
-import { Heartbeat } from "./heartbeat.ts";
+import { SocketHeartbeat } from "./heartbeat.ts";
 import { refuseCall } from "../refuse_call.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
 import type { Subscriber, View } from "../queries/shared_query.ts";
@@ -65,7 +65,7 @@ export class SyncConnection implements View {
   lastReachableTs = 0;
   readonly #port: ConnectionPort;
   readonly #channel: Channel;
-  readonly #heartbeat: Heartbeat;
+  readonly #heartbeat: SocketHeartbeat;
   readonly #outboundAccount: OutboundAccount;
   readonly #inboundAccount: InboundAccount;
   readonly #frames: FrameQueue;
@@ -110,7 +110,7 @@ export class SyncConnection implements View {
     this.#frames = new FrameQueue(port.inbound, this.#inboundAccount);
     this.#frameRate = new FrameRateLimiter(socketLimits.frames, now);
     this.#idleFrameRate = new FrameRateLimiter(socketLimits.idleFrames, now);
-    this.#heartbeat = new Heartbeat(now);
+    this.#heartbeat = new SocketHeartbeat(now);
     this.#transitions = new Transitions({
       state: this.state,
       shared: port.shared,
@@ -303,7 +303,7 @@ export class SyncConnection implements View {
         return this.state.callsInFlight < socketLimits.callsInFlightMax;
       case "ModifyQuerySet":
         return this.state.steps.length === 0 ||
-          this.state.trackedQueries + message.modifications.length <= socketLimits.queriesKeptMax;
+          this.state.trackedQueries + message.modifications.length <= socketLimits.queriesTrackedMax;
       default:
         return true;
     }

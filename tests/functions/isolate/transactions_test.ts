@@ -1,4 +1,4 @@
-/** Batches, groups, replay records and nesting in the writer; waves in readers. */
+/** Batches, groups, replay records and nesting in the writer; refreshBatches in readers. */
 import { unpackEntries } from "../../../mod/functions/wire/packed_entry.ts";
 import assert from "node:assert/strict";
 import { END_OF_KEYS } from "../../../mod/engine/mod.ts";

@@ -75,7 +75,7 @@ Deno.test("[ST1] [ST5] only administrators read the statistics", async () => {
   assert.equal(of("notes:list").minute.documentsRead, 2);
   assert.ok(of("notes:add").minute.p50 > 0 && body.commitMs.minute.p99 > 0);
   assert.deepEqual([body.sync.sockets, body.sync.subscriptions], [1, 1]);
-  assert.ok(body.sync.waves >= 1);
+  assert.ok(body.sync.refreshBatches >= 1);
   assert.deepEqual(Object.keys(body.queues), ["mutations", "queries", "calls", "log"]);
   assert.equal(body.isolates.writer.running, 1);
   for (const role of ["writer", "reader", "runner"]) assert.equal(body.isolates[role].lost, 0, role);

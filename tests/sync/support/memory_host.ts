@@ -68,7 +68,7 @@ export class MemoryHost extends HostDouble {
   /** Runs begun, by `path args`, to count what was not run. */
   readonly runs: string[] = [];
   mutationRuns = 0;
-  readonly waves: PendingWave[] = [];
+  readonly refreshBatches: PendingWave[] = [];
   readonly queued: PendingMutation[] = [];
   auto: boolean;
   /** Queries whose runs do not report their reads. */
@@ -101,7 +101,7 @@ export class MemoryHost extends HostDouble {
   }
 
   get hasFreeReader(): boolean {
-    return this.waves.length < this.#readers;
+    return this.refreshBatches.length < this.#readers;
   }
 
   /** Replaces a query's code. */
@@ -162,7 +162,7 @@ export class MemoryHost extends HostDouble {
       left: new Set(queries.keys()),
       snapshot: null,
     };
-    this.waves.push(wave);
+    this.refreshBatches.push(wave);
     if (this.auto) {
       this.pin();
       queueMicrotask(() => this.answerAll(wave));
@@ -172,7 +172,7 @@ export class MemoryHost extends HostDouble {
 
   /** Opens the snapshot of the newest wave. */
   pin(): void {
-    const wave = this.waves[this.waves.length - 1];
+    const wave = this.refreshBatches[this.refreshBatches.length - 1];
     if (wave === undefined || wave.snapshot !== null) return;
     wave.snapshot = { ts: this.ts, state: this.#state };
     wave.pin(this.ts);
@@ -185,13 +185,13 @@ export class MemoryHost extends HostDouble {
     this.#answer(wave, index);
   }
 
-  answerAll(wave: PendingWave | undefined = this.waves[0]): void {
+  answerAll(wave: PendingWave | undefined = this.refreshBatches[0]): void {
     for (const index of [...wave?.left ?? []]) if (wave !== undefined) this.#answer(wave, index);
   }
 
   /** Running paths, batch by batch. */
   get underWay(): string[][] {
-    return this.waves.map((wave) => [...wave.left].map((i) => wave.queries[i]?.udfPath ?? ""));
+    return this.refreshBatches.map((wave) => [...wave.left].map((i) => wave.queries[i]?.udfPath ?? ""));
   }
 
   /** The expected result of a query, computed directly. */
@@ -200,7 +200,7 @@ export class MemoryHost extends HostDouble {
   }
 
   #waveOf(udfPath: string): PendingWave | undefined {
-    return this.waves.find((wave) =>
+    return this.refreshBatches.find((wave) =>
       wave.queries.some((query, i) => query.udfPath === udfPath && wave.left.has(i))
     );
   }
@@ -213,7 +213,7 @@ export class MemoryHost extends HostDouble {
     const answer = { ...this.#query(wave.snapshot.state, call), ts: wave.snapshot.ts };
     wave.onAnswer(index, answer);
     if (wave.left.size > 0) return;
-    this.waves.splice(this.waves.indexOf(wave), 1);
+    this.refreshBatches.splice(this.refreshBatches.indexOf(wave), 1);
     wave.end();
     this.tellReaderFree();
   }

@@ -25,7 +25,7 @@ export interface IsolatePaths {
 
 const address = (name: string) => decodeURIComponent(new URL(name, programRoot).pathname);
 
-/** Our own sources, parts of which app code imports: `syncline/server`. */
+/** Our own sources. App code imports some of them as `syncline/server`. */
 export const sources = address("mod/");
 
 /** Data for the import maps of a role. */
