@@ -17,7 +17,7 @@ import "./ui/controls.tsx";
 import "./ui/controls.tsx";
 import "./ui/controls.tsx";
 import "./ui/toasts.tsx";
-import "./ui/table.tsx";
+import "./ui/view.tsx";
 import "./ui/format.tsx";
 import "./ui/use_request.tsx";
 import "./ui/view.tsx";

@@ -1,6 +1,6 @@
 /** Requests of the dashboard while the scroll position changes. */
 import assert from "node:assert/strict";
-import { LatestRequest } from "../../dashboard/app/views/data/latest_request.ts";
+import { LatestRequest } from "../../dashboard/app/views/data/use_document_pages.ts";
 
 interface Asked {
   readonly wanted: string;

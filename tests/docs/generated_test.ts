@@ -1,6 +1,6 @@
 /** Generated parts of the documentation match the code. */
 import assert from "node:assert/strict";
-import { generatedPages } from "../../mod/build/docs/pages.ts";
+import { generatedPages } from "../../mod/build/docs.ts";
 import { readPage } from "./pages.ts";
 
 Deno.test("generated parts of the documentation are current: run `deno task build:docs`", async () => {

@@ -1,6 +1,7 @@
-/** Arguments that select documents in administrators' functions. */
+/** Arguments that select documents of a table, and the evaluation of their conditions. */
 import { z } from "zod";
-import type { Value } from "../../engine/types.ts";
+import { compareValues } from "../../engine/mod.ts";
+import type { Doc, Value } from "../../engine/types.ts";
 import { opsLimits } from "../limits.ts";
 
 /** A field value; `{ "$missing": true }` matches missing fields. */
@@ -49,11 +50,58 @@ const whereSchema = z.strictObject(whereArgs);
 export type Where = z.output<typeof whereSchema>;
 export type Range = z.output<typeof rangeSchema>;
 export type Search = z.output<typeof searchSchema>;
-export type Condition = z.output<typeof conditionSchema>;
+type Condition = z.output<typeof conditionSchema>;
 
 /** Converts an argument to the value it represents. */
 export function valueOf(value: unknown): Value | undefined {
   const missing = typeof value === "object" && value !== null && "$missing" in value &&
     value.$missing === true && Object.keys(value).length === 1;
   return missing ? undefined : value as Value;
+}
+
+/** Whether a document meets all conditions. */
+export function matchesConditions(doc: Doc, conditions: readonly Condition[]): boolean {
+  return conditions.every((condition) => matches(fieldAt(doc, condition.field), condition));
+}
+
+function matches(value: Value | undefined, condition: Condition): boolean {
+  switch (condition.op) {
+    case "missing":
+      return value === undefined;
+    case "present":
+      return value !== undefined;
+    case "contains":
+      return typeof value === "string" && value.toLowerCase().includes(condition.value.toLowerCase());
+    case "eq":
+      return compared(value, condition.value) === 0;
+    case "neq":
+      return compared(value, condition.value) !== 0;
+    case "gt":
+      return compared(value, condition.value) > 0;
+    case "gte":
+      return compared(value, condition.value) >= 0;
+    case "lt":
+      return compared(value, condition.value) < 0;
+    case "lte":
+      return compared(value, condition.value) <= 0;
+    default:
+      return condition satisfies never;
+  }
+}
+
+function compared(value: Value | undefined, operand: unknown): number {
+  return compareValues(value, valueOf(operand));
+}
+
+/** Returns a field, possibly nested, such as `address.city`. */
+function fieldAt(doc: Doc, path: string): Value | undefined {
+  if (Object.hasOwn(doc, path)) return doc[path];
+  let value: Value | undefined = doc;
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name)) {
+      return undefined;
+    }
+    value = value[name];
+  }
+  return value;
 }

@@ -7,9 +7,8 @@ import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { TableCard } from "../../ui/table.tsx";
+import { TableCard, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
-import { View } from "../../ui/view.tsx";
 
 export function Administrators() {
   const list = useQuery(api.administrators.list);

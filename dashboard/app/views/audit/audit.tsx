@@ -4,10 +4,9 @@ import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
 import { Badge, ChoiceField } from "../../ui/controls.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
-import { Card, Empty, View } from "../../ui/view.tsx";
 
 /** Prefixes of an entry's action, with their labels. */
 const SUBJECTS = [

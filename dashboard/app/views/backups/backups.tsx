@@ -7,10 +7,9 @@ import { Badge, Button, CheckField, Icon } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { runPageTask, useIsBusy } from "../../ui/page_tasks.ts";
 import { Menu } from "../../ui/menu.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { backupPath, download, Scheduled, verify } from "./scheduled.tsx";
 import { Replication } from "./replication.tsx";
 

@@ -8,10 +8,9 @@ import { count, Time } from "../../ui/format.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { saveFile } from "../../ui/save_file.ts";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Table } from "../../ui/view.tsx";
 import { showToast } from "../../ui/toasts.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Empty } from "../../ui/view.tsx";
 
 /** Endpoint of a manual backup. */
 export const backupPath = (name: string): string => `/api/admin/backups/${encodeURIComponent(name)}`;

@@ -6,7 +6,7 @@ import { Button, SelectField, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { runPageTask } from "../../ui/page_tasks.ts";
 import { showToast } from "../../ui/toasts.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Table } from "../../ui/view.tsx";
 import { count } from "../../ui/format.tsx";
 
 interface Report {

@@ -17,7 +17,7 @@ import { DocumentSheet } from "./document_sheet.tsx";
 import { FilterBar, isWhole, whereOf } from "./filter_bar.tsx";
 import type { Row } from "./grid_row.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
-import { SchemaDialog } from "./schema_dialog.tsx";
+import { SchemaDialog } from "./schema_map.tsx";
 import { SetFieldDialog } from "./set_field_dialog.tsx";
 
 type ExportFormat = "jsonl" | "csv";

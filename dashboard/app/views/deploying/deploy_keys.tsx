@@ -5,7 +5,7 @@ import { api } from "../../server/api.ts";
 import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { TableCard } from "../../ui/table.tsx";
+import { TableCard } from "../../ui/view.tsx";
 import { Time } from "../../ui/format.tsx";
 
 export function DeployKeys() {

@@ -7,9 +7,8 @@ import { queryOnce } from "../../server/admin_session.ts";
 import { Badge, Button, CheckField, SelectField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { TableCard } from "../../ui/table.tsx";
+import { Empty, TableCard } from "../../ui/view.tsx";
 import { count, Time } from "../../ui/format.tsx";
-import { Empty } from "../../ui/view.tsx";
 
 /** The mutation of a migration and the table it runs on. */
 interface MigrationTarget {

@@ -7,7 +7,7 @@ import { Badge, Button, Icon, TextField } from "../../ui/controls.tsx";
 import { Dialog, useConfirm } from "../../ui/dialog.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { TableCard } from "../../ui/table.tsx";
+import { TableCard } from "../../ui/view.tsx";
 
 export function Variables() {
   const list = useAction(api.env.list);

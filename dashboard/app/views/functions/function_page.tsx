@@ -8,9 +8,8 @@ import { exampleOf } from "../../server/json_schema.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { count, duration } from "../../ui/format.tsx";
 import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Loading, Table } from "../../ui/view.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { Card, Loading } from "../../ui/view.tsx";
 import { LiveResult, type Watched } from "./live_result.tsx";
 import { FunctionPerformance } from "./performance.tsx";
 

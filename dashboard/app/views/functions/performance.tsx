@@ -4,10 +4,9 @@ import type { FunctionStats, Stats, StatsOfFunction } from "../../server/stats.t
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/controls.tsx";
-import { TableCard } from "../../ui/table.tsx";
+import { Card, Loading, TableCard } from "../../ui/view.tsx";
 import { count, duration, tenths, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Loading } from "../../ui/view.tsx";
 
 const ASKED_EVERY_MS = 30_000;
 const ERRORS_SHOWN_MAX = 5;

@@ -5,10 +5,9 @@ import { api } from "../../server/api.ts";
 import type { BackupList, ClusterStatus, ScheduledBackups, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge, Icon } from "../../ui/controls.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { count, duration, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { findIssues, type Issue, newestBackup } from "./issues.ts";
 import { LastHour } from "./last_hour.tsx";
 

@@ -4,10 +4,9 @@ import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { attempt } from "../../ui/toasts.tsx";
-import { Table, TableCard } from "../../ui/table.tsx";
+import { Card, Empty, Table, TableCard, View } from "../../ui/view.tsx";
 import { duration, Time } from "../../ui/format.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
-import { Card, Empty, View } from "../../ui/view.tsx";
 
 type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";
 

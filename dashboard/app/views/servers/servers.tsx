@@ -3,9 +3,8 @@ import type { Member } from "../../../../mod/cluster/postgres/members.ts";
 import type { ClusterStatus, Stats } from "../../server/stats.ts";
 import { Badge } from "../../ui/controls.tsx";
 import { count, countOf, duration, size, Time } from "../../ui/format.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 /** Servers not seen for longer than this are highlighted. */
 const SILENT_MS = 10_000;

@@ -6,10 +6,9 @@ import { go, href, replace, useCreateDialog, useRoute } from "../../shell/route.
 import { Badge, Button, CheckField, Icon, SearchBar, TextField } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Time } from "../../ui/format.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Table, View } from "../../ui/view.tsx";
 import { attempt } from "../../ui/toasts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_request.tsx";
-import { Card, Empty, View } from "../../ui/view.tsx";
 import { UserSheet } from "./user_sheet.tsx";
 
 export function NewUser({ onClose }: { readonly onClose: () => void }) {

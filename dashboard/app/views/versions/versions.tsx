@@ -7,10 +7,9 @@ import { api } from "../../server/api.ts";
 import { Badge, Button } from "../../ui/controls.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, showToast } from "../../ui/toasts.tsx";
-import { Table } from "../../ui/table.tsx";
+import { Card, Empty, Loading, Table, View } from "../../ui/view.tsx";
 import { count, size, Time } from "../../ui/format.tsx";
 import { useRequest } from "../../ui/use_request.tsx";
-import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 
 interface DeployedVersion {
   readonly hash: string;

@@ -9,8 +9,7 @@ import type {
   Unchecked,
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { matchesConditions } from "../conditions.ts";
-import { type Range, type Search, valueOf, type Where } from "../where_args.ts";
+import { matchesConditions, type Range, type Search, valueOf, type Where } from "../where_args.ts";
 
 /** Runs `run` and converts errors caused by the request into user errors. */
 export async function exposeErrors<Result>(run: () => Promise<Result>): Promise<Result> {

@@ -9,8 +9,7 @@ import {
 } from "../../../engine/mod.ts";
 import { csvText } from "../../../kit/csv.ts";
 import { csvLimits } from "../../../kit/limits.ts";
-import { matchesConditions } from "../../admin/conditions.ts";
-import { valueOf, whereArgs } from "../../admin/where_args.ts";
+import { matchesConditions, valueOf, whereArgs } from "../../admin/where_args.ts";
 import { opsLimits } from "../../limits.ts";
 import type { TableFormat } from "../formats.ts";
 import { ExportError } from "./exported_tables.ts";
