@@ -57,13 +57,13 @@ export class ExecutionLog implements AsyncDisposable {
     this.#worker = new LogWorker({
       ...options,
       onStart: () => {
-        for (const [tail, { filter }] of this.#tails) this.#worker.post({ type: "Tail", tail, filter });
+        for (const [tail, { filter }] of this.#tails) void this.#worker.call("tail", tail, filter);
       },
       onTailed: (message) => this.#dispatch(message),
     });
     this.#queue = new RunQueue({
       isOpen: () => this.#worker.running,
-      send: (runs) => this.#worker.store(JSON.stringify(runs)),
+      send: async (runs) => await this.#worker.call("store", JSON.stringify(runs)) === true,
     });
   }
 
@@ -119,10 +119,10 @@ export class ExecutionLog implements AsyncDisposable {
   tail(filter: RunFilter, onRuns: (tailed: TailedRuns) => void): () => void {
     const tail = ++this.#tailCount;
     this.#tails.set(tail, { filter, onRuns });
-    this.#worker.post({ type: "Tail", tail, filter });
+    void this.#worker.call("tail", tail, filter);
     return () => {
       this.#tails.delete(tail);
-      this.#worker.post({ type: "Untail", tail });
+      void this.#worker.call("untail", tail);
     };
   }
 
@@ -144,11 +144,11 @@ export class ExecutionLog implements AsyncDisposable {
   }
 
   saveFigures(figures: readonly SavedFigures[]): void {
-    this.#worker.post({ type: "SaveFigures", figures });
+    void this.#worker.call("saveFigures", figures);
   }
 
   async loadFigures(): Promise<readonly SavedFigures[]> {
-    return await this.#worker.ask("figures", { now: Date.now() });
+    return await this.#worker.ask("loadFigures", Date.now());
   }
 
   /** Flushes queued runs and stops the log worker. */

@@ -9,29 +9,27 @@ import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.ts";
 import { searchRuns } from "../../../mod/ops/log/store/search.ts";
 import { LogKeeper } from "../../../mod/ops/log/worker/log_keeper.ts";
-import type { FromLogWorker, LogState, PageAnswer } from "../../../mod/ops/log/worker/messages.ts";
+import type { FromLogWorker, LogState } from "../../../mod/ops/log/worker/messages.ts";
 import { seeded, someRun, START } from "./support/some_runs.ts";
 
 const DAY = 86_400_000;
 const retention: Retention = { keepMs: 7 * DAY, bytesMax: 10 ** 12 };
-const page = { type: "Ask", ask: 1, kind: "page", asked: { filter: {}, limit: 10 } } as const;
+const PAGE = { filter: {}, limit: 10 };
 
 interface Said {
   readonly messages: string[];
   state: LogState | null;
-  readonly answers: unknown[];
 }
 
 /** A keeper whose clock can be moved. */
 function keeperOf(path: string): { keeper: LogKeeper; said: Said; clock: { now: number } } {
-  const said: Said = { messages: [], state: null, answers: [] };
+  const said: Said = { messages: [], state: null };
   const clock = { now: START };
   const say = (message: FromLogWorker) => {
     if (message.type === "Say") {
       said.messages.push(`${message.level}: ${message.message} (${message.reason})`);
     }
     if (message.type === "State") said.state = message.state;
-    if (message.type === "Answer") said.answers.push(message.answer);
   };
   return { keeper: new LogKeeper({ path, retention, now: () => clock.now, say }), said, clock };
 }
@@ -46,7 +44,7 @@ async function inFolder(work: (path: string) => void | Promise<void>): Promise<v
 }
 
 function store(keeper: LogKeeper, runs: readonly RunRecord[]): void {
-  keeper.take({ type: "Ask", ask: 0, kind: "runs", asked: JSON.stringify(runs) });
+  keeper.store(JSON.stringify(runs));
 }
 
 function someRuns(count: number): RunRecord[] {
@@ -83,8 +81,7 @@ Deno.test("[EL13] any other file is quarantined and a new log started", async ()
       const { keeper, said } = keeperOf(path);
       using _keeper = keeper;
       store(keeper, someRuns(1));
-      keeper.take(page);
-      assert.equal((said.answers[1] as PageAnswer).runs.length, 1, name);
+      assert.equal(keeper.page(PAGE)?.runs.length, 1, name);
       assert.match(said.messages.join("\n"), /unusable; moved to "logs\.db\.unusable"/, name);
       assert.equal(Deno.statSync(`${path}.unusable`).isFile, true);
     });
@@ -102,8 +99,7 @@ Deno.test("[EL13] damage found later is quarantined too", () =>
     bytes.fill(0xff, 4_096);
     Deno.writeFileSync(path, bytes);
     store(keeper, someRuns(20));
-    keeper.take(page);
-    assert.equal((said.answers.at(-1) as PageAnswer).runs.length, 10);
+    assert.equal(keeper.page(PAGE)?.runs.length, 10);
     assert.match(said.messages.join("\n"), /Execution log unusable/);
   }));
 
@@ -136,8 +132,7 @@ Deno.test("[EL13] if no log can be created, runs are counted and the reason is l
     const { keeper, said } = keeperOf(path);
     using _keeper = keeper;
     for (let i = 0; i < 5; i++) store(keeper, someRuns(1));
-    keeper.take(page);
-    assert.equal(said.answers.at(-1), null);
+    assert.equal(keeper.page(PAGE), null);
     assert.equal(said.messages.length, 1);
     assert.deepEqual([said.state?.lost, said.state?.rows], [5, 0]);
     assert.match(said.state?.trouble ?? "", /cannot create a new one/);

@@ -23,7 +23,7 @@ Deno.test("[EL13] requests are answered if the log cannot be opened, and their n
   const codes = await Promise.all(
     Array.from({ length: logLimits.questionsMax + 1 }, async () => {
       try {
-        await worker.ask("figures", { now: 0 });
+        await worker.ask("loadFigures", 0);
       } catch (error) {
         return (error as ServiceError).code;
       }
@@ -37,9 +37,9 @@ Deno.test("[EL13] a failed worker is replaced, and the server continues", async 
   const logged: string[] = [];
   await using worker = workerIn(temp.path, logged);
   worker.begin();
-  assert.equal(await worker.store("no JSON"), false);
+  assert.equal(await worker.call("store", "no JSON"), null);
   assert.deepEqual([worker.running, logged], [false, ["Log worker failed, restarting"]]);
-  await assert.rejects(worker.ask("figures", { now: 0 }), { code: "unavailable" });
+  await assert.rejects(worker.ask("loadFigures", 0), { code: "unavailable" });
   while (!worker.running) await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.deepEqual(await worker.ask("figures", { now: 0 }), []);
+  assert.deepEqual(await worker.ask("loadFigures", 0), []);
 });

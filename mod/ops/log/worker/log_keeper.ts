@@ -1,10 +1,11 @@
 /**
- * The log worker without its messages: stores runs, answers requests and selects runs for tails. An unusable log is quarantined and
+ * The log worker without its messages: stores runs, answers queries and selects runs for tails. An unusable log is quarantined and
  * replaced, and one of the previous format converted. While no log can be opened, runs are counted and dropped.
  */
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
 import { runEvent } from "../stream/events.ts";
+import type { RunFilter } from "../run_filter.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
 import { convertLog } from "../store/convert_log.ts";
 import { histogramOf } from "../store/histogram.ts";
@@ -20,13 +21,12 @@ import {
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
 import type {
-  Answer,
   BacklogAnswer,
   BacklogQuestion,
   FromLogWorker,
+  LogMethods,
   PageAnswer,
   PageQuestion,
-  ToLogWorker,
 } from "./messages.ts";
 import { exists, quarantine, removeQuarantined } from "./quarantine.ts";
 import { Tails } from "./tails.ts";
@@ -47,7 +47,7 @@ const IN_USE_MS = 500;
 /** Timeout after which such a log is quarantined anyway, in case a reader was left running. */
 const IN_USE_MS_MAX = 60_000;
 
-export class LogKeeper implements Disposable {
+export class LogKeeper implements LogMethods, Disposable {
   readonly #options: LogKeeperOptions;
   #retention: Retention;
   #store: LogStore | null = null;
@@ -68,25 +68,46 @@ export class LogKeeper implements Disposable {
     this.#reportState();
   }
 
-  take(message: Exclude<ToLogWorker, { type: "Start" }>): void {
-    switch (message.type) {
-      case "Retain":
-        this.#retention = message.retention;
-        this.#store?.retain(message.retention);
-        return;
-      case "SaveFigures":
-        return this.#saveFigures(message.figures);
-      case "Tail":
-        this.#tails.set(message.tail, message.filter);
-        return;
-      case "Untail":
-        this.#tails.delete(message.tail);
-        return;
-      case "Ask":
-        return this.#options.say({ type: "Answer", ask: message.ask, answer: this.#answer(message) });
-      default:
-        message satisfies never;
+  page(question: PageQuestion): PageAnswer | null {
+    return this.#read((store) => pageOf(store, question));
+  }
+
+  backlog(question: BacklogQuestion): BacklogAnswer | null {
+    return this.#read((store) => backlogOf(store, question));
+  }
+
+  loadFigures(now: number): readonly SavedFigures[] | null {
+    return this.#read((store) => store.loadFigures(now));
+  }
+
+  saveFigures(figures: readonly SavedFigures[]): void {
+    this.#attempt((store) => store.saveFigures(figures, this.#options.now()));
+  }
+
+  store(json: string): true {
+    const runs = JSON.parse(json) as readonly RunRecord[];
+    let firstId = 0;
+    if (this.#attempt((store) => firstId = store.add(runs))) {
+      const tailed = this.#tails.pick(runs, firstId);
+      if (tailed !== null) this.#options.say(tailed);
+    } else {
+      this.#lost += runs.length;
+      this.#reportState();
     }
+    return true;
+  }
+
+  retain(retention: Retention): void {
+    this.#retention = retention;
+    this.#store?.retain(retention);
+  }
+
+  tail(tail: number, filter: RunFilter): void {
+    this.#tails.set(tail, filter);
+  }
+
+  untail(tail: number): void {
+    this.#tails.delete(tail);
   }
 
   /** Deletes a batch of old and excess runs. Call periodically, and again soon if it returns `true`. */
@@ -109,46 +130,19 @@ export class LogKeeper implements Disposable {
     return isMore;
   }
 
-  [Symbol.dispose](): void {
+  close(): void {
     this.#store?.[Symbol.dispose]();
     this.#store = null;
   }
 
-  #storeRuns(runs: readonly RunRecord[]): void {
-    let firstId = 0;
-    if (!this.#attempt((store) => firstId = store.add(runs))) {
-      this.#lost += runs.length;
-      return this.#reportState();
-    }
-    const tailed = this.#tails.pick(runs, firstId);
-    if (tailed !== null) this.#options.say(tailed);
+  [Symbol.dispose](): void {
+    this.close();
   }
 
-  #saveFigures(figures: readonly SavedFigures[]): void {
-    this.#attempt((store) => store.saveFigures(figures, this.#options.now()));
-  }
-
-  #answer(message: Extract<ToLogWorker, { type: "Ask" }>): Answer {
-    let answer: Answer = null;
-    switch (message.kind) {
-      case "page":
-        this.#attempt((store) => answer = store.database.reading(() => pageOf(store, message.asked)));
-        break;
-      case "backlog":
-        this.#attempt((store) => answer = store.database.reading(() => backlogOf(store, message.asked)));
-        break;
-      case "figures":
-        this.#attempt((store) => answer = store.loadFigures(message.asked.now));
-        break;
-      case "runs":
-        this.#storeRuns(JSON.parse(message.asked));
-        return true;
-      case "close":
-        this[Symbol.dispose]();
-        return true;
-      default:
-        message satisfies never;
-    }
+  /** Runs reads on one snapshot; returns `null` on failure. */
+  #read<Answer>(work: (store: LogStore) => Answer): Answer | null {
+    let answer: Answer | null = null;
+    this.#attempt((store) => answer = store.database.reading(() => work(store)));
     return answer;
   }
 
@@ -161,12 +155,7 @@ export class LogKeeper implements Disposable {
         work(store);
         if (this.#trouble !== null) {
           this.#trouble = null;
-          this.#options.say({
-            type: "Say",
-            level: "info",
-            message: "Execution log recovered",
-            reason: "",
-          });
+          this.#log("info", "Execution log recovered");
         }
         return true;
       } catch (error) {
@@ -184,7 +173,7 @@ export class LogKeeper implements Disposable {
 
   #failed(error: unknown): void {
     if (isBadFile(error)) return this.#quarantine(messageOf(error));
-    this.#say(isDiskError(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
+    this.#reportTrouble(isDiskError(error) ? `Disk error: ${messageOf(error)}` : messageOf(error));
   }
 
   #open(): void {
@@ -221,31 +210,27 @@ export class LogKeeper implements Disposable {
   /** Reopens the log: the open file was unlinked, so no one could read further entries. */
   #reopen(): void {
     this.#seemsRemoved = false;
-    this.#store?.[Symbol.dispose]();
-    this.#store = null;
+    this.close();
     this.#open();
     if (this.#store === null) return;
-    this.#options.say({
-      type: "Say",
-      level: "warn",
-      message: "The execution log was removed; started a new one",
-      reason: "",
-    });
+    this.#log("warn", "The execution log was removed; started a new one");
   }
 
   /** Quarantines the file and starts a new log, with the runs of one that has the previous format. */
   #quarantine(reason: string): void {
     const { path, now } = this.#options;
-    this.#store?.[Symbol.dispose]();
-    this.#store = null;
+    this.close();
     try {
       const isOldFormat = otherLogFormat(path) === OLD_FORMAT_VERSION;
       const target = quarantine(path, now());
       const store = this.#store = this.#openStore();
       if (isOldFormat) this.#convert(target, store);
       else {
-        const message = `Execution log unusable; moved to "${basename(target)}" now and a new one has begun`;
-        this.#options.say({ type: "Say", level: "warn", message, reason });
+        this.#log(
+          "warn",
+          `Execution log unusable; moved to "${basename(target)}" now and a new one has begun`,
+          reason,
+        );
       }
     } catch (error) {
       this.#cannotOpen(
@@ -258,25 +243,27 @@ export class LogKeeper implements Disposable {
     const file = `the old file is "${basename(from)}"`;
     try {
       const reason = `copied the ${convertLog(from, to, this.#options.now())} newest runs`;
-      const message = `Execution log converted to a new format; ${file}`;
-      this.#options.say({ type: "Say", level: "info", message, reason });
+      this.#log("info", `Execution log converted to a new format; ${file}`, reason);
     } catch (error) {
-      const message = `Execution log of an earlier version cannot be converted; ${file}`;
-      this.#options.say({ type: "Say", level: "warn", message, reason: messageOf(error) });
+      this.#log("warn", `Execution log of an earlier version cannot be converted; ${file}`, messageOf(error));
     }
   }
 
   #cannotOpen(reason: string, againMs = REOPEN_MS): void {
     this.#openAt = this.#options.now() + againMs;
-    this.#say(reason);
+    this.#reportTrouble(reason);
   }
 
   /** Logs a problem once, until it changes or is resolved. */
-  #say(reason: string): void {
+  #reportTrouble(reason: string): void {
     if (this.#trouble === reason) return;
     this.#trouble = reason;
-    this.#options.say({ type: "Say", level: "warn", message: "Cannot write the execution log", reason });
+    this.#log("warn", "Cannot write the execution log", reason);
     this.#reportState();
+  }
+
+  #log(level: "info" | "warn", message: string, reason = ""): void {
+    this.#options.say({ type: "Say", level, message, reason });
   }
 
   #reportState(): void {

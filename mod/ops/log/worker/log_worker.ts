@@ -1,15 +1,14 @@
-/** Handle of the log worker in the main thread: starts and restarts it, and sends it requests, answered in order. */
+/** Handle of the log worker in the main thread: starts and restarts it, and calls its methods in order. */
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { logLimits } from "../../limits.ts";
 import type { Retention } from "../store/log_store.ts";
 import type {
-  Answer,
   FromLogWorker,
+  LogMethod,
+  LogMethods,
   LogState,
-  QuestionKind,
-  Questions,
   TailedMessage,
   ToLogWorker,
 } from "./messages.ts";
@@ -27,7 +26,7 @@ export interface LogWorkerOptions {
 }
 
 interface Waiting {
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (answer: unknown) => void;
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
@@ -36,7 +35,7 @@ export class LogWorker implements AsyncDisposable {
   #retention: Retention;
   #worker: Worker | null = null;
   readonly #waiting = new Map<number, Waiting>();
-  #asks = 0;
+  #calls = 0;
   #state: LogState | null = null;
   /** Runs lost by earlier workers. */
   #lostBefore = 0;
@@ -76,50 +75,52 @@ export class LogWorker implements AsyncDisposable {
     this.#worker = worker;
     this.#startedAt = performance.now();
     const { path, cacheBytes, onStart } = this.#options;
-    this.post({ type: "Start", path, retention: this.#retention, cacheBytes });
+    this.#post({ type: "Start", path, retention: this.#retention, cacheBytes });
     onStart();
   }
 
-  /** Sends a message, if the worker is running. */
-  post(message: ToLogWorker): void {
-    this.#worker?.postMessage(message);
-  }
-
-  /** Throws `unavailable` if the log cannot be read, and `overloaded` for too many requests. */
-  async ask<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Questions[K]["answer"]> {
+  /** Calls a method for a user. Throws `unavailable` if the log cannot be read, and `overloaded` for too many calls. */
+  async ask<M extends LogMethod>(
+    method: M,
+    ...args: Parameters<LogMethods[M]>
+  ): Promise<NonNullable<ReturnType<LogMethods[M]>>> {
     this.begin();
     if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
-    const answer = this.#worker === null ? null : await this.#answerTo(kind, asked);
+    const answer = await this.call(method, ...args);
     if (answer === null) throw new ServiceError("unavailable", "The execution log is currently unavailable");
-    return answer as Questions[K]["answer"];
+    return answer as NonNullable<ReturnType<LogMethods[M]>>;
   }
 
-  /** Stores runs, given as JSON. Resolves with `false` if they were lost with the worker. */
-  async store(runs: string): Promise<boolean> {
-    return this.#worker !== null && await this.#answerTo("runs", runs) !== null;
+  /** Calls a method. Resolves with `null` if it returns nothing, or if the worker is not running or fails. */
+  async call<M extends LogMethod>(
+    method: M,
+    ...args: Parameters<LogMethods[M]>
+  ): Promise<ReturnType<LogMethods[M]> | null> {
+    if (this.#worker === null) return null;
+    const call = ++this.#calls;
+    return await new Promise<unknown>((resolve) => {
+      const timer = setTimeout(() => this.#failed("It is not responding"), logLimits.answerMs);
+      this.#waiting.set(call, { resolve, timer });
+      this.#post({ type: "Call", call, method, args });
+    }) as ReturnType<LogMethods[M]> | null;
   }
 
   retain(retention: Retention): void {
     this.#retention = retention;
-    this.post({ type: "Retain", retention });
+    void this.call("retain", retention);
   }
 
   /** Stops the worker after it has handled all messages. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     if (this.#restart !== null) clearTimeout(this.#restart);
-    if (this.#worker !== null) await this.#answerTo("close", null);
+    await this.call("close");
     this.#worker?.terminate();
     this.#worker = null;
   }
 
-  #answerTo<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Answer> {
-    const ask = ++this.#asks;
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => this.#failed("It is not responding"), logLimits.answerMs);
-      this.#waiting.set(ask, { resolve, timer });
-      this.post({ type: "Ask", ask, kind, asked } as ToLogWorker);
-    });
+  #post(message: ToLogWorker): void {
+    this.#worker?.postMessage(message);
   }
 
   /** Replaces a worker that failed, or that waits for an unresponsive disk. */
@@ -128,7 +129,7 @@ export class LogWorker implements AsyncDisposable {
     this.#worker = null;
     this.#lostBefore += this.#state?.lost ?? 0;
     if (this.#state !== null) this.#state = { ...this.#state, lost: 0 };
-    for (const ask of [...this.#waiting.keys()]) this.#answer(ask, null);
+    for (const call of [...this.#waiting.keys()]) this.#answer(call, null);
     if (this.#closed) return;
     const { restartMs, restartMsMax } = logLimits;
     this.#failures = performance.now() - this.#startedAt > restartMsMax ? 0 : this.#failures + 1;
@@ -142,7 +143,7 @@ export class LogWorker implements AsyncDisposable {
   #take(message: FromLogWorker): void {
     switch (message.type) {
       case "Answer":
-        return this.#answer(message.ask, message.answer);
+        return this.#answer(message.call, message.answer);
       case "Tailed":
         return this.#options.onTailed(message);
       case "State":
@@ -157,10 +158,10 @@ export class LogWorker implements AsyncDisposable {
     }
   }
 
-  #answer(ask: number, answer: Answer): void {
-    const waiting = this.#waiting.get(ask);
+  #answer(call: number, answer: unknown): void {
+    const waiting = this.#waiting.get(call);
     if (waiting === undefined) return;
-    this.#waiting.delete(ask);
+    this.#waiting.delete(call);
     clearTimeout(waiting.timer);
     waiting.resolve(answer);
   }

@@ -11,9 +11,13 @@ const main = self as unknown as {
 let keeper: LogKeeper | null = null;
 
 main.onmessage = ({ data: message }) => {
-  if (message.type !== "Start") return keeper?.take(message);
-  keeper = new LogKeeper({ ...message, now: Date.now, say: (message) => main.postMessage(message) });
-  cleanUp(keeper);
+  if (message.type === "Start") {
+    keeper = new LogKeeper({ ...message, now: Date.now, say: (message) => main.postMessage(message) });
+    return cleanUp(keeper);
+  }
+  const { call, method, args } = message;
+  const answer = (keeper?.[method] as (...args: readonly unknown[]) => unknown).apply(keeper, [...args]);
+  main.postMessage({ type: "Answer", call, answer: answer ?? null });
 };
 
 /** Deletes in small batches, so that runs and searches do not wait long. */

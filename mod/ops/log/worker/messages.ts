@@ -36,19 +36,22 @@ export interface BacklogAnswer {
   readonly lastId: number;
 }
 
-/** Requests by kind. An answer of `null` means that the log is unavailable. */
-export interface Questions {
-  readonly page: { readonly asked: PageQuestion; readonly answer: PageAnswer };
-  readonly backlog: { readonly asked: BacklogQuestion; readonly answer: BacklogAnswer };
-  readonly figures: { readonly asked: { readonly now: number }; readonly answer: readonly SavedFigures[] };
+/** Methods of the log worker, called by messages. `null` means that the log is unavailable. */
+export interface LogMethods {
+  page(question: PageQuestion): PageAnswer | null;
+  backlog(question: BacklogQuestion): BacklogAnswer | null;
+  loadFigures(now: number): readonly SavedFigures[] | null;
+  saveFigures(figures: readonly SavedFigures[]): void;
   /** Stores runs: an array of run records as JSON, which is faster to send than objects. */
-  readonly runs: { readonly asked: string; readonly answer: true };
-  /** Closes the log. */
-  readonly close: { readonly asked: null; readonly answer: true };
+  store(runs: string): true;
+  retain(retention: Retention): void;
+  /** Starts reporting matching runs as `Tailed`. */
+  tail(tail: number, filter: RunFilter): void;
+  untail(tail: number): void;
+  close(): void;
 }
 
-export type QuestionKind = keyof Questions;
-export type Answer = Questions[QuestionKind]["answer"] | null;
+export type LogMethod = keyof LogMethods;
 
 export type ToLogWorker =
   /** The first message. */
@@ -58,19 +61,12 @@ export type ToLogWorker =
     readonly retention: Retention;
     readonly cacheBytes: number;
   }
-  | { readonly type: "Retain"; readonly retention: Retention }
-  | { readonly type: "SaveFigures"; readonly figures: readonly SavedFigures[] }
-  /** Starts reporting matching runs as `Tailed`. */
-  | { readonly type: "Tail"; readonly tail: number; readonly filter: RunFilter }
-  | { readonly type: "Untail"; readonly tail: number }
   | {
-    readonly [K in QuestionKind]: {
-      readonly type: "Ask";
-      readonly ask: number;
-      readonly kind: K;
-      readonly asked: Questions[K]["asked"];
-    };
-  }[QuestionKind];
+    readonly type: "Call";
+    readonly call: number;
+    readonly method: LogMethod;
+    readonly args: readonly unknown[];
+  };
 
 /** State of the log, reported on changes and periodically. */
 export interface LogState {
@@ -92,7 +88,7 @@ export interface TailShare {
 }
 
 export type FromLogWorker =
-  | { readonly type: "Answer"; readonly ask: number; readonly answer: Answer }
+  | { readonly type: "Answer"; readonly call: number; readonly answer: unknown }
   /** Matching runs of a batch: encoded events, which tails share. */
   | {
     readonly type: "Tailed";
