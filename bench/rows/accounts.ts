@@ -2,7 +2,7 @@
  * Accounts: sign-ins beside the bare password hash, refreshes beside a bare durable HTTP handler, Authenticate beside a bare
  * echo, and the time from a sign-out to the last of many sockets that hears of it.
  */
-import { PasswordHasher } from "../../mod/auth/passwords/password.ts";
+import { PasswordHasher } from "../../mod/auth/passwords.ts";
 import type { Tokens } from "../../mod/auth/tokens/session_tokens.ts";
 import { authLimits } from "../../mod/auth/limits.ts";
 import { type BenchContext, benchFunctions } from "../context.ts";

@@ -1,6 +1,6 @@
 /** An unknown address takes as long to refuse as a wrong password. */
 import assert from "node:assert/strict";
-import { PasswordHasher } from "../../mod/auth/passwords/password.ts";
+import { PasswordHasher } from "../../mod/auth/passwords.ts";
 import { startTestAccounts } from "../../tests/auth/support/test_accounts.ts";
 import type { BenchContext } from "../context.ts";
 import { median } from "../support/statistics.ts";

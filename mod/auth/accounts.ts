@@ -4,7 +4,7 @@ import { authLimits } from "./limits.ts";
 import type { AttemptLimits, Requester } from "./attempt_limits.ts";
 import type { CodeMail } from "./mail/code_mail.ts";
 import { normalizedEmail } from "./email_address.ts";
-import { checkedPassword, normalizedPassword, type PasswordHasher } from "./passwords/password.ts";
+import { checkedPassword, normalizedPassword, type PasswordHasher } from "./passwords.ts";
 import type { Redirects } from "./redirects.ts";
 import type { RefreshTokens } from "./tokens/refresh_token.ts";
 import type { SessionTokens, Tokens } from "./tokens/session_tokens.ts";

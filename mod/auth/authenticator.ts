@@ -26,7 +26,7 @@ export type EndedSession =
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
   /** Verifies tokens of external issuers. */
-  readonly external: OtherIssuers;
+  readonly external: ExternalIssuers;
   readonly calls: SystemCalls;
   /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
@@ -34,7 +34,7 @@ export interface AccountAuthenticatorOptions {
 }
 
 /** Verifier of external tokens, which also reports whose credentials have ended. */
-export type OtherIssuers = Pick<ExternalTokens, "applyCommits" | "recheck"> & {
+export type ExternalIssuers = Pick<ExternalTokens, "applyCommits" | "recheck"> & {
   verify(token: string): Promise<TokenVerification>;
 };
 
@@ -43,7 +43,7 @@ const RECHECKED_AT_ONCE = 256;
 
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
-  readonly #external: OtherIssuers;
+  readonly #external: ExternalIssuers;
   readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
@@ -103,7 +103,7 @@ export class AccountAuthenticator {
 
   /** Handles credentials that ended on the leader and are not visible in local commits. */
   endedElsewhere(ended: EndedSession): void {
-    this.#tell(ended);
+    this.#report(ended);
   }
 
   /** Calls the listener in the tick in which the end of a session becomes known. */
@@ -114,7 +114,7 @@ export class AccountAuthenticator {
   /** Applies commits. Call with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
     for (const principal of this.#external.applyCommits(entries)) {
-      this.#tell({ principal, withoutSession: true });
+      this.#report({ principal, withoutSession: true });
     }
     for (const { changes } of entries) {
       for (const change of changes) {
@@ -132,12 +132,12 @@ export class AccountAuthenticator {
     for (let from = 0; from < known.length; from += RECHECKED_AT_ONCE) {
       await Promise.all(
         known.slice(from, from + RECHECKED_AT_ONCE).map(async (sessionId) => {
-          if (await this.#sessions.find(sessionId) === null) this.#tell({ sessionId });
+          if (await this.#sessions.find(sessionId) === null) this.#report({ sessionId });
         }),
       );
     }
     for (const principal of await this.#external.recheck()) {
-      this.#tell({ principal, withoutSession: true });
+      this.#report({ principal, withoutSession: true });
     }
   }
 
@@ -151,7 +151,7 @@ export class AccountAuthenticator {
   #sessionChanged({ id, doc }: DocumentChange): void {
     // Looked up again at the next use.
     this.#sessions.invalidate(id);
-    if (doc === null) this.#tell({ sessionId: id });
+    if (doc === null) this.#report({ sessionId: id });
   }
 
   #ownerDeleted(kind: "user" | "admin", ownerId: string): void {
@@ -160,10 +160,10 @@ export class AccountAuthenticator {
     }
     // The owner of a session that is being looked up is not known yet.
     this.#sessions.invalidateLookups();
-    this.#tell({ principal: `${kind}:${ownerId}` });
+    this.#report({ principal: `${kind}:${ownerId}` });
   }
 
-  #tell(ended: EndedSession): void {
+  #report(ended: EndedSession): void {
     for (const listener of this.#listeners) listener(ended);
   }
 }

@@ -58,7 +58,7 @@ export const authLimits = {
   /** Maximum delay before a retry. */
   mailRetryMsMax: 300_000,
   /** Minimum interval between log lines about mails requested without a mail server. */
-  noMailToldMs: 600_000,
+  noMailLogMs: 600_000,
   /** Answered mail requests that are still processed in the background. */
   mailRequestsMax: 1_000,
   /** Sessions cached to check access tokens without a look-up. */
@@ -112,7 +112,7 @@ export const rateLimits = {
 } as const;
 
 /** Limits of provider sign-ins and external tokens. */
-export const othersLimits = {
+export const externalLimits = {
   /** Timeout of a response from a provider or issuer, body included. */
   requestMs: 10_000,
   /** Maximum size of such a response. */

@@ -18,11 +18,11 @@ import { MailAccounts } from "./mail/mail_accounts.ts";
 import type { Mail, Mailer } from "./mail/mailer.ts";
 import { ExternalTokens } from "./issuers/mod.ts";
 import {
+  type ExternalAuth,
   linkIdentityArgs,
   Links,
-  noProviders,
+  noExternalAuth,
   oauthRoutes,
-  type Others,
   SignIns,
   startLinkArgs,
   unlinkIdentityArgs,
@@ -31,7 +31,7 @@ import { Outbox } from "./mail/outbox.ts";
 import { loadTemplates, type MailTexts } from "./mail/templates.ts";
 import type { MailKind } from "./mail/built_in_templates.ts";
 import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
-import { PasswordHasher } from "./passwords/password.ts";
+import { PasswordHasher } from "./passwords.ts";
 import { Redirects } from "./redirects.ts";
 import { RefreshTokens } from "./tokens/refresh_token.ts";
 import { authRoutes, type AuthRoutesOptions } from "./routes.ts";
@@ -45,7 +45,7 @@ export type { AccountPolicy } from "./accounts.ts";
 export {
   AccountAuthenticator,
   type EndedSession,
-  type OtherIssuers,
+  type ExternalIssuers,
   type TokenVerification,
 } from "./authenticator.ts";
 export { AccessTokens } from "./tokens/access_token.ts";
@@ -57,9 +57,9 @@ export { authOperations } from "./routes.ts";
 export {
   AuthConfigError,
   AuthConfigFile,
-  type AuthConfigPlace,
-  ConfiguredOthers,
-  type Others,
+  type AuthConfigSource,
+  ConfiguredExternalAuth,
+  type ExternalAuth,
   presetParts,
   readAuthConfig,
 } from "./oauth/mod.ts";
@@ -96,7 +96,7 @@ export interface AccountsOptions {
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** The currently configured providers and issuers. Default: none. Closed with the accounts. */
-  readonly others?: OthersSource;
+  readonly externalAuth?: ExternalAuthSource;
   /** Origin of this server for the browser that sent a request. Default: `publicUrl`. */
   readonly originOf?: (c: Context) => string;
   /** Called after sign-ins, refreshes and similar operations. */
@@ -113,8 +113,8 @@ export interface AccountsOptions {
 }
 
 /** The current sources of identities besides this server. */
-export interface OthersSource extends AsyncDisposable {
-  readonly others: Others;
+export interface ExternalAuthSource extends AsyncDisposable {
+  readonly externalAuth: ExternalAuth;
 }
 
 /** The settings of accounts that can change at run time. */
@@ -203,8 +203,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     mail,
     now,
   };
-  const others = () => options.others?.others ?? noProviders;
-  const external = new ExternalTokens({ issuers: () => others().issuers, calls, now });
+  const externalAuth = () => options.externalAuth?.externalAuth ?? noExternalAuth;
+  const external = new ExternalTokens({ issuers: () => externalAuth().issuers, calls, now });
   const authenticator = new AccountAuthenticator({
     accessTokens,
     external,
@@ -212,7 +212,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     caughtUp: options.caughtUp,
     now,
   });
-  const signIns = new SignIns({ parts, providers: () => others().providers, log });
+  const signIns = new SignIns({ parts, providers: () => externalAuth().providers, log });
   const admins = new AdminAccounts(parts);
   const sweeper = options.readOnly === true ? null : createSweeper({ calls, now, log });
   return {
@@ -280,7 +280,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       await outbox?.settled();
     },
     async [Symbol.asyncDispose]() {
-      await options.others?.[Symbol.asyncDispose]();
+      await options.externalAuth?.[Symbol.asyncDispose]();
       await sweeper?.[Symbol.asyncDispose]();
       await mail.settled();
       await outbox?.[Symbol.asyncDispose]();

@@ -7,7 +7,7 @@ import { ServiceError, UserError } from "../errors.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { AccountParts } from "./accounts.ts";
 import { normalizedEmail } from "./email_address.ts";
-import { checkedPassword, normalizedPassword } from "./passwords/password.ts";
+import { checkedPassword, normalizedPassword } from "./passwords.ts";
 import { system } from "./system_calls.ts";
 
 export const changePasswordArgs = z.strictObject({

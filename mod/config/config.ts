@@ -1,6 +1,6 @@
 /** The configuration of a server. */
 import type { RateLimits } from "../auth/limits.ts";
-import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
+import type { AccountPolicy, AuthConfigSource, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
 import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { MemoryPlan } from "./memory.ts";
@@ -170,7 +170,7 @@ export interface AccountsConfig {
   /** Custom mail templates: `Subject: ...`, an empty line, and the body. */
   readonly mailTexts: Readonly<Partial<Record<MailKind, string>>>;
   /** Providers and issuers. The path of a file is absolute. */
-  readonly authConfig: AuthConfigPlace | null;
+  readonly authConfig: AuthConfigSource | null;
   /** `null` for the host name of the public URL. */
   readonly appName: string | null;
   /** Overrides of the default rate limits. */

@@ -2,7 +2,7 @@
  * The table of all command-line options. Flags, environment variable names, defaults, validation, `--help` and the
  * options reference are generated from it. No other module reads arguments or `SYNCLINE_*` variables.
  */
-import { type AuthConfigPlace, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
+import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
@@ -336,12 +336,12 @@ function parseLogKeepSetting(text: string): number | null {
 }
 
 /** The flag names a file of providers and issuers; the setting holds its content. */
-function parseAuthConfigFile(text: string): AuthConfigPlace {
+function parseAuthConfigFile(text: string): AuthConfigSource {
   return { kind: "file", path: parsePath(text) };
 }
 
 /** Checks only that the content is a JSON object; the auth package validates the rest. */
-function parseAuthConfigText(text: string): AuthConfigPlace {
+function parseAuthConfigText(text: string): AuthConfigSource {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { kind: "text", text };

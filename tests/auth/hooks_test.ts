@@ -94,7 +94,7 @@ Deno.test("OH1 OH3 a user made by a provider or a token of an issuer is, too, on
   const sources = { env: () => undefined, readFile: () => Promise.reject(new Error()) };
   await using accounts = await startTestAccounts({
     app: parts,
-    others: (now) =>
+    externalAuth: (now) =>
       readAuthConfig(JSON.stringify(config), { sources, parts: presetParts({ now, fetch: outside.fetch }) }),
   });
   const claims = { iss: "https://id.test", aud: "app", exp: accounts.clock.now / 1000 + 60 };

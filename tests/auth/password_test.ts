@@ -5,7 +5,7 @@ import {
   currentCost,
   normalizedPassword,
   PasswordHasher,
-} from "../../mod/auth/passwords/password.ts";
+} from "../../mod/auth/passwords.ts";
 import { ServiceError } from "../../mod/errors.ts";
 
 const cheap = { memoryKiB: 64, passes: 1, lanes: 1 };

@@ -115,7 +115,7 @@ Deno.test("PF2 a token of another issuer fills the profile of the user it makes"
   const sources = { env: () => undefined, readFile: () => Promise.reject(new Error()) };
   await using accounts = await startTestAccounts({
     app: parts,
-    others: (now) =>
+    externalAuth: (now) =>
       readAuthConfig(JSON.stringify(config), { sources, parts: presetParts({ now, fetch: outside.fetch }) }),
   });
   const claims = { iss: "https://id.test", aud: "app", exp: accounts.clock.now / 1000 + 60, sub: "r2" };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { PasswordHasher } from "../../mod/auth/passwords/password.ts";
+import { PasswordHasher } from "../../mod/auth/passwords.ts";
 import { password, startTestAccounts } from "./support/test_accounts.ts";
 
 const claimsOf = (token: string) =>

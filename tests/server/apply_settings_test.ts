@@ -16,7 +16,7 @@ Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use t
   const parts: SettableParts = {
     accounts: {
       configure: ({ policy }) => Promise.reject(new Error(`no sign-ups: ${!policy.signups}`)),
-      configureOthers: ({ authConfig }) => note("others", authConfig),
+      configureExternalAuth: ({ authConfig }) => note("others", authConfig),
     },
     backups: { configure: (config) => note("backups", config?.everyMs) },
     executionLog: { retain: (retention) => void note("log", retention) },

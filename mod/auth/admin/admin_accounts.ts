@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
 import type { AdminSummary } from "../isolate_functions/admins.ts";
-import { checkedPassword } from "../passwords/password.ts";
+import { checkedPassword } from "../passwords.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { system } from "../system_calls.ts";

@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { adminMainAction, type MainAction } from "../../functions/main_actions.ts";
 import type { AccountParts } from "../accounts.ts";
-import { checkedPassword, normalizedPassword } from "../passwords/password.ts";
+import { checkedPassword, normalizedPassword } from "../passwords.ts";
 import { system } from "../system_calls.ts";
 import type { AdminAccounts } from "./admin_accounts.ts";
 

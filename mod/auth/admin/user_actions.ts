@@ -5,7 +5,7 @@ import { adminMainAction, type MainAction } from "../../functions/main_actions.t
 import { authLimits } from "../limits.ts";
 import type { AccountParts } from "../accounts.ts";
 import { normalizedEmail } from "../email_address.ts";
-import { checkedPassword } from "../passwords/password.ts";
+import { checkedPassword } from "../passwords.ts";
 import { system } from "../system_calls.ts";
 
 const createArgs = z.strictObject({

@@ -1,6 +1,6 @@
 /** Finds and changes the rows of users, administrators and passwords within a transaction. */
 import type { Id } from "../../functions/api/service.ts";
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 import { endSessionsOf } from "./session_rows.ts";
 
@@ -47,7 +47,7 @@ export async function dropChanges(ctx: AuthMutationCtx, user: Id<"_users">): Pro
 /** The identities of a user, oldest first. */
 export function identitiesOf(ctx: AuthQueryCtx, user: Id<"_users">): Promise<AuthDoc<"_identities">[]> {
   return ctx.db.query("_identities").withIndex("by_user", (q) => q.eq("user", user))
-    .take(othersLimits.identitiesPerUserMax);
+    .take(externalLimits.identitiesPerUserMax);
 }
 
 export async function dropIdentities(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
-import { insertUser, signIn as signInUser, userCreated } from "./hooks/hooks.ts";
+import { insertUser, signIn as signInUser, userCreated } from "./hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
 /** Kinds of accounts with passwords. */

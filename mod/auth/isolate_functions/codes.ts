@@ -4,7 +4,7 @@ import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
-import { insertUser, signIn, userCreated } from "./hooks/hooks.ts";
+import { insertUser, signIn, userCreated } from "./hooks.ts";
 import { endSessionsOf, newSessionSchema, type OpenedSession } from "./session_rows.ts";
 
 /** Stores a code if the address may receive one. Returns whether to send the mail. */

@@ -25,10 +25,10 @@ import { beginFlow, signInWithProvider, takeFlow } from "./identities/flows.ts";
 import { admitSubject, findSubject } from "./identities/identity_rows.ts";
 import {
   beginLink,
-  bringIdentity,
   linkIdentity,
   listIdentities,
   prepareLink,
+  storeIdentity,
   unlinkIdentity,
 } from "./identities/own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession, sweep } from "./sessions.ts";
@@ -42,7 +42,7 @@ export const systemFunctions = {
   admitSubject,
   beginFlow,
   beginLink,
-  bringIdentity,
+  storeIdentity,
   confirmEmail,
   createAdmin,
   createUser,
@@ -111,6 +111,6 @@ export const authModules: readonly SystemModule[] = [
 ];
 
 // For apps under test, whose users do not sign up.
-export { insertUser, userCreated } from "./hooks/hooks.ts";
+export { insertUser, userCreated } from "./hooks.ts";
 export { setProfile } from "./user_changes.ts";
 export { internalMutation } from "../tables.ts";

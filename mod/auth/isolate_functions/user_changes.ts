@@ -10,7 +10,7 @@ import {
   systemMutation,
 } from "../tables.ts";
 import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
-import { insertUser, userCreated } from "./hooks/hooks.ts";
+import { insertUser, userCreated } from "./hooks.ts";
 import { endSessionsOf } from "./session_rows.ts";
 import { UserError } from "../../errors.ts";
 

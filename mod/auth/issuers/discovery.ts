@@ -1,8 +1,8 @@
 /** The discovery document of an OpenID issuer (OpenID Connect Discovery 1.0). */
 import { z } from "zod";
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
-import { Remembered } from "../outgoing/remembered.ts";
+import { RenewedValue } from "../outgoing/renewed_value.ts";
 
 const documentSchema = z.looseObject({
   issuer: z.string(),
@@ -23,9 +23,9 @@ export interface DiscoveryOptions {
 }
 
 /** Fetches an issuer's document, which must name exactly that issuer. */
-export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<DiscoveryDocument> {
+export function discovery({ issuer, fetch, now }: DiscoveryOptions): RenewedValue<DiscoveryDocument> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  return new Remembered({
+  return new RenewedValue({
     load: async () => {
       const found = documentSchema.safeParse(
         await readJson(await fetch(url), `The discovery document of ${issuer}`),
@@ -41,8 +41,8 @@ export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<
       }
       return found.data;
     },
-    freshMs: othersLimits.discoveryFreshMs,
-    staleMsMax: othersLimits.keysStaleMsMax,
+    freshMs: externalLimits.discoveryFreshMs,
+    staleMsMax: externalLimits.keysStaleMsMax,
     now,
   });
 }

@@ -5,8 +5,8 @@ import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { emailAsGiven } from "../email_address.ts";
 import { RowCache } from "../../kit/row_cache.ts";
-import { authLimits, othersLimits } from "../limits.ts";
-import type { BroughtIdentity, KnownIdentity } from "../isolate_functions/identities/identity_rows.ts";
+import { authLimits, externalLimits } from "../limits.ts";
+import type { KnownIdentity, ProvidedIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 import type { KeySet } from "./key_set.ts";
 import {
@@ -61,14 +61,14 @@ export class ExternalTokens {
   constructor(options: ExternalTokensOptions) {
     this.#options = options;
     this.#refusals = new LRUCache({
-      max: othersLimits.refusalsKeptMax,
-      ttl: othersLimits.refusalKeptMs,
+      max: externalLimits.refusalsKeptMax,
+      ttl: externalLimits.refusalKeptMs,
       // Without a timer, and by the clock of the server.
       ttlResolution: 0,
       perf: { now: options.now },
     });
     this.#identities = new RowCache({
-      rowsMax: othersLimits.cachedIdentitiesMax,
+      rowsMax: externalLimits.cachedIdentitiesMax,
       idOf: keyOf,
       load: (key) => {
         const [issuer = "", subject = ""] = JSON.parse(key) as string[];
@@ -168,7 +168,7 @@ export class ExternalTokens {
     try {
       return await this.#options.calls.mutate(system.admitSubject, {
         arrival: {
-          identity: broughtBy(token, { issuer: issuer.issuer, subject }),
+          identity: identityFromClaims(token, { issuer: issuer.issuer, subject }),
           claims: token.claims,
           signups: true,
           linkByEmail: issuer.linkByEmail,
@@ -195,10 +195,10 @@ function keyOf({ issuer, subject }: { readonly issuer: string; readonly subject:
 }
 
 /** Returns the person described by the token's claims (OpenID Connect Core, section 5.1). */
-export function broughtBy(
+export function identityFromClaims(
   { claims }: Pick<ReadToken, "claims">,
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
-): BroughtIdentity {
+): ProvidedIdentity {
   const { email: address, email_verified: verified, name } = claims;
   // Some providers send booleans as strings.
   const counts = typeof address === "string" && (verified === true || verified === "true");

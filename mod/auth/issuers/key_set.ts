@@ -5,9 +5,9 @@
 import type { createLocalJWKSet, CryptoKey, JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { RateLimiter } from "../../kit/rate_limit.ts";
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
-import { Remembered } from "../outgoing/remembered.ts";
+import { RenewedValue } from "../outgoing/renewed_value.ts";
 import { readJson } from "./discovery.ts";
 
 /** Allowed signature algorithms (contract: Authentication, point 3). */
@@ -20,7 +20,7 @@ export interface KeyHint {
 }
 
 const keySetSchema = z.object({
-  keys: z.array(z.looseObject({ kty: z.string() })).max(othersLimits.keysMax),
+  keys: z.array(z.looseObject({ kty: z.string() })).max(externalLimits.keysMax),
 });
 
 type FindKey = ReturnType<typeof createLocalJWKSet>;
@@ -33,28 +33,28 @@ export interface KeySetOptions {
 }
 
 export class KeySet {
-  readonly #keys: Remembered<FindKey>;
+  readonly #keys: RenewedValue<FindKey>;
   /** Rate limit of fetches caused by unknown keys. */
   readonly #missed: RateLimiter;
 
   constructor({ url, fetch, now }: KeySetOptions) {
-    this.#keys = new Remembered({
+    this.#keys = new RenewedValue({
       load: async () => {
         const found = keySetSchema.safeParse(await readJson(await fetch(await url()), "The key set"));
         if (!found.success) throw new OutgoingError("The key set is not valid");
         const { createLocalJWKSet } = await import("jose");
         return createLocalJWKSet(found.data as JSONWebKeySet);
       },
-      freshMs: othersLimits.keysFreshMs,
-      staleMsMax: othersLimits.keysStaleMsMax,
+      freshMs: externalLimits.keysFreshMs,
+      staleMsMax: externalLimits.keysStaleMsMax,
       now,
     });
-    this.#missed = new RateLimiter({ ...othersLimits.missedKeyFetches, keysMax: 1, now });
+    this.#missed = new RateLimiter({ ...externalLimits.missedKeyFetches, keysMax: 1, now });
   }
 
   /** Returns the key named by a token's header, or `null`. Rejects if no key set is available. */
   async find(hint: KeyHint): Promise<CryptoKey | null> {
-    if ((hint.kid?.length ?? 0) > othersLimits.keyIdCharsMax) return null;
+    if ((hint.kid?.length ?? 0) > externalLimits.keyIdCharsMax) return null;
     const { loads } = this.#keys;
     const found = await keyOf(await this.#keys.get(), hint);
     if (found !== null || this.#keys.loads !== loads) return found;

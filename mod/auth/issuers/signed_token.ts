@@ -1,7 +1,7 @@
 /** Parses JWTs of external issuers and verifies their signatures. */
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { authLimits, othersLimits } from "../limits.ts";
+import { authLimits, externalLimits } from "../limits.ts";
 import { type KeySet, signatureAlgorithms } from "./key_set.ts";
 
 const headerSchema = z.object({
@@ -23,7 +23,7 @@ const types: Readonly<Record<TokenKind, RegExp>> = {
 
 const charsMax: Readonly<Record<TokenKind, number>> = {
   access: authLimits.accessTokenCharsMax,
-  id: othersLimits.idTokenCharsMax,
+  id: externalLimits.idTokenCharsMax,
 };
 
 const claimsSchema = z.record(z.string(), z.unknown());
@@ -71,12 +71,12 @@ export async function signatureFault(
   }
 }
 
-const subjectSchema = z.string().min(1).max(othersLimits.subjectCharsMax);
+const subjectSchema = z.string().min(1).max(externalLimits.subjectCharsMax);
 
 const standingSchema = z.object({
   sub: subjectSchema,
   aud: z.union([z.string(), z.array(z.string())]),
-  exp: z.number().max(othersLimits.expiryMax),
+  exp: z.number().max(externalLimits.expiryMax),
   nbf: z.number().optional(),
 });
 
@@ -99,7 +99,7 @@ export function checkClaims(
   const { sub, aud, exp, nbf } = standing.data;
   const expiresAt = exp * 1000;
   if (now >= expiresAt) return { ok: false, error: "access token expired" };
-  if (nbf !== undefined && nbf * 1000 > now + othersLimits.notBeforeLeewayMs) {
+  if (nbf !== undefined && nbf * 1000 > now + externalLimits.notBeforeLeewayMs) {
     return { ok: false, error: "access token not yet valid" };
   }
   if (![aud].flat().some((one) => audience.includes(one))) {

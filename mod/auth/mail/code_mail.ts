@@ -107,7 +107,7 @@ export class CodeMail {
   #undeliverable(kind: CodeKind): false {
     const { now, log } = this.#options;
     this.#undelivered++;
-    if (now() - this.#undeliveredToldAt >= authLimits.noMailToldMs) {
+    if (now() - this.#undeliveredToldAt >= authLimits.noMailLogMs) {
       this.#undeliveredToldAt = now();
       log("warn", "Mail requested but not sent: no mail server configured (--smtp-url)", {
         code: "mail",

@@ -5,7 +5,7 @@ import { codeHash, type CodeKind, linkTokenHash } from "../tokens/codes.ts";
 import { normalizedEmail } from "../email_address.ts";
 import type { NewCode, Proof } from "../isolate_functions/code_rows.ts";
 import type { OpenedSession } from "../isolate_functions/session_rows.ts";
-import { checkedPassword } from "../passwords/password.ts";
+import { checkedPassword } from "../passwords.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { PreparedSession, Tokens } from "../tokens/session_tokens.ts";
 import { system } from "../system_calls.ts";

@@ -9,14 +9,14 @@ export class AuthConfigError extends Error {
 }
 
 /** The parsed configuration. */
-export interface Others {
+export interface ExternalAuth {
   /** By name, in configuration order. */
   readonly providers: ReadonlyMap<string, Provider>;
   /** By `iss`. */
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
 }
 
-export const noProviders: Others = { providers: new Map(), issuers: new Map() };
+export const noExternalAuth: ExternalAuth = { providers: new Map(), issuers: new Map() };
 
 /** Reads secrets that the configuration refers to. Throws an error that names the problem. */
 export type SecretSources = FileSources | SettingSources;
@@ -56,7 +56,7 @@ type IssuerSettings = z.infer<typeof fileSchema>["issuers"][number];
 export async function readAuthConfig(
   text: string,
   { sources, parts }: { readonly sources: SecretSources; readonly parts: PresetParts },
-): Promise<Others> {
+): Promise<ExternalAuth> {
   const file = await checked(fileSchema, jsonOf(text), "");
   // Loaded lazily: most servers have no providers, and no token should wait for the libraries.
   const [{ presets }] = await Promise.all([import("./presets/mod.ts"), import("jose")]);

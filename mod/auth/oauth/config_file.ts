@@ -2,8 +2,8 @@
 import { dirname, resolve } from "node:path";
 import type { Log } from "../../kit/log.ts";
 import { RecurringWork } from "../../kit/clock.ts";
-import { othersLimits } from "../limits.ts";
-import { AuthConfigError, type Others, readAuthConfig } from "./auth_config.ts";
+import { externalLimits } from "../limits.ts";
+import { AuthConfigError, type ExternalAuth, readAuthConfig } from "./auth_config.ts";
 import type { PresetParts } from "./preset.ts";
 
 export interface AuthConfigFileOptions {
@@ -16,19 +16,19 @@ export interface AuthConfigFileOptions {
 export class AuthConfigFile implements AsyncDisposable {
   readonly #options: AuthConfigFileOptions;
   readonly #watch: RecurringWork;
-  #others: Others;
+  #externalAuth: ExternalAuth;
   /** Fingerprint of the files as read last, from modification times and sizes. */
   #state: string;
   /** The secret files used. */
   #files: ReadonlySet<string>;
 
-  private constructor(options: AuthConfigFileOptions, { others, files, state }: ReadConfig) {
+  private constructor(options: AuthConfigFileOptions, { externalAuth, files, state }: ReadConfig) {
     this.#options = options;
-    this.#others = others;
+    this.#externalAuth = externalAuth;
     this.#files = files;
     this.#state = state;
     this.#watch = new RecurringWork({
-      intervalMs: othersLimits.configPollMs,
+      intervalMs: externalLimits.configPollMs,
       work: () => this.#look(),
       onError: (error) => options.log("warn", `${options.path} cannot be checked for changes`, { error }),
     });
@@ -39,8 +39,8 @@ export class AuthConfigFile implements AsyncDisposable {
     return new AuthConfigFile(options, await read(options));
   }
 
-  get others(): Others {
-    return this.#others;
+  get externalAuth(): ExternalAuth {
+    return this.#externalAuth;
   }
 
   /** Checks for changes now; also runs periodically. */
@@ -58,11 +58,11 @@ export class AuthConfigFile implements AsyncDisposable {
     if (state === this.#state) return;
     this.#state = state;
     try {
-      const { others, files, state } = await read(this.#options);
-      this.#others = others;
+      const { externalAuth, files, state } = await read(this.#options);
+      this.#externalAuth = externalAuth;
       this.#files = files;
       this.#state = state;
-      log("info", `Reloaded ${path}`, { providers: [...others.providers.keys()].join(",") });
+      log("info", `Reloaded ${path}`, { providers: [...externalAuth.providers.keys()].join(",") });
     } catch (error) {
       if (!(error instanceof AuthConfigError)) throw error;
       log("error", `${error.message}. The previous configuration stays in effect`);
@@ -71,7 +71,7 @@ export class AuthConfigFile implements AsyncDisposable {
 }
 
 interface ReadConfig {
-  readonly others: Others;
+  readonly externalAuth: ExternalAuth;
   readonly files: ReadonlySet<string>;
   readonly state: string;
 }
@@ -80,7 +80,7 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
   const files = new Set<string>();
   const before = await stateOf([path]);
   try {
-    const others = await readAuthConfig(await readSmall(path), {
+    const externalAuth = await readAuthConfig(await readSmall(path), {
       sources: {
         env,
         readFile(name) {
@@ -93,7 +93,7 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
     });
     // Take the fingerprint before reading, so that an edit in between is detected by the next check.
     return {
-      others,
+      externalAuth,
       files,
       state: [before, await stateOf([...files])].filter((part) => part !== "").join("\n"),
     };
@@ -114,8 +114,8 @@ async function readSecret(path: string): Promise<string> {
 
 async function readSmall(path: string): Promise<string> {
   const { size } = await Deno.stat(path);
-  if (size > othersLimits.configBytesMax) {
-    throw new RangeError(`the file is larger than ${othersLimits.configBytesMax} bytes`);
+  if (size > externalLimits.configBytesMax) {
+    throw new RangeError(`the file is larger than ${externalLimits.configBytesMax} bytes`);
   }
   return await Deno.readTextFile(path);
 }

@@ -1,7 +1,7 @@
 /** Public API of provider sign-ins within accounts. */
-export { AuthConfigError, noProviders, type Others, readAuthConfig } from "./auth_config.ts";
+export { AuthConfigError, type ExternalAuth, noExternalAuth, readAuthConfig } from "./auth_config.ts";
 export { AuthConfigFile } from "./config_file.ts";
-export { type AuthConfigPlace, ConfiguredOthers } from "./configured_others.ts";
+export { type AuthConfigSource, ConfiguredExternalAuth } from "./configured_external_auth.ts";
 export { linkIdentityArgs, Links, startLinkArgs, unlinkIdentityArgs } from "./links.ts";
 export { presetParts } from "./preset.ts";
 export { oauthRoutes } from "./routes.ts";

@@ -1,6 +1,13 @@
 /** A provider that identifies users by an ID token (OpenID Connect Core 1.0). Presets build on it. */
 import type { ClientAuth } from "openid-client";
-import { broughtBy, checkClaims, KeySet, type ReadToken, readToken, signatureFault } from "../issuers/mod.ts";
+import {
+  checkClaims,
+  identityFromClaims,
+  KeySet,
+  type ReadToken,
+  readToken,
+  signatureFault,
+} from "../issuers/mod.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { sameSecret } from "../tokens/token_hash.ts";
 import { CodeFlow, type Grant, providerError } from "./code_flow.ts";
@@ -64,7 +71,7 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     const subject = String(token.claims["sub"]);
     const found = await completed({ token, grant, flow, of, subject });
     const claims = options.profile?.(found) ?? found;
-    return { identity: broughtBy({ claims }, { issuer, subject }), claims };
+    return { identity: identityFromClaims({ claims }, { issuer, subject }), claims };
   }
 
   /** Verifies the ID token: issuer, signature, audience, expiry and nonce. */

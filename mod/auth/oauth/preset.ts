@@ -1,6 +1,6 @@
 /** The provider port, and presets: the settings that a preset accepts, and the provider it creates from them. */
 import { z } from "zod";
-import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
+import type { ProvidedIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { type BoundedFetch, boundedFetch, isThisMachine } from "../outgoing/bounded_fetch.ts";
 
 /** Secrets of one sign-in. Not stored: they are derived from the state and the server's key. */
@@ -19,7 +19,7 @@ export interface Return extends FlowSecrets {
 
 /** The identity that returned, with additional claims. */
 export interface Identified {
-  readonly identity: BroughtIdentity;
+  readonly identity: ProvidedIdentity;
   /** Raw claims of the provider for the app's hooks; nothing is decided by them. */
   readonly claims: Readonly<Record<string, unknown>>;
 }

@@ -3,7 +3,7 @@ import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { requestSearch } from "../../kit/http_request.ts";
 import { requestText } from "../../kit/request_body.ts";
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 import { APP_STATE } from "../redirects.ts";
 import type { Requester } from "../attempt_limits.ts";
 import type { SignIns } from "./sign_ins.ts";
@@ -72,7 +72,7 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
   );
   app.post("/:provider/callback", async (c) => {
     if (!await signIns.answersWithForm(c.req.param("provider"))) throw new MethodNotAllowedError("GET");
-    const form = new URLSearchParams(await requestText(c.req.raw, othersLimits.formBytesMax));
+    const form = new URLSearchParams(await requestText(c.req.raw, externalLimits.formBytesMax));
     return await finish(c, { parameters: form, status: 303 });
   });
   return app;
@@ -91,7 +91,7 @@ interface CookieOptions {
 
 /** The header that sets the cookie. */
 function stateCookie(state: string, options: CookieOptions): string {
-  return `${NAME}=${state}; ${attributes(options, othersLimits.flowMs / 1000)}`;
+  return `${NAME}=${state}; ${attributes(options, externalLimits.flowMs / 1000)}`;
 }
 
 /** The header that deletes the cookie. */

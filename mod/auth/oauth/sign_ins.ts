@@ -4,13 +4,13 @@ import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 import { svcState, withFragment } from "../redirects.ts";
 import type { Requester } from "../attempt_limits.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./preset.ts";
-import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
+import type { ProvidedIdentity } from "../isolate_functions/identities/identity_rows.ts";
 
 interface SignInsOptions {
   readonly parts: AccountParts;
@@ -166,7 +166,7 @@ export class SignIns {
     const { identity, claims } = await provider.identify({ ...secrets, parameters: arrival.parameters });
     if (flow.linkFor !== null) {
       const brought = { session: flow.linkFor, provider: arrival.provider, identity };
-      const token = await keepBrought(this.#options.parts, brought);
+      const token = await storeReturnedIdentity(this.#options.parts, brought);
       if (token === null) {
         throw new ServiceError("session_expired", "The session that requested the link has ended");
       }
@@ -214,7 +214,7 @@ export class SignIns {
 
 /** Returns the claims for the app, up to the limit. */
 function boundedClaims(claims: Identified["claims"]): Record<string, unknown> {
-  let left = othersLimits.claimsCharsMax;
+  let left = externalLimits.claimsCharsMax;
   const kept = Object.entries(claims).filter(([name, value]) => {
     if (value === undefined) return false;
     left -= name.length + JSON.stringify(value).length;
@@ -247,17 +247,17 @@ function secretsOf(
 }
 
 /** Stores the identity until it is confirmed. Returns the confirmation token; `null` if the session has ended. */
-async function keepBrought(
+async function storeReturnedIdentity(
   { calls, hasher, now }: AccountParts,
   { session, provider, identity }: {
     readonly session: string;
     readonly provider: string;
-    readonly identity: BroughtIdentity;
+    readonly identity: ProvidedIdentity;
   },
 ): Promise<string | null> {
   const token = randomBytes(32).toString("base64url");
   const tokenHash = hasher.hash("brought", token);
-  const kept = await calls.mutate(system.bringIdentity, {
+  const kept = await calls.mutate(system.storeIdentity, {
     tokenHash,
     session,
     provider,

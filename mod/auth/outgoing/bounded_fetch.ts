@@ -2,7 +2,7 @@
  * Requests to providers and issuers: restricted to configured hosts over https, without redirects, and bounded in time and
  * size. A host named by a remote document is never contacted unless it is configured.
  */
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 
 /** A request was refused or its response is unusable. The message may be logged; it contains no secrets. */
 export class OutgoingError extends Error {
@@ -34,14 +34,14 @@ export function boundedFetch(
   {
     hosts,
     fetch: send = fetch,
-    requestMs = othersLimits.requestMs,
-    answerBytesMax = othersLimits.answerBytesMax,
+    requestMs = externalLimits.requestMs,
+    answerBytesMax = externalLimits.answerBytesMax,
   }: BoundedFetchOptions,
 ): BoundedFetch {
   let running = 0;
   return async (text, { signal: _signal, ...init } = {}) => {
     const url = allowed(text, hosts);
-    if (running >= othersLimits.requestsAtOnceMax) {
+    if (running >= externalLimits.requestsAtOnceMax) {
       throw new OutgoingError(`Too many concurrent requests to ${url.host}`);
     }
     const over = new AbortController();

@@ -4,7 +4,7 @@ import {
   type AdminAnswer,
   AdminChannel,
   AuthConfigError,
-  ConfiguredOthers,
+  ConfiguredExternalAuth,
   createAccounts,
   type LoadedSecret,
   loadTemplates,
@@ -35,7 +35,7 @@ export interface AccountsFeature
   tryOut(config: AccountsConfig): Promise<void>;
   configure(config: AccountsConfig): Promise<void>;
   /** Applies the configuration of identity providers and token issuers. */
-  configureOthers(config: Pick<AccountsConfig, "authConfig">): Promise<void>;
+  configureExternalAuth(config: Pick<AccountsConfig, "authConfig">): Promise<void>;
 }
 
 const KEY_REPLACED =
@@ -55,8 +55,8 @@ export async function startAccounts(
     log("warn", `${secretKeyFile} was readable by other users of this machine; its mode was corrected`);
   }
   if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
-  const others = await openOthers(context);
-  const service = await openAccounts(context, { others, metrics });
+  const externalAuth = await openExternalAuth(context);
+  const service = await openAccounts(context, { externalAuth, metrics });
   let channel: AdminChannel | undefined;
   let { smtp } = context.config.accounts;
   return {
@@ -67,7 +67,7 @@ export async function startAccounts(
     previewMail: (mail) => service.previewMail(mail).catch(asUserError),
     async tryOut(changed) {
       await loadTemplates(changed.templatesDir, changed.mailTexts);
-      await others.tryOut(changed.authConfig);
+      await externalAuth.tryOut(changed.authConfig);
       using _mailer = mailerOf({ smtp: changed.smtp, dev: false });
     },
     async configure(changed) {
@@ -76,7 +76,7 @@ export async function startAccounts(
       await service.configure({ ...changed, mailer, appName: appNameOf(changed, context) });
       smtp = changed.smtp;
     },
-    configureOthers: ({ authConfig }) => others.use(authConfig),
+    configureExternalAuth: ({ authConfig }) => externalAuth.use(authConfig),
     routes: [{ at: "/api/auth", app: service.routes }],
     actions: service.actions,
     applyCommits: (entries) => service.applyCommits(entries),
@@ -126,7 +126,10 @@ function asUserError(error: unknown): never {
 
 async function openAccounts(
   { config, keys, port, clientOf, caughtUp, log, url }: FeatureContext,
-  { others, metrics }: { readonly others: ConfiguredOthers; readonly metrics: Metrics | null },
+  { externalAuth, metrics }: {
+    readonly externalAuth: ConfiguredExternalAuth;
+    readonly metrics: Metrics | null;
+  },
 ): Promise<AccountService> {
   const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, mailTexts, rateLimits } = config.accounts;
   const publicUrl = config.publicUrl ?? url;
@@ -148,13 +151,13 @@ async function openAccounts(
       clientOf,
       readOnly: isFollower(config),
       caughtUp,
-      others,
+      externalAuth,
       originOf: (c) => config.publicUrl ?? localOrigin(c.req.raw, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
       log,
     });
   } catch (error) {
-    await others[Symbol.asyncDispose]();
+    await externalAuth[Symbol.asyncDispose]();
     if (error instanceof TemplateError || error instanceof TypeError) {
       throw new StartError(error.message, { cause: error });
     }
@@ -163,9 +166,9 @@ async function openAccounts(
 }
 
 /** Opens the providers and issuers of `--auth-config` or the settings. */
-async function openOthers({ config, keys, log }: FeatureContext): Promise<ConfiguredOthers> {
+async function openExternalAuth({ config, keys, log }: FeatureContext): Promise<ConfiguredExternalAuth> {
   try {
-    return await ConfiguredOthers.open(config.accounts.authConfig, {
+    return await ConfiguredExternalAuth.open(config.accounts.authConfig, {
       env: (name) => Deno.env.get(name),
       unseal: (sealed) =>
         decryptSecret(sealed, { key: keys.settings, name: "authConfig" satisfies OptionName }),

@@ -26,7 +26,7 @@ import type { AccountsFeature } from "./accounts.ts";
 
 /** Parts that settings change. */
 export interface SettableParts {
-  readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
+  readonly accounts: Pick<AccountsFeature, "configure" | "configureExternalAuth">;
   readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
   /** `null` without an execution log. */
   readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
@@ -42,7 +42,7 @@ export async function applySettings(
   const live = liveConfig(given, settings);
   const parts = [
     ["accounts", () => accounts.configure(live.accounts)],
-    ["sign-in with others", () => accounts.configureOthers(live.accounts)],
+    ["sign-in with others", () => accounts.configureExternalAuth(live.accounts)],
     ["backups", () => backups.configure(live.backups)],
     ["execution log", () => {
       if (live.executionLog !== null) executionLog?.retain(live.executionLog);

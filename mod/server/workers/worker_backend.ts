@@ -1,5 +1,10 @@
 /** The backend of a worker: its own readers, sockets and sign-in state. Writes go to the leader. */
-import { AccessTokens, AccountAuthenticator, type EndedSession, type OtherIssuers } from "../../auth/mod.ts";
+import {
+  AccessTokens,
+  AccountAuthenticator,
+  type EndedSession,
+  type ExternalIssuers,
+} from "../../auth/mod.ts";
 import { LeaderCalls, LeaderConnection } from "../../cluster/mod.ts";
 import { ServiceError } from "../../errors.ts";
 import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
@@ -15,7 +20,7 @@ import type { WorkerBoot } from "./boot.ts";
 import { NewestTsReader } from "./newest_ts_file.ts";
 import { RunReporter } from "./run_reporter.ts";
 
-type TokenCheck = Awaited<ReturnType<OtherIssuers["verify"]>>;
+type TokenCheck = Awaited<ReturnType<ExternalIssuers["verify"]>>;
 
 export interface WorkerBackend extends AsyncDisposable {
   readonly host: IsolateHost;
@@ -129,7 +134,7 @@ async function wire(
 }
 
 /** The leader verifies external tokens and reports those that end. */
-function issuersOf(calls: LeaderCalls): OtherIssuers {
+function issuersOf(calls: LeaderCalls): ExternalIssuers {
   return {
     async verify(token) {
       const verification = await calls.verify(token);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { EndedSession } from "../../../mod/auth/authenticator.ts";
-import { othersLimits } from "../../../mod/auth/limits.ts";
+import { externalLimits } from "../../../mod/auth/limits.ts";
 import { authEventArgs, createFunctions, UserError } from "../../../mod/functions/api/mod.ts";
 import { until } from "../../support/waiting.ts";
 import { signed } from "../support/stand_in.ts";
@@ -58,7 +58,7 @@ Deno.test("XI2 XI3 XI4 XI5 XI6 tokens that are not valid are refused, each with 
   for (const { name, token, error } of tokenVectors) {
     await t.step(name, async () => {
       // Each as if it were the first: nothing is known of the issuer's keys for longer than this.
-      shared.accounts.clock.now += othersLimits.keysFreshMs + 1;
+      shared.accounts.clock.now += externalLimits.keysFreshMs + 1;
       shared.answer = keySet;
       assert.deepEqual(await shared.verify(await token(shared)), refused(error));
       assert.deepEqual(shared.accounts.port.rows("_users"), []);
@@ -80,7 +80,7 @@ Deno.test("XI4 XI5 a token is good until its exp, and from a minute before its n
 
 Deno.test("XI3 a key that is new in the set is fetched at once, but for unknown names only so often", async () => {
   await using setup = await setUp();
-  const { burst, perMinute } = othersLimits.missedKeyFetches;
+  const { burst, perMinute } = externalLimits.missedKeyFetches;
   const fetches = () => setup.asked.filter((url) => url.endsWith("/keys")).length;
   const made = async (name: string) => {
     const token = await signed(setup.claims(), keys.rsa, { kid: `made up ${name}` });
@@ -114,7 +114,7 @@ Deno.test("XI3 while an issuer's keys cannot be had nothing is accepted, nothing
       for (let at = 0; at < 20; at++) await assert.rejects(setup.verify(token), { code: "unavailable" });
       assert.equal(setup.asked.length, asked, "asked again at once");
       setup.answer = works;
-      setup.accounts.clock.now += othersLimits.retryMs;
+      setup.accounts.clock.now += externalLimits.retryMs;
       assert.equal((await setup.verify(token)).ok, true);
       assert.deepEqual(setup.asked.filter((url) => !url.startsWith(issuer)), []);
     });
@@ -125,9 +125,9 @@ Deno.test("XI3 known keys remain valid for a day while the issuer is down", asyn
   await using setup = await setUp();
   await setup.verify(await signed(setup.claims(), keys.rsa));
   setup.answer = () => Promise.reject(new TypeError("error sending request"));
-  setup.accounts.clock.now += othersLimits.keysStaleMsMax - 1;
+  setup.accounts.clock.now += externalLimits.keysStaleMsMax - 1;
   assert.equal((await setup.verify(await signed(setup.claims(), keys.rsa))).ok, true);
-  setup.accounts.clock.now += othersLimits.retryMsMax;
+  setup.accounts.clock.now += externalLimits.retryMsMax;
   await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
 });
 
@@ -232,7 +232,7 @@ Deno.test("XI9 an issuer that hangs stalls nobody whose key is known, and answer
     asked.resolve();
     return late.promise;
   };
-  setup.accounts.clock.now += othersLimits.keysFreshMs;
+  setup.accounts.clock.now += externalLimits.keysFreshMs;
   // The issuer does not answer until these are served.
   const first = setup.verify(await signed(setup.claims(), keys.rsa));
   await asked.promise;
@@ -254,7 +254,7 @@ Deno.test("XI9 keys older than a day are not used, however long their issuer tak
   await using setup = await setUp();
   await setup.verify(await signed(setup.claims(), keys.rsa));
   setup.answer = () => new Promise(() => {});
-  setup.accounts.clock.now += othersLimits.keysStaleMsMax;
+  setup.accounts.clock.now += externalLimits.keysStaleMsMax;
   await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
 });
 
@@ -277,7 +277,7 @@ Deno.test("XI10 a subject that the app refuses causes one mutation in ten second
   assert.equal(asked, 1);
   assert.equal(await verify("trudy"), false);
   assert.equal(asked, 2, "each subject is one of its own");
-  setup.accounts.clock.now += othersLimits.refusalKeptMs + 1;
+  setup.accounts.clock.now += externalLimits.refusalKeptMs + 1;
   refuses = false;
   assert.equal(await verify("mallory"), true);
   // A subject that got a user by other means in the meantime is accepted.

@@ -53,7 +53,7 @@ export async function setUp(
   const accounts = await startTestAccounts({
     signups,
     ...(app && { app }),
-    others: (now) =>
+    externalAuth: (now) =>
       readAuthConfig(JSON.stringify(config), {
         sources: { env: () => undefined, readFile: () => Promise.reject(new Error("no files")) },
         parts: presetParts({ now, fetch: outside.fetch, requestMs }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { AuthConfigFile, presetParts, readAuthConfig } from "../../../mod/auth/mod.ts";
 import { boundedFetch } from "../../../mod/auth/outgoing/bounded_fetch.ts";
-import { othersLimits } from "../../../mod/auth/limits.ts";
+import { externalLimits } from "../../../mod/auth/limits.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
 const parts = presetParts({ now: () => 0, fetch: () => Promise.reject(new Error("nothing is asked for")) });
@@ -157,17 +157,17 @@ Deno.test("OC3 an edit of the file or of a secret counts without a restart, and 
       parts,
       log: (level, text) => logged.push(`${level} ${text}`),
     });
-    const first = file.others;
+    const first = file.externalAuth;
     await file.look();
-    assert.equal(file.others, first, "read again though nothing changed");
+    assert.equal(file.externalAuth, first, "read again though nothing changed");
     await write(["x", "longer"]);
     await file.look();
-    assert.deepEqual([...file.others.providers.keys()], ["x", "longer"]);
+    assert.deepEqual([...file.externalAuth.providers.keys()], ["x", "longer"]);
     await Deno.writeTextFile(join(folder, "a"), "another");
-    const before = file.others;
+    const before = file.externalAuth;
     await file.look();
-    assert.notEqual(file.others, before, "a new secret");
-    const good = file.others;
+    assert.notEqual(file.externalAuth, before, "a new secret");
+    const good = file.externalAuth;
     for (
       const broken of [
         "{",
@@ -179,18 +179,18 @@ Deno.test("OC3 an edit of the file or of a secret counts without a restart, and 
     ) {
       await Deno.writeTextFile(path, broken);
       await file.look();
-      assert.equal(file.others, good);
+      assert.equal(file.externalAuth, good);
     }
     assert.equal(logged.filter((line) => line.startsWith("error")).length, 3);
     await Deno.remove(path);
     await file.look();
-    assert.equal(file.others, good);
+    assert.equal(file.externalAuth, good);
     await write(["back"]);
     await file.look();
-    assert.deepEqual([...file.others.providers.keys()], ["back"]);
-    await Deno.writeTextFile(path, " ".repeat(othersLimits.configBytesMax + 1));
+    assert.deepEqual([...file.externalAuth.providers.keys()], ["back"]);
+    await Deno.writeTextFile(path, " ".repeat(externalLimits.configBytesMax + 1));
     await file.look();
-    assert.deepEqual([...file.others.providers.keys()], ["back"]);
+    assert.deepEqual([...file.externalAuth.providers.keys()], ["back"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -259,7 +259,10 @@ Deno.test("OC4 no more than so many requests to one provider run at once", async
     hosts: new Set(["id.example.com"]),
     fetch: () => new Promise((resolve) => waiting.push(() => resolve(new Response("{}")))),
   });
-  const all = Array.from({ length: othersLimits.requestsAtOnceMax }, () => fetch("https://id.example.com/"));
+  const all = Array.from(
+    { length: externalLimits.requestsAtOnceMax },
+    () => fetch("https://id.example.com/"),
+  );
   await assert.rejects(fetch("https://id.example.com/"), /Too many concurrent requests/);
   for (const answer of waiting) answer();
   await Promise.all(all);

@@ -1,6 +1,6 @@
 /** Attacks on provider sign-ins as tables: the manipulation, and the expected result. */
 import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
-import { othersLimits } from "../../../mod/auth/limits.ts";
+import { externalLimits } from "../../../mod/auth/limits.ts";
 import { part, signed, signingKey } from "../support/stand_in.ts";
 import { type Bends, clientSecret } from "../support/stand_in_providers.ts";
 import type { Departed, ProviderName, TestSignIns } from "../support/test_sign_ins.ts";
@@ -111,7 +111,7 @@ export const stateVectors: readonly StateVector[] = [
   {
     name: "OA8 a sign-in of eleven minutes ago",
     bend: ({ signIns }) => {
-      signIns.accounts.clock.now += othersLimits.flowMs + 60_000;
+      signIns.accounts.clock.now += externalLimits.flowMs + 60_000;
       return {};
     },
   },

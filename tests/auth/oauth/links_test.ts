@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { othersLimits } from "../../../mod/auth/limits.ts";
+import { externalLimits } from "../../../mod/auth/limits.ts";
 import { type Answer, password } from "../support/test_accounts.ts";
 import {
   appUrl,
@@ -120,11 +120,11 @@ Deno.test("OK2 a link is begun once, at its provider, in its time, and gives nob
   assert.equal((await depart(signIns, link)).status, 302);
   assert.equal((await depart(signIns, link)).status, 400);
   const late = await prepare(signIns, accessToken);
-  accounts.clock.now += othersLimits.flowMs;
+  accounts.clock.now += externalLimits.flowMs;
   assert.equal((await depart(signIns, late)).status, 400);
   const fresh = (await accounts.post("/signin", { email: "ann@example.com", password })).body.accessToken;
   const token = (await bring(signIns, await prepare(signIns, fresh))).get("svc_link_token");
-  accounts.clock.now += othersLimits.linkMs;
+  accounts.clock.now += externalLimits.linkMs;
   await assert.rejects(accounts.call("_auth:linkIdentity", { token }, fresh), /invalid_link/);
   await accounts.service.sweep();
   assert.deepEqual(accounts.port.rows("_brought_identities"), []);

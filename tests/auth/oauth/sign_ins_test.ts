@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { redirectVectors } from "./hostile_vectors.ts";
-import { othersLimits } from "../../../mod/auth/limits.ts";
+import { externalLimits } from "../../../mod/auth/limits.ts";
 import { startTestAccounts } from "../support/test_accounts.ts";
 import {
   appUrl,
@@ -158,7 +158,7 @@ Deno.test("OA8 ten minutes are enough, ten minutes and nothing are not, and what
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
   const [inTime, late] = [await signIns.begin("github"), await signIns.begin("github")];
-  accounts.clock.now += othersLimits.flowMs - 1;
+  accounts.clock.now += externalLimits.flowMs - 1;
   const first = await signIns.back("github", signIns.at.github.agree(inTime.location, ann), inTime);
   assert.equal(first.status, 302);
   accounts.clock.now += 1;
@@ -167,7 +167,7 @@ Deno.test("OA8 ten minutes are enough, ten minutes and nothing are not, and what
   await accounts.service.sweep();
   assert.deepEqual(accounts.port.rows("_oauth_flows"), []);
   await signIns.begin("github");
-  accounts.clock.now += othersLimits.flowMs;
+  accounts.clock.now += externalLimits.flowMs;
   await signIns.begin("github");
   assert.equal(accounts.port.rows("_oauth_flows").length, 1, "a new one takes the expired away");
 });
@@ -254,7 +254,7 @@ Deno.test("OA15 the server signs the client secret, caches it, and renews it bef
   const signIn = () => signIns.signIn("apple", ann);
   await signIn();
   await signIn();
-  signIns.accounts.clock.now += othersLimits.clientSecretMs / 2 - 1_000;
+  signIns.accounts.clock.now += externalLimits.clientSecretMs / 2 - 1_000;
   await signIn();
   signIns.accounts.clock.now += 1_000;
   await signIn();

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { Hono } from "hono";
 import type { Mail } from "../../../mod/auth/mail/mailer.ts";
-import { type AccountService, createAccounts, type Others } from "../../../mod/auth/mod.ts";
-import { PasswordHasher } from "../../../mod/auth/passwords/password.ts";
+import { type AccountService, createAccounts, type ExternalAuth } from "../../../mod/auth/mod.ts";
+import { PasswordHasher } from "../../../mod/auth/passwords.ts";
 import { deriveKeys } from "../../../mod/auth/secret_key.ts";
 import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";
 import { ServiceError } from "../../../mod/errors.ts";
@@ -24,7 +24,7 @@ export interface TestAccountsOptions {
   /** Tables and functions of the app. */
   readonly app?: AppParts;
   /** Providers and issuers. */
-  readonly others?: (now: () => number) => Promise<Others>;
+  readonly externalAuth?: (now: () => number) => Promise<ExternalAuth>;
   /** Address of the server, as browsers know it. */
   readonly origin?: string;
   /** Called for each counted response. */
@@ -86,7 +86,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     },
     [Symbol.dispose]: () => {},
   };
-  const others = await options.others?.(now);
+  const externalAuth = await options.externalAuth?.(now);
   const service = await createAccounts({
     keys: deriveKeys(options.secret ?? randomBytes(32)),
     port,
@@ -107,7 +107,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     now,
     ...(options.onAnswer && { onAnswer: options.onAnswer }),
     ...(options.origin !== undefined && { originOf: () => options.origin ?? "" }),
-    ...(others && { others: { others, [Symbol.asyncDispose]: () => Promise.resolve() } }),
+    ...(externalAuth && { externalAuth: { externalAuth, [Symbol.asyncDispose]: () => Promise.resolve() } }),
     passwords: options.passwords ?? new PasswordHasher({ cost: { memoryKiB: 64, passes: 1, lanes: 1 } }),
   });
   port.onCommits((entries) => service.applyCommits(entries));

@@ -108,7 +108,7 @@ export async function startTestSignIns(options: TestAccountsOptions = {}): Promi
   const accounts = await startTestAccounts({
     origin: "https://api.example.com",
     ...options,
-    others(clock) {
+    externalAuth(clock) {
       now = clock;
       return readAuthConfig(JSON.stringify(config), {
         sources: {

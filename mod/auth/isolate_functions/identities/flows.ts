@@ -1,10 +1,10 @@
 /** Rows of provider sign-ins: created at the start, consumed once, and deleted if abandoned. */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
-import { othersLimits } from "../../limits.ts";
+import { externalLimits } from "../../limits.ts";
 import { type AuthMutationCtx, internalMutation } from "../../tables.ts";
 import { type ArrivalRefusal, arrivalSchema, arrive, eventOf } from "./identity_rows.ts";
-import { signIn } from "../hooks/hooks.ts";
+import { signIn } from "../hooks.ts";
 import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
 
 /** Stores a new sign-in. */
@@ -18,8 +18,8 @@ export const beginFlow = internalMutation({
     now: z.number(),
   },
   handler: async (ctx, { now, ...flow }): Promise<null> => {
-    await dropExpiredFlows(ctx, { now, rows: othersLimits.flowsDroppedMax });
-    await ctx.db.insert("_oauth_flows", { ...flow, expiresAt: now + othersLimits.flowMs });
+    await dropExpiredFlows(ctx, { now, rows: externalLimits.flowsDroppedMax });
+    await ctx.db.insert("_oauth_flows", { ...flow, expiresAt: now + externalLimits.flowMs });
     return null;
   },
 });

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
-import { othersLimits } from "../../limits.ts";
+import { externalLimits } from "../../limits.ts";
 import {
   type AuthDoc,
   type AuthMutationCtx,
@@ -12,7 +12,7 @@ import {
   internalMutation,
   internalQuery,
 } from "../../tables.ts";
-import { insertUser, userCreated, type UserEvent } from "../hooks/hooks.ts";
+import { insertUser, userCreated, type UserEvent } from "../hooks.ts";
 import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
 /** An external identity, verified by main. */
@@ -23,7 +23,7 @@ export const broughtIdentitySchema = z.object({
   email: z.string().optional(),
   name: z.string().optional(),
 });
-export type BroughtIdentity = z.infer<typeof broughtIdentitySchema>;
+export type ProvidedIdentity = z.infer<typeof broughtIdentitySchema>;
 
 export const arrivalSchema = z.object({
   identity: broughtIdentitySchema,
@@ -86,7 +86,7 @@ export async function link(
   ctx: AuthMutationCtx,
   { user, identity, provider }: {
     readonly user: Id<"_users">;
-    readonly identity: BroughtIdentity;
+    readonly identity: ProvidedIdentity;
     readonly provider?: string | undefined;
   },
 ): Promise<Id<"_identities">> {
@@ -116,7 +116,7 @@ async function isSamePerson(
   if (!arrival.linkByEmail) return false;
   if (!holder.emailVerified) return true;
   const linked = await identitiesOf(ctx, holder._id);
-  return linked.length < othersLimits.identitiesPerUserMax &&
+  return linked.length < externalLimits.identitiesPerUserMax &&
     !linked.some(({ issuer }) => issuer === arrival.identity.issuer);
 }
 
@@ -125,7 +125,7 @@ async function noteProfile(
   ctx: AuthMutationCtx,
   { row, identity: { email, name } }: {
     readonly row: AuthDoc<"_identities">;
-    readonly identity: BroughtIdentity;
+    readonly identity: ProvidedIdentity;
   },
 ): Promise<void> {
   const changedEmail = email !== undefined && email !== row.email;

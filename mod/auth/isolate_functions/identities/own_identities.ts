@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import type { Id } from "../../../functions/api/service.ts";
-import { othersLimits } from "../../limits.ts";
+import { externalLimits } from "../../limits.ts";
 import { internalMutation, query } from "../../tables.ts";
 import { identitiesOf, passwordHashOf } from "../account_rows.ts";
 import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../own_account.ts";
@@ -51,14 +51,14 @@ export const prepareLink = internalMutation({
         "Linking needs a session of this server, not a token of another issuer",
       );
     }
-    if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
+    if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
     await ctx.db.insert("_oauth_flows", {
       ...flow,
       // Set when the browser is redirected: until then no return is possible.
       callback: "",
-      expiresAt: now + othersLimits.flowMs,
+      expiresAt: now + externalLimits.flowMs,
       linkFor: session,
     });
     return null;
@@ -86,7 +86,7 @@ export const beginLink = internalMutation({
 });
 
 /** Stores the identity a browser returned with, until the requesting session confirms it. */
-export const bringIdentity = internalMutation({
+export const storeIdentity = internalMutation({
   args: {
     tokenHash: z.string(),
     session: z.string(),
@@ -101,7 +101,7 @@ export const bringIdentity = internalMutation({
       ...brought,
       ...identity,
       session: id,
-      expiresAt: now + othersLimits.linkMs,
+      expiresAt: now + externalLimits.linkMs,
     });
     return true;
   },
@@ -130,7 +130,7 @@ export const linkIdentity = internalMutation({
       throw new UserError("identity_in_use", "This identity belongs to another account");
     }
     if (known !== null) await ctx.db.delete(known._id);
-    if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
+    if ((await identitiesOf(ctx, user)).length >= externalLimits.identitiesPerUserMax) {
       throw new UserError("too_many_identities", "The account has reached the maximum number of identities");
     }
     const identity = {

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { createPrivateKey, type KeyObject } from "node:crypto";
-import { authLimits, othersLimits } from "../../limits.ts";
+import { authLimits, externalLimits } from "../../limits.ts";
 import { openIdProvider } from "../open_id_provider.ts";
 import { endpoint, preset } from "../preset.ts";
 
@@ -100,7 +100,7 @@ class SignedClientSecret {
     const now = this.#options.now();
     if (this.#current === null || now >= this.#current.renewAt) {
       // Renewed at half of its lifetime, so that a returned secret remains valid long enough.
-      this.#current = { text: await this.#sign(now), renewAt: now + othersLimits.clientSecretMs / 2 };
+      this.#current = { text: await this.#sign(now), renewAt: now + externalLimits.clientSecretMs / 2 };
     }
     return this.#current.text;
   }
@@ -114,7 +114,7 @@ class SignedClientSecret {
       .setSubject(clientId)
       .setAudience(audience)
       .setIssuedAt(Math.floor(now / 1000))
-      .setExpirationTime(Math.floor((now + othersLimits.clientSecretMs) / 1000))
+      .setExpirationTime(Math.floor((now + externalLimits.clientSecretMs) / 1000))
       .sign(key);
   }
 }

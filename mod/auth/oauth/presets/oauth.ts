@@ -1,7 +1,7 @@
 /** Providers without ID tokens: Discord, and GitHub as an OAuth app. Each reads a profile with the access token. */
 import { ClientSecretPost } from "openid-client";
 import { z } from "zod";
-import { broughtBy, readJson } from "../../issuers/mod.ts";
+import { identityFromClaims, readJson } from "../../issuers/mod.ts";
 import { CodeFlow, providerError } from "../code_flow.ts";
 import { appSettings, endpoint, preset, ProviderError } from "../preset.ts";
 import type { BoundedFetch } from "../../outgoing/bounded_fetch.ts";
@@ -55,7 +55,7 @@ export const discord = preset({
           name: user.global_name ?? user.username,
         };
         return {
-          identity: broughtBy({ claims }, { issuer, subject: user.id }),
+          identity: identityFromClaims({ claims }, { issuer, subject: user.id }),
           claims: { ...user, ...claims },
         };
       },
@@ -107,7 +107,7 @@ export const github = preset({
           name: user.name ?? user.login,
         };
         return {
-          identity: broughtBy({ claims }, { issuer, subject: String(user.id) }),
+          identity: identityFromClaims({ claims }, { issuer, subject: String(user.id) }),
           claims: { ...user, ...claims },
         };
       },

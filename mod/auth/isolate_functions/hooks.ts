@@ -1,7 +1,7 @@
 /** Calls the app's hooks for new users and sign-ins within the transaction. If a hook throws, everything is rolled back. */
-import type { Id, SystemMutationCtx } from "../../../functions/api/service.ts";
-import type { AuthDoc, AuthModel, AuthMutationCtx } from "../../tables.ts";
-import { type NewSession, type OpenedSession, openSession } from "../session_rows.ts";
+import type { Id, SystemMutationCtx } from "../../functions/api/service.ts";
+import type { AuthDoc, AuthModel, AuthMutationCtx } from "../tables.ts";
+import { type NewSession, type OpenedSession, openSession } from "./session_rows.ts";
 
 /** The argument of the hooks: `authEventArgs` in `syncline/server`. */
 export interface UserEvent {

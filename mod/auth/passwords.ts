@@ -1,8 +1,8 @@
 /** Password rules (AE15), and hashes: argon2id PHC strings, computed off the main thread with bounded concurrency. */
 import { Buffer } from "node:buffer";
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { authLimits } from "../limits.ts";
-import { ServiceError } from "../../errors.ts";
+import { authLimits } from "./limits.ts";
+import { ServiceError } from "../errors.ts";
 
 /** Cost parameters of an argon2id hash. */
 interface Argon2Cost {

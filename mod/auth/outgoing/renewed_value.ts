@@ -2,9 +2,9 @@
  * A cached document of a provider or issuer. Renewed when it is old, with exponential backoff while renewal fails. A caller
  * with an old value waits briefly for the new one instead of for the full timeout.
  */
-import { othersLimits } from "../limits.ts";
+import { externalLimits } from "../limits.ts";
 
-export interface RememberedOptions<Value> {
+export interface RenewedValueOptions<Value> {
   readonly load: () => Promise<Value>;
   /** Age after which the value is renewed. */
   readonly freshMs: number;
@@ -13,8 +13,8 @@ export interface RememberedOptions<Value> {
   readonly now: () => number;
 }
 
-export class Remembered<Value> {
-  readonly #options: RememberedOptions<Value>;
+export class RenewedValue<Value> {
+  readonly #options: RenewedValueOptions<Value>;
   #known: { readonly value: Value; readonly at: number } | null = null;
   /** The running request, and a promise that settles when callers with an old value stop waiting. */
   #loading: { readonly value: Promise<Value>; readonly patience: Promise<void> } | null = null;
@@ -23,7 +23,7 @@ export class Remembered<Value> {
   #retryAt = 0;
   #lastError: unknown = null;
 
-  constructor(options: RememberedOptions<Value>) {
+  constructor(options: RenewedValueOptions<Value>) {
     this.#options = options;
   }
 
@@ -77,7 +77,7 @@ export class Remembered<Value> {
   #loadOnce(): { readonly value: Promise<Value>; readonly patience: Promise<void> } {
     if (this.#loading !== null) return this.#loading;
     const patience = Promise.withResolvers<void>();
-    const timer = setTimeout(patience.resolve, othersLimits.renewalPatienceMs);
+    const timer = setTimeout(patience.resolve, externalLimits.renewalPatienceMs);
     const value = this.#load().finally(() => {
       clearTimeout(timer);
       this.#loading = null;
@@ -95,7 +95,7 @@ export class Remembered<Value> {
       this.#retryAt = 0;
       return value;
     } catch (error) {
-      const pauseMs = Math.min(othersLimits.retryMsMax, othersLimits.retryMs * 2 ** this.#failures);
+      const pauseMs = Math.min(externalLimits.retryMsMax, externalLimits.retryMs * 2 ** this.#failures);
       this.#failures = Math.min(this.#failures + 1, 16);
       this.#retryAt = now() + pauseMs;
       this.#lastError = error;
