@@ -252,7 +252,7 @@ Deno.test(needs(chromium, "two people chat in a browser"), async (t) => {
         async ({ ada, linus }) => {
           await ada.page.getByLabel("Your name").fill(" ");
           await ada.say("Who am I");
-          await ada.page.getByRole("alert").filter({ hasText: "Tell the others your name first" }).waitFor();
+          await ada.page.getByRole("alert").filter({ hasText: "Enter your name first" }).waitFor();
           assert.equal(await ada.page.getByRole("textbox", { name: "Message" }).inputValue(), "Who am I");
           await linus.say("ping");
           await ada.sees("Linus", "ping");

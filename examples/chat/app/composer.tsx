@@ -3,11 +3,11 @@ import { type KeyboardEvent, useRef, useState } from "react";
 
 interface ComposerProps {
   readonly channel: string;
-  /** What went wrong last; empty when nothing did. */
+  /** The last error; empty if there is none. */
   readonly problem: string;
-  /** Told what stands in the box whenever somebody types. */
+  /** Called with the draft on each change. */
   readonly onInput: (text: string) => void;
-  /** Sends a message; tells whether it could be sent. */
+  /** Sends a message. Returns whether that succeeded. */
   readonly onSend: (body: string) => Promise<boolean>;
 }
 
@@ -20,7 +20,7 @@ export function Composer({ channel, problem, onInput, onSend }: ComposerProps) {
     if (body === "") return;
     setText("");
     box.current?.focus();
-    // What was written is not lost: it goes back to where it came from, unless something new stands there.
+    // Restore the draft unless the user has typed a new one.
     if (!await onSend(body)) setText((now) => now === "" ? body : now);
   };
   const onKeyDown = (event: KeyboardEvent) => {

@@ -1,4 +1,4 @@
-/** What is shown when something cannot be shown, such as a query that the server refuses. */
+/** The error page, for example after a rejected query. */
 import { Component, type ReactNode } from "react";
 
 export class ErrorScreen

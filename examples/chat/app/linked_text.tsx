@@ -1,4 +1,4 @@
-/** What somebody has written, with the addresses of pages in it as links. */
+/** The text of a message, with URLs as links. */
 import { Fragment } from "react";
 
 /** Up to the next space; what a sentence puts behind an address is cut off below. */

@@ -1,4 +1,4 @@
-/** Who one is: a guest with a name of one's own choice, or somebody with an account. */
+/** The current user: a guest with a chosen name, or a signed-in user. */
 import { ownAccount } from "syncline/client";
 import { Authenticated, Unauthenticated, useAuth, useQuery } from "syncline/react";
 import type { Person } from "./api.ts";

@@ -28,7 +28,7 @@ export function MessageList({ channel, me, sent }: MessageListProps) {
   const keys = memory.of(messages);
   const isThere = status !== "LoadingFirstPage";
   const { scroller, hasNewer, follow } = usePlace({ messages, sent });
-  // What is there when the channel opens does not arrive.
+  // Messages of the first page are not new.
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(isThere), [isThere]);
 

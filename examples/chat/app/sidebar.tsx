@@ -8,7 +8,7 @@ interface SidebarProps {
   readonly channels: readonly string[];
   /** Name of the open channel. */
   readonly open: string;
-  /** Creates a channel and opens it; tells whether it could. */
+  /** Creates a channel and opens it. Returns whether that succeeded. */
   readonly onCreate: (name: string) => Promise<boolean>;
   readonly children?: ReactNode;
 }

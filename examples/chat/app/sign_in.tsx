@@ -44,7 +44,7 @@ export function SignIn({ dialog, guestName }: SignInProps) {
         <h2 id={title}>{isNew ? "Create an account" : "Sign in"}</h2>
         <p className="hint">
           {isNew
-            ? `Others will see you as ${guestName.trim() || "Somebody"}.`
+            ? `Others will see you as ${guestName.trim() || "Guest"}.`
             : "With an account your messages carry a mark that no guest can have."}
         </p>
         <label>

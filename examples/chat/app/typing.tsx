@@ -1,18 +1,18 @@
-/** Who is writing: told to the others while somebody types here, and shown of the others. */
+/** Typing indicators: reports typing of this page and shows that of others. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useMutation, useQuery, useSyncline } from "syncline/react";
 import { api } from "./api.ts";
 
-/** How often it is said again that somebody is writing; the server forgets it after eight seconds. */
+/** Interval at which typing is reported again; the server removes it after eight seconds. */
 const RENEW_MS = 3_000;
-/** Who has not typed for this long is not writing. */
+/** Typing ends after a pause of this length. */
 const PAUSE_MS = 5_000;
 
 /** Names this page to the server; nobody else learns it. */
 const page = randomId();
 
-/** Tells the others of a channel whether somebody is writing here. */
+/** Reports to a channel whether the user of this page is typing. */
 export function useTyping(channel: string, guestName: string) {
   const client = useSyncline();
   const set = useMutation(api.typing.set);
@@ -24,7 +24,7 @@ export function useTyping(channel: string, guestName: string) {
     saidAt.current = isTyping ? performance.now() : 0;
     // Offline nobody sees it, and when the connection is back it is over.
     if (!client.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(
+    set({ channel, name: guestName.trim() || "Guest", page, isTyping }).then(
       // The row is in the list by now: which one it is must be known before that is painted.
       (row) => flushSync(() => setOwnRow(row)),
       () => {},

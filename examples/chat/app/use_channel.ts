@@ -9,10 +9,10 @@ function subscribe(listener: () => void): () => void {
 function channelOfAddress(): string {
   try {
     const name = decodeURIComponent(location.hash.slice(1)).slice(0, 32);
-    // Half a character at its end could not stand in an address again.
+    // A lone surrogate at the end cannot be encoded in a URL.
     return name.replace(/[\uD800-\uDBFF]$/, "") || "general";
   } catch {
-    // An address that somebody wrote by hand.
+    // The address was typed by hand.
     return "general";
   }
 }

@@ -3,7 +3,7 @@ import { useState } from "react";
 
 const KEY = "chat-name";
 
-/** The name as it stands in its field, and what changes it. */
+/** The name in its field, and its setter. */
 export function useGuestName(): [name: string, setName: (name: string) => void] {
   const [name, setName] = useState(() => stored() ?? `Guest ${100 + Math.floor(Math.random() * 900)}`);
   const change = (next: string) => {

@@ -1,6 +1,6 @@
 /**
- * Builds the page of the chat from `examples/chat/app`. The result stands in the repository, so that nothing has to be
- * built before the first start; a test checks that it is up to date.
+ * Builds the page of the chat from `examples/chat/app`. The result is committed, so that the first start needs no build. A
+ * test checks that it is up to date.
  */
 import { build, type BuildResult, stop } from "esbuild";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { packageAliases } from "./npm_packages.ts";
 
 const chat = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
-/** What the page's import map resolves. */
+/** Modules that the page's import map resolves. */
 const RESOLVED_BY_PAGE = [
   "react",
   "react/jsx-runtime",

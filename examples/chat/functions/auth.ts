@@ -1,4 +1,4 @@
-/** What happens when somebody makes an account: they get a name that no other account has. */
+/** Hook of new accounts: it gives each a unique name. */
 import { authEventArgs } from "syncline/server";
 import type { QueryCtx } from "./_generated.ts";
 import { internalMutation } from "./schema.ts";
@@ -7,7 +7,7 @@ export const onUserCreated = internalMutation({
   args: authEventArgs,
   handler: async (ctx, { user }) => {
     const { name, email } = await ctx.db.get("_users", user) ?? {};
-    const wanted = (name || email?.split("@")[0] || "Somebody").trim().slice(0, 36);
+    const wanted = (name || email?.split("@")[0] || "Guest").trim().slice(0, 36);
     let free = wanted;
     for (let count = 2; await isTaken(ctx, free); count++) free = `${wanted} ${count}`;
     await ctx.db.insert("members", { user, name: free, key: free.toLowerCase() });

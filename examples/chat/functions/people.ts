@@ -1,4 +1,4 @@
-/** Who is there: accounts, and guests who say their name. */
+/** People in the chat: signed-in users, and guests with a name. */
 import { type Id, UserError } from "syncline/server";
 import type { QueryCtx } from "./_generated.ts";
 import { query } from "./schema.ts";
@@ -16,12 +16,12 @@ export const me = query({
   handler: async (ctx): Promise<Person | null> => await signedIn(ctx),
 });
 
-/** Who speaks: the signed-in person, or a guest of this name. Throws `no_name` for a guest without one. */
+/** Returns the author of a message: the signed-in person, or a guest. Throws `no_name` for a guest without a name. */
 export async function speaker(ctx: QueryCtx, guestName: string): Promise<Person> {
   const person = await signedIn(ctx);
   if (person !== null) return person;
   const name = guestName.trim();
-  if (name === "") throw new UserError("no_name", "Tell the others your name first", { field: "name" });
+  if (name === "") throw new UserError("no_name", "Enter your name first", { field: "name" });
   return { name };
 }
 
@@ -29,6 +29,6 @@ async function signedIn(ctx: QueryCtx): Promise<Person | null> {
   const userId = ctx.auth.userId();
   if (userId === null) return null;
   const member = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", userId)).first();
-  const name = member?.name || (await ctx.db.get("_users", userId))?.name || "Somebody";
+  const name = member?.name || (await ctx.db.get("_users", userId))?.name || "Guest";
   return { name, author: userId };
 }

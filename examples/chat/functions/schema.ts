@@ -8,14 +8,14 @@ const schema = defineSchema({
     channel: z.string(),
     name: z.string(),
     body: z.string(),
-    /** Who wrote it; guests have no account. */
+    /** The author; absent for guests. */
     author: id("_users").optional(),
   }).index("by_channel", ["channel"]),
-  /** The names of those with an account. */
+  /** Names of users with an account. */
   members: defineTable({ user: id("_users"), name: z.string(), key: z.string() })
     .index("by_user", ["user"])
     .index("by_key", ["key"]),
-  /** Who is writing a message right now; a row for each open page that says so. */
+  /** Typing indicators: a row for each page whose user is typing. */
   typing: defineTable({
     channel: z.string(),
     name: z.string(),

@@ -1,4 +1,4 @@
-/** Who is writing: rows that pages keep fresh while somebody types, and that go when they say so, or grow old. */
+/** Typing indicators: pages renew their row while the user types. Rows end when the page removes them, or expire. */
 import { z } from "zod";
 import { internal } from "./_generated.ts";
 import { speaker } from "./people.ts";
@@ -11,7 +11,7 @@ const SHOWN = 20;
 /** Rows removed in one transaction. */
 const BATCH = 1_000;
 
-/** Who is writing in a channel. The ids tell a page which row is its own. */
+/** People who are typing in a channel. By the ids, a page recognizes its own row. */
 export const list = query({
   args: { channel: z.string() },
   handler: async (ctx, { channel }) => {
@@ -44,7 +44,7 @@ export const set = mutation({
   },
 });
 
-/** Removes the rows of pages that went without a word; gives back how many. What is left over follows at once. */
+/** Removes expired rows and returns their number. Further batches follow at once. */
 export const removeStale = internalMutation({
   args: {},
   handler: async (ctx) => {

@@ -428,7 +428,7 @@ function SignIn({ dialog, guestName }) {
       },
       children: [
         /* @__PURE__ */ jsx8("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
-        /* @__PURE__ */ jsx8("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Somebody"}.` : "With an account your messages carry a mark that no guest can have." }),
+        /* @__PURE__ */ jsx8("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Guest"}.` : "With an account your messages carry a mark that no guest can have." }),
         /* @__PURE__ */ jsxs6("label", { children: [
           "Email address",
           /* @__PURE__ */ jsx8("input", { name: "email", type: "email", autoComplete: "email", required: true })
@@ -559,7 +559,7 @@ function useTyping(channel, guestName) {
   const say = useCallback2((isTyping) => {
     saidAt.current = isTyping ? performance.now() : 0;
     if (!client2.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(
+    set({ channel, name: guestName.trim() || "Guest", page, isTyping }).then(
       // The row is in the list by now: which one it is must be known before that is painted.
       (row) => flushSync(() => setOwnRow(row)),
       () => {

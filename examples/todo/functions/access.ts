@@ -1,4 +1,4 @@
-/** Who may see what: a list and what is in it, its owner and those who were let in. */
+/** Access checks: a list and its items are visible to the owner and the members. */
 import { type Id, UserError } from "syncline/server";
 import type { Doc, QueryCtx } from "./_generated.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Files of items. Pages get the facts of a file with its item, and a link to its contents when they show it: the link is
- * signed and soon expires, so that nobody who is let out of a list, or finds an old link, can read on. Serve this app with
- * `--storage-private`: then there is no other way to a file.
+ * Files of items. Pages get the metadata of a file with its item, and a signed link to its contents when they show it. The
+ * link expires soon, so that former members and old links give no access. Serve this app with `--storage-private`, which
+ * disables all other links.
  */
 import { type Id, id, UserError } from "syncline/server";
 import { sharedItem } from "./access.ts";
@@ -15,7 +15,7 @@ const FILES_OF_LIST_MAX = 500;
 /** How long a link to a file works, in seconds. */
 const LINK_SECONDS = 300;
 
-/** What a page shows of a file without reading it. */
+/** Metadata that a page shows without reading the file. */
 export type Attachment = Pick<Doc<"attachments">, "_id" | "name" | "contentType" | "size">;
 
 /** The files of an item, in the order they were added. */
@@ -51,7 +51,7 @@ async function isFull(ctx: QueryCtx, { _id, list }: Doc<"items">): Promise<boole
   return ofList.length === FILES_OF_LIST_MAX;
 }
 
-/** Where the page puts a file for an item. */
+/** Returns a URL to which the page uploads a file for an item. */
 export const uploadUrl = mutation({
   args: { item: id("items") },
   handler: async (ctx, { item }): Promise<string> => {
@@ -67,7 +67,7 @@ export const uploadUrl = mutation({
 
 /**
  * Attaches a file that the signed-in user has just uploaded, and returns whether it could: when the item has become full in
- * the meantime, the file is deleted. A file of somebody else, or of another item, is refused.
+ * the meantime, the file is deleted. Files of other users or other items are rejected.
  */
 export const add = mutation({
   args: { item: id("items"), file: id("_storage") },

@@ -1,11 +1,11 @@
-/** What this app keeps of its users beside what the server does, and what happens when they sign in. */
+/** Profile fields of users, and the hook of sign-ins. */
 import { authEventArgs, defineProfile } from "syncline/server";
 import { z } from "zod";
 import { internalMutation } from "./schema.ts";
 
 const picture = z.url({ protocol: /^https$/ });
 
-/** Stands in `_users` as `profile`. Providers say where a picture is; how many lists somebody may have is for administrators. */
+/** The field `profile` of `_users`. Providers supply the picture; administrators set the number of lists. */
 export const profile = defineProfile({
   picture: picture.optional(),
   listsMax: z.int().min(0).max(1_000).default(100),

@@ -1,4 +1,4 @@
-/** What is done does not stay for ever. */
+/** Removes items some time after they are done. */
 import { internal } from "./_generated.ts";
 import { removeAttachmentsOf } from "./attachments.ts";
 import { internalMutation } from "./schema.ts";
@@ -8,7 +8,7 @@ const KEPT_MS = 30 * 86_400_000;
 /** Items removed in one transaction. */
 const BATCH = 500;
 
-/** Removes items of all users that have been done for 30 days; gives back how many. What is left over follows at once. */
+/** Removes items that have been done for 30 days, and returns their number. Further batches follow at once. */
 export const removeDone = internalMutation({
   args: {},
   handler: async (ctx) => {

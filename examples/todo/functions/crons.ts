@@ -1,4 +1,4 @@
-/** What runs by itself. */
+/** Cron jobs. */
 import { cronJobs } from "syncline/server";
 import { internal } from "./_generated.ts";
 

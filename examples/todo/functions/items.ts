@@ -67,7 +67,7 @@ export const search = query({
   },
 });
 
-/** Adds an item and gives back its id. */
+/** Adds an item and returns its id. */
 export const add = mutation({
   args: { list: id("lists"), text, due: z.iso.date().optional() },
   handler: async (ctx, { list, due, ...args }) => {

@@ -1,4 +1,4 @@
-/** The lists of the signed-in user, and those the user was let into. */
+/** Lists that the signed-in user owns or is a member of. */
 import { id, UserError } from "syncline/server";
 import { z } from "zod";
 import { ownList, requireUser } from "./access.ts";
@@ -45,7 +45,7 @@ export const mine = query({
   },
 });
 
-/** Adds a list, or gives back the one with this title. */
+/** Adds a list, or returns the one with this title. */
 export const create = mutation({
   args: { title: z.string().max(80) },
   handler: async (ctx, args) => {

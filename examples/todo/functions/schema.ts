@@ -1,4 +1,4 @@
-/** The tables of the todo app. A list belongs to a user, and is seen by that user and those who were let in. */
+/** The tables of the todo app. A list belongs to a user and is visible to its members. */
 import { createFunctions, defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
 import type { profile } from "./auth.ts";
@@ -13,18 +13,18 @@ const schema = defineSchema({
   lists: defineTable({
     owner: id("_users"),
     title: z.string(),
-    /** What a link has to say to let its holder in; missing while the list is shared with nobody new. */
+    /** Secret of the invitation link; absent while there is none. */
     invite: z.string().optional(),
   })
     .index("by_owner_title", ["owner", "title"])
     .index("by_invite", ["invite"]),
-  /** Who was let into a list of somebody else. */
+  /** Members of lists beside the owner. */
   members: defineTable({ list: id("lists"), user: id("_users") })
     .index("by_list_user", ["list", "user"])
     .index("by_user", ["user"]),
   items: defineTable({
     list: id("lists"),
-    /** The list's owner, whoever wrote the item. */
+    /** The list's owner, also for items of members. */
     owner: id("_users"),
     text: z.string(),
     status,

@@ -1,4 +1,4 @@
-/** Letting others into a list: whoever is signed in and opens its link becomes a member. */
+/** Sharing a list: a signed-in user who opens its link becomes a member. */
 import { type Id, id, UserError } from "syncline/server";
 import { z } from "zod";
 import { ownList, requireUser, sharedList } from "./access.ts";
@@ -19,7 +19,7 @@ export const invite = mutation({
   },
 });
 
-/** Makes me a member of the list that a link leads to, and gives back the list. */
+/** Makes the caller a member of the list of a link, and returns the list. */
 export const join = mutation({
   args: { invite: z.string().max(100) },
   handler: async (ctx, { invite }): Promise<Id<"lists">> => {
@@ -38,7 +38,7 @@ export const join = mutation({
   },
 });
 
-/** Ends the link and lets everybody out. */
+/** Disables the link and removes all members. */
 export const stop = mutation({
   args: { list: id("lists") },
   handler: async (ctx, { list }): Promise<void> => {
@@ -52,7 +52,7 @@ export const stop = mutation({
   },
 });
 
-/** Lets me out of a list of somebody else. */
+/** Ends the membership of the caller. */
 export const leave = mutation({
   args: { list: id("lists") },
   handler: async (ctx, { list }): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Who is signed in, with the picture their provider has of them, and the ways in that they have beside a password. */
+/** The signed-in user, with picture and sign-in methods. */
 import { ownAccount, ownIdentities } from "syncline/client";
 
 export const providerName = (provider) => `${provider[0].toUpperCase()}${provider.slice(1)}`;

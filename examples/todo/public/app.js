@@ -45,7 +45,7 @@ signIn.addEventListener("submit", async (event) => {
 });
 
 // Signing in with others: the server says with whom. Their window comes back to this page, which then closes it. What they
-// refuse is told in every tab.
+// reject is shown in every tab.
 
 let providers = [];
 client.auth.onRefusal(({ message }) => {
@@ -159,7 +159,7 @@ globalThis.addEventListener("hashchange", () => {
   showLists();
 });
 
-/** Follows a link that somebody shared; whoever is not signed in yet follows it afterwards. */
+/** Follows an invitation link, if necessary after signing in. */
 async function joinIfInvited() {
   const invite = invitation();
   if (invite === null || document.body.dataset.view !== "app") return;
@@ -248,7 +248,7 @@ function openList(id) {
   showItems();
 }
 
-/** Subscribes to what is to be shown now: the search if there is one, else the open list. */
+/** Subscribes to the search if there is one, otherwise to the open list. */
 function showItems() {
   pages?.close();
   pages = null;
@@ -304,11 +304,11 @@ byId("new-item").addEventListener("submit", async (event) => {
   text.focus();
   const args = { list: openId, text: written.text, ...written.due !== "" && { due: written.due } };
   const added = await attempt(client.mutation("items:add", args));
-  // What was refused is not lost: it goes back to where it came from, unless something new stands there.
+  // Restore the rejected text unless the user has typed a new one.
   if (added === undefined && text.value === "") [text.value, due.value] = [written.text, written.due];
 });
 
-// What goes wrong, and how the connection is.
+// Errors and the state of the connection.
 
 async function attempt(call) {
   try {

@@ -1,4 +1,4 @@
-/** The files of one item: thumbnails of pictures, names of all others, and uploads under way. */
+/** The files of one item: thumbnails of pictures, names of all others, and uploads in progress. */
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 const units = ["byte", "kilobyte", "megabyte", "gigabyte"];

@@ -15,7 +15,7 @@ export class ItemList {
 
   /**
    * `on.toggle(item, done)`, `on.edit(item, text)` and `on.remove(item)` are called when the user asks for it, and
-   * `on.upload(item, file, options)` for each file that is to be attached; it resolves when that is done. `on.files` is for
+   * `on.upload(item, file, options)` for each file to attach; it resolves when that is done. `on.files` is for
    * {@link ItemFiles}.
    */
   constructor(list, on) {

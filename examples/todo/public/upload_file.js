@@ -1,4 +1,4 @@
-/** Puts a file where an upload URL says: a small one in one request, a large one in pieces that outlive a broken line (tus). */
+/** Uploads a file to an upload URL: a small one in one request, a large one in parts that can be resumed (tus). */
 
 /** Files from this size on go in pieces, each of at most this size; in bytes. */
 const PIECE_BYTES = 8 * 1024 * 1024;
@@ -6,7 +6,7 @@ const PIECE_BYTES = 8 * 1024 * 1024;
 const PAUSES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 
 /**
- * Uploads; resolves to the id of the stored file. `onProgress` is told the bytes that have left. Aborting the signal ends
+ * Uploads; resolves to the id of the stored file. `onProgress` is called with the bytes sent. Aborting the signal ends
  * the upload and leaves nothing on the server.
  */
 export async function uploadFile(client, { url, file, onProgress, signal }) {
@@ -66,7 +66,7 @@ async function goOn(upload, { endpoint, file, onProgress, signal }) {
   }
 }
 
-/** One request; `fetch` does not tell how much of a body has left. Errors that may pass have `mayPass`. */
+/** Sends one request, by XMLHttpRequest because `fetch` reports no progress. Temporary errors have `mayPass`. */
 function send(method, url, { headers = {}, body = null, onProgress, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -94,7 +94,7 @@ function send(method, url, { headers = {}, body = null, onProgress, signal }) {
   });
 }
 
-/** What the server says; an answer to HEAD says nothing. */
+/** The server's error message; responses to HEAD have none. */
 function messageOf({ responseText, status }) {
   try {
     return JSON.parse(responseText).errorMessage;
