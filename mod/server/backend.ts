@@ -13,7 +13,7 @@ import { caughtUpWith } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes, refuseWrites } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests, upgradeSocket } from "./http/requests.ts";
 import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
-import type { ReloadResult } from "./dev/reload_result.ts";
+import type { ReloadResult } from "./dev/dev_mode.ts";
 import { type LeaderParts, leaderPartsOf } from "./forwarding/leader_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import type { UpgradedConnection } from "./net/connections.ts";

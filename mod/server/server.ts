@@ -7,7 +7,7 @@ import { steadyClock } from "../kit/clock.ts";
 import { httpLimits } from "../limits.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
 import type { Backend } from "./backend.ts";
-import type { ReloadResult } from "./dev/reload_result.ts";
+import type { ReloadResult } from "./dev/dev_mode.ts";
 import { ClusterMembership } from "./cluster_membership.ts";
 import { claimData, DataLock, DataLockedError } from "./data/data_lock.ts";
 import { checkNoStagedRestoreInCluster, logRestore } from "./data/data_restore.ts";

@@ -1,6 +1,6 @@
 /** Paths of files below folders. */
 
-/** What of a path is below a folder that contains it: `src/a.ts`. The folder may be the root. */
+/** Returns a path relative to a folder that contains it: `src/a.ts`. The folder may be the root. */
 export function nameBelow(folder: string, path: string): string {
   return path.slice(folder === "/" ? 1 : folder.length + 1);
 }

@@ -1,5 +1,4 @@
 /** Public API of `mod/functions/versions`. */
-export { bundleContent } from "./content.ts";
 export {
   type Deployed,
   type Deployment,
@@ -18,5 +17,11 @@ export {
   type VersionFile,
 } from "./manifest.ts";
 export { FileSums } from "./file_sums.ts";
-export { type Version, VersionError, type VersionInfo, VersionStore } from "./version_store.ts";
+export {
+  bundleContent,
+  type Version,
+  VersionError,
+  type VersionInfo,
+  VersionStore,
+} from "./version_store.ts";
 export { BUNDLE_NAME } from "../packages/mod.ts";

@@ -3,7 +3,7 @@
  * for the first time. Data folders of 0.1 have them.
  */
 import { dirname, join, relative } from "node:path";
-import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import { removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { bundleApp } from "../packages/mod.ts";
 
 /** The name of the bundle in the code folder. The author's files there have other names. */
@@ -68,6 +68,7 @@ export async function bundleOldVersion(
     }
     const made = await bundleApp({ functionsDir: join(work, functions), dataDir: folder, within: work });
     await Deno.writeFile(join(work, OLD_BUNDLE_NAME), made.code, { mode: 0o400 });
+    await syncFolder(join(work, OLD_BUNDLE_NAME));
     await Deno.rename(join(work, OLD_BUNDLE_NAME), bundle);
   } finally {
     await removeIfThere(work);

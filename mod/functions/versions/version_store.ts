@@ -7,10 +7,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDiskFull } from "../../kit/durable_files.ts";
 import { TimeSlicer } from "../../kit/clock.ts";
 import { versionLimits } from "../limits.ts";
-import { BUNDLE_NAME } from "../packages/mod.ts";
-import { bundleContent } from "./content.ts";
+import { type AppBundle, type AppPlace, BUNDLE_NAME, bundleApp } from "../packages/mod.ts";
+import { nameBelow } from "../packages/paths.ts";
 import { readDeployed } from "./deployed.ts";
-import { hashOf, isHash, type Manifest } from "./manifest.ts";
+import { sumOf } from "./file_sums.ts";
+import { hashOf, isHash, type Manifest, type VersionContent } from "./manifest.ts";
 import { bundleOldVersion, OLD_BUNDLE_NAME } from "./old_version.ts";
 import {
   ChangedError,
@@ -284,4 +285,13 @@ function asVersionError(error: unknown): unknown {
   }
   if (error instanceof VersionError) return error;
   return new VersionError(error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+/** Bundles a functions folder. Returns the content of its version, and the bundle. */
+export async function bundleContent(
+  place: AppPlace,
+): Promise<{ readonly content: VersionContent; readonly bundle: AppBundle }> {
+  const bundle = await bundleApp(place);
+  const functions = nameBelow(bundle.folder, place.functionsDir);
+  return { content: { functions, files: { [BUNDLE_NAME]: sumOf(bundle.code) } }, bundle };
 }

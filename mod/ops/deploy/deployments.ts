@@ -18,7 +18,6 @@ import { deployLimits } from "../limits.ts";
 import { spoolBody, type SpooledBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
 import { takeBundle } from "./bundle/take.ts";
-import { drainBody } from "./drain_body.ts";
 import { type DeployChanges, deployChanges, misfitText, type WaitingJobs } from "./changes.ts";
 
 export interface DeploymentsOptions {
@@ -302,7 +301,7 @@ export class Deployments {
     return new ServiceError(
       "internal",
       `The deploy could not be noted in the data folder. ${
-        back.ok ? "What was served before is served again" : "The new functions are served"
+        back.ok ? "The previous functions are served again" : "The new functions are served"
       } until the server starts again, which may serve ${
         noted ? "what was deployed before" : "either"
       }: look at the disk and deploy again`,
@@ -361,4 +360,29 @@ function asServiceError(error: unknown): unknown {
     return new ServiceError("invalid_bundle", error.message, { cause: error });
   }
   return error;
+}
+
+/**
+ * Reads and discards a request body, so that the client reads the response. Beyond the limits the body is canceled. Never
+ * rejects.
+ */
+async function drainBody(
+  body: ReadableStream<Uint8Array> | null,
+  { bytesMax, ms }: { readonly bytesMax: number; readonly ms: number },
+): Promise<void> {
+  if (body === null || body.locked) return;
+  const reader = body.getReader();
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), ms);
+  try {
+    for (let bytes = 0; bytes <= bytesMax;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      bytes += value.length;
+    }
+  } catch {
+    // The client has disconnected.
+  } finally {
+    clearTimeout(timer);
+    await reader.cancel().catch(() => {});
+  }
 }

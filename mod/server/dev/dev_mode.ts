@@ -1,11 +1,13 @@
 /** `--dev`: reloads edited functions and checks their types in the background. */
 import { updateGeneratedModule } from "../../functions/generated_module.ts";
 import type { Log } from "../../kit/log.ts";
-import type { ReloadResult } from "./reload_result.ts";
 import { devLimits } from "../limits.ts";
 import { withFullPaths } from "./error_report.ts";
 import type { TypeCheckResult } from "./type_check.ts";
 import { watchFolder } from "./watch_folder.ts";
+
+/** Outcome of loading edited functions. With `ok: false`, the old code stays in use. */
+export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
 export interface DevModeOptions {
   readonly functionsDir: string;

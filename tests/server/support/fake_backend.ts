@@ -2,7 +2,7 @@
 import { memoryPlan } from "../../../mod/config/memory.ts";
 import { Hono } from "hono";
 import type { Backend } from "../../../mod/server/backend.ts";
-import type { ReloadResult } from "../../../mod/server/dev/reload_result.ts";
+import type { ReloadResult } from "../../../mod/server/dev/dev_mode.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
 import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 
