@@ -1,7 +1,7 @@
 /** The configuration of a server. */
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigSource, MailKind, SmtpOptions } from "../auth/mod.ts";
-import type { PostgresPlace } from "../cluster/postgres/place.ts";
+import type { PostgresAddress } from "../cluster/postgres/postgres_address.ts";
 import type { BucketLocation, ObjectLocation } from "../kit/locations/object_store.ts";
 import type { MemoryPlan } from "./memory.ts";
 import type { ExplicitValues, HostAndPort, ServeOptions } from "./options.ts";
@@ -139,7 +139,7 @@ export interface FollowConfig {
 
 /** Configuration of a cluster server. */
 export interface ClusterConfig {
-  readonly place: PostgresPlace;
+  readonly place: PostgresAddress;
   readonly secret: string;
   /** Paths are absolute. */
   readonly snapshots: ObjectLocation;

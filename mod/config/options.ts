@@ -6,7 +6,7 @@ import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "..
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
-import { parsePostgresUrl, type PostgresPlace } from "../cluster/postgres/place.ts";
+import { parsePostgresUrl, type PostgresAddress } from "../cluster/postgres/postgres_address.ts";
 import { functionLimits } from "../limits.ts";
 import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
@@ -281,7 +281,7 @@ function parseMaxPending(text: string): number {
   return bytes;
 }
 
-function parseCluster(text: string): PostgresPlace {
+function parseCluster(text: string): PostgresAddress {
   try {
     return parsePostgresUrl(text);
   } catch (error) {
@@ -393,7 +393,7 @@ export function parseBackupTarget(text: string): BackupTarget {
 }
 
 /** The source of a restore to a point in time: a replica, or a cluster's log. */
-export type RestoreSource = BackupTarget | { readonly kind: "postgres"; readonly place: PostgresPlace };
+export type RestoreSource = BackupTarget | { readonly kind: "postgres"; readonly place: PostgresAddress };
 
 function parseRestoreSource(text: string): RestoreSource {
   if (/^postgres(?:ql)?:/.test(text.trim())) return { kind: "postgres", place: parseCluster(text.trim()) };

@@ -1,4 +1,4 @@
-/** What a restore from a cluster asks of the database, and how often while it is away. */
+/** Reads of a restore from a cluster, and their retries while the database is unreachable. */
 import assert from "node:assert/strict";
 import { ClusterSource } from "../../mod/cluster/postgres/cluster_source.ts";
 import { AwayError, type Statement } from "../../mod/cluster/postgres/connection.ts";

@@ -1,10 +1,10 @@
 /**
- * Three servers in processes of their own, to which everything happens that may, with clients that write and watch.
+ * Three server processes with injected faults, and clients that write and subscribe.
  *
- * `deno task test:long cluster` runs 200 takeovers with 64 clients. Otherwise there are a few, and which kinds come is another
- * choice each time, so that all of them do. `SYNCLINE_CLUSTER_TAKEOVERS` says how many there are, `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of which kinds (names of `support/faults.ts`, by commas),
- * `SYNCLINE_CLUSTER_CLIENTS` with how many clients. What was done and said is written to the file `SYNCLINE_CLUSTER_HISTORY`,
- * and told when something fails.
+ * `deno task test:long cluster` runs 200 failovers with 64 clients. Otherwise there are a few, of random kinds. Environment
+ * variables: `SYNCLINE_CLUSTER_TAKEOVERS` sets their number, `SYNCLINE_CLUSTER_SEED` the seed, `SYNCLINE_CLUSTER_KINDS` the
+ * kinds (names of `support/faults.ts`, separated by commas), and `SYNCLINE_CLUSTER_CLIENTS` the number of clients. The history
+ * of faults and log lines is written to the file `SYNCLINE_CLUSTER_HISTORY`, and printed after a failure.
  */
 import assert from "node:assert/strict";
 import { found, until } from "../support/waiting.ts";
@@ -23,7 +23,7 @@ const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (isLongRun ? 1 : an
 const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (isLongRun ? 64 : 6));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 const LONG_MS = 120_000;
-/** Takeovers behind each of which something happens that needs none, and behind which everything is looked at. */
+/** Failovers between faults that need none, and between audits of all data. */
 const OTHERS_EVERY = Math.min(8, TAKEOVERS);
 const AUDIT_EVERY = 20;
 /** So many are run to see how long they take, on a machine that does nothing else. */
@@ -39,7 +39,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-/** A failure tells which it was. */
+/** Adds the fault to an error. */
 function anySeed(): number {
   return crypto.getRandomValues(new Uint16Array(1))[0] ?? 1;
 }
@@ -127,7 +127,7 @@ class Run {
           const leads = await this.#rig.leader({ but: leader });
           return leads ?? (clients.faults.length > 0 ? leader : null);
         },
-        { what: `somebody else leads behind ${name}`, timeoutMs: LONG_MS },
+        { what: `another server leads after ${name}`, timeoutMs: LONG_MS },
       );
       note(`   ${next.name} leads`);
     }
@@ -144,7 +144,7 @@ class Run {
     const clients = this.#clients;
     const before = clients.count;
     await until(() => clients.count > before + count || clients.faults.length > 0, {
-      what: `writes go on ${when}`,
+      what: `writes continue ${when}`,
       timeoutMs: LONG_MS,
     });
   }
@@ -157,10 +157,10 @@ class Run {
 Deno.test({
   ...needs(
     postgres,
-    "[PG1] [PG3] [PG6] [PG7] [PG8] [PG13] [PG16] [PG21] whoever is killed, frozen, stopped or cut off, nothing is lost, " +
-      "nothing is done twice, and nobody is shown a step back",
+    "[PG1] [PG3] [PG6] [PG7] [PG8] [PG13] [PG16] [PG21] after kills, freezes, stops and cut connections, no write is lost " +
+      "or repeated, and no client sees an older state",
   ),
-  // What servers leave open as they are killed is the runtime's.
+  // Killed servers leave resources open.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

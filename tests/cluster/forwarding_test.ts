@@ -1,4 +1,4 @@
-/** What clients ask of a server of a cluster that does not lead: it is done by the one that does, and shown where it was asked. */
+/** Requests to a server that does not lead: the leader runs them, and the server that was asked shows their result. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
@@ -33,7 +33,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   await using bucket = new FakeBucket();
   await using rig = await ClusterRig.make(await postgres.database());
   await using open = new AsyncDisposableStack();
-  // Each goes on from the one before.
+  // Each step depends on the previous one.
   const steps = {
     step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
   };
@@ -243,12 +243,12 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     );
     assert.equal(lists[0].length, 1);
     assert.deepEqual(lists[1], lists[0]);
-    // What a server tells of itself is its own.
+    // Each server reports its own state.
     const told = await fetch(`${b.url}/api/admin/cluster`, { headers });
     assert.equal((await told.json()).role, "follower");
   });
 
-  await steps.step("[PG20] servers that were told a folder refuse a deploy, whichever is asked", async () => {
+  await steps.step("[PG20] servers with a functions folder refuse a deploy", async () => {
     for (const { url } of [a, b]) {
       const headers = { Authorization: `Bearer ${root}` };
       const answer = await fetch(`${url}/api/admin/functions`, { method: "PUT", headers, body: "a bundle" });
@@ -292,7 +292,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   });
 
   await steps.step(
-    "[PG16] while the leader changes, what is asked waits for the next one and is done once",
+    "[PG16] while the leader changes, requests wait for the next one and run once",
     async () => {
       await using c = await rig.start("c", { storage });
       const session = crypto.randomUUID();
@@ -325,7 +325,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       await until(() => done.length > before + 10 || failures.length > 0);
       stopped = true;
       await Promise.all(work);
-      // The one that asks may have become the leader: its own clients are told to come again then.
+      // If this server has become the leader, its own clients must retry.
       const said = () => c.logged.slice(-20).join("\n");
       if (await role(c) === "follower") assert.deepEqual(failures, [], said());
       await addNamed(c, { text: "named", name: `${session} 1` });
@@ -436,7 +436,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
         await add(next, "behind it");
         assert.equal(await beats(), left);
       });
-      // Clients of the protocol begin again, at the same address, when they are told that it is not there.
+      // Clients of the protocol start again after a 404.
       const asked = await fetch(place, { method: "HEAD", headers });
       assert.equal(asked.status, 404);
       assert.equal((await send(20_000, 60_000)).status, 404);
@@ -455,7 +455,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     const killed: number[] = [];
     PostgresRows.prototype.keep = async function (row) {
       const refused = await keep.call(this, row);
-      // The row is in the log, and nobody has heard of it.
+      // The row is in the log, but no server has read it.
       if (killed.length === 0) {
         for (const pid of await writersIn(join(rig.folder, leader.folder))) {
           killed.push(pid);

@@ -1,6 +1,6 @@
 /** A leader that is cut off, from the database or from all but the database: what of its own ends, and who leads then. */
 import assert from "node:assert/strict";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
@@ -73,7 +73,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
   };
 
   await steps.step(
-    "[PG22] from nothing but an answer of seconds goes on, and what is scheduled too",
+    "[PG22] by slow responses only continues to lead, and so do scheduled actions",
     async () => {
       const args = { url: counter.at("/kept") };
       assert.equal((await a.post("/api/mutation", { path: "notes:pingSoon", args })).body.status, "success");
@@ -129,7 +129,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
   );
 
   await steps.step(
-    "[PG21] from all others that reach the database leaves the lease to them, and follows",
+    "[PG21] from all other servers releases the lease to them, and follows",
     async () => {
       await using c = await rig.start("c");
       await add(c, "while there is a way");
@@ -139,7 +139,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
       const next = async () => await role(a) === "leader" || await role(c) === "leader";
       await until(next, { what: "one of the others leads", timeoutMs: 60_000 });
       await b.logs(
-        "warn No other server reaches this one, which leads the cluster: the lease is left to them",
+        "warn No other server reaches this leader, which releases the lease",
       );
       await until(async () => await role(b) === "follower", { what: "it follows" });
       for (const server of [a, c]) await add(server, "written by way of those that reach one another");

@@ -1,11 +1,10 @@
-/** A server's part in its cluster without a server around it: what it is told of rows, and how it begins with a database of before. */
+/** `PostgresCluster` without a server: notifications of rows, and starts with an older database. */
 import assert from "node:assert/strict";
 import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
-import { ClusterError } from "../../mod/cluster/postgres/cluster_error.ts";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { Notifications } from "../../mod/cluster/postgres/notifications.ts";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { Notifications } from "../../mod/cluster/postgres/database.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import { type JournalRow, openWriterDatabase, type WriterDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, schemaOf } from "../engine/support.ts";
 import { TempFolder } from "../support/temp_folder.ts";
@@ -16,7 +15,7 @@ import { TestPostgres } from "./support/postgres.ts";
 
 const schema = schemaOf({ items: anyTable() });
 
-/** The writer of a leader, which commits what its cluster keeps. */
+/** The writer of a leader, which commits rows that the log contains. */
 class Leading implements Disposable {
   readonly #cluster: PostgresCluster;
   readonly #db: WriterDatabase;
@@ -55,24 +54,20 @@ class Leading implements Disposable {
 Deno.test(needs(postgres, "[PG1] [PG5] [PG8] [PG25] a server's part in its cluster"), async (t) => {
   await using postgres = await TestPostgres.start();
   await t.step(
-    "a server whose disk has lost its newest commits follows until it has applied them, and leads then",
+    "a server whose disk has lost its newest commits follows until it has applied them, and then leads",
     () => beginsBehind(postgres),
   );
   await t.step(
-    "followers are told of rows, also one that led before; who leads is not woken by its own",
-    () => toldOfRows(postgres),
+    "followers are notified of rows, also a former leader; the leader is not notified of its own",
+    () => notifiedOfRows(postgres),
   );
-  await t.step("a row is kept whether or not others can be told of it", () => toldOfNone(postgres));
+  await t.step("a row is appended even if its notification fails", () => failedNotifications(postgres));
   await t.step(
-    "who is ready and is left the lease leads without asking anything more, and only from the end of the log",
-    () => leftTo(postgres),
-  );
-  await t.step(
-    "who begins waits for a first snapshot, which is tried again soon, and gives up when it is told to stop",
+    "a new server waits for the first snapshot, which is retried soon, and gives up when it stops",
     () => waitsForSnapshot(postgres),
   );
   await t.step(
-    "a database that confirms what is not on its disk is asked not to, and one that syncs nothing is told of",
+    "asynchronous commits are disabled for the session, and a database without fsync causes a warning",
     () => syncsWhatItConfirms(postgres),
   );
 });
@@ -89,7 +84,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
     using leading = new Leading(cluster, dataDir);
     await leading.begin();
     await leading.insert(3);
-    // What a power failure would leave.
+    // The state after a power failure.
     for (const end of ["", "-wal"]) {
       await Deno.copyFile(`${dataDir}/data.db${end}`, folder.at(`left${end}`));
     }
@@ -99,7 +94,11 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
   for (const end of ["", "-wal"]) await Deno.copyFile(folder.at(`left${end}`), `${dataDir}/data.db${end}`);
   await Deno.remove(`${dataDir}/data.db-shm`).catch(() => {});
   await using cluster = await joinCluster(url, { dataDir, folder });
-  assert.equal(await cluster.begin(), "follower", "nobody leads who lacks a row, though the lease is free");
+  assert.equal(
+    await cluster.begin(),
+    "follower",
+    "a server that lacks a row does not lead, although the lease is free",
+  );
   assert.equal(cluster.hasLease, false);
   {
     using follower = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "applied" } });
@@ -122,7 +121,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
   assert.equal((await cluster.end())?.ts, ts + 1);
 }
 
-async function toldOfRows(postgres: TestPostgres): Promise<void> {
+async function notifiedOfRows(postgres: TestPostgres): Promise<void> {
   const url = await postgres.database();
   await using folder = new TempFolder();
   const { notify } = Notifications.prototype;
@@ -140,7 +139,7 @@ async function toldOfRows(postgres: TestPostgres): Promise<void> {
     await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
     await using b = await joinCluster(url, { dataDir: folder.at("b"), folder });
     assert.equal(await b.begin(), "follower");
-    await until(() => heard.size > ofA.length, { what: "it looks for what came before it was told" });
+    await until(() => heard.size > ofA.length, { what: "the follower reads earlier rows" });
     const [ofB] = [...heard.keys()].filter((notifications) => !ofA.includes(notifications));
     assert.ok(ofB !== undefined);
     heard.clear();
@@ -149,29 +148,28 @@ async function toldOfRows(postgres: TestPostgres): Promise<void> {
       await leading.begin();
       await leading.insert(3);
     }
-    await until(() => (heard.get(ofB) ?? 0) >= 4, { what: "the follower is told of each" });
-    // Behind its own statements anything would have come that was sent before.
+    await until(() => (heard.get(ofB) ?? 0) >= 4, { what: "the follower is notified of each row" });
+    // Earlier notifications would have arrived before this response.
     await a.members();
     assert.deepEqual([...heard.keys()], [ofB]);
-    // Somebody else leads now.
-    await a.handOver();
+    // Another server leads now.
     heard.clear();
     const other = await postgres.client(new URL(url).pathname.slice(1));
     await other.query(
       "update syncline.lease set until = now() + interval '1 minute', holder = 'other', epoch = epoch + 1",
     );
     assert.equal(await a.begin(), "follower");
-    await until(() => heard.size > 0, { what: "it looks for what came meanwhile" });
+    await until(() => heard.size > 0, { what: "the former leader reads missed rows" });
     heard.clear();
     await other.query("notify syncline_log");
-    await until(() => heard.size === 2, { what: "both are told" });
+    await until(() => heard.size === 2, { what: "both are notified" });
     await other.end();
   } finally {
     Notifications.prototype.notify = notify;
   }
 }
 
-async function toldOfNone(postgres: TestPostgres): Promise<void> {
+async function failedNotifications(postgres: TestPostgres): Promise<void> {
   const url = await postgres.database();
   await using folder = new TempFolder();
   const { query } = Connection.prototype;
@@ -191,47 +189,6 @@ async function toldOfNone(postgres: TestPostgres): Promise<void> {
   } finally {
     Connection.prototype.query = query;
   }
-}
-
-async function leftTo(postgres: TestPostgres): Promise<void> {
-  const url = await postgres.database();
-  await using folder = new TempFolder();
-  for (const name of ["a", "b"]) await Deno.mkdir(folder.at(name));
-  await using a = await joinCluster(url, { dataDir: folder.at("a"), folder });
-  assert.equal(await a.begin(), "leader");
-  {
-    using leading = new Leading(a, folder.at("a"));
-    await leading.begin();
-    await leading.insert(2);
-  }
-  await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
-  await using b = await joinCluster(url, { dataDir: folder.at("b"), folder });
-  assert.equal(await b.begin(), "follower");
-  const end = await b.end();
-  assert.ok(end !== null);
-  const never = () => Promise.reject(new Error("Not asked for"));
-  const served = {
-    position: () => end,
-    sockets: () => 0,
-    lagMs: () => null,
-    makeBackup: never,
-    lapsed: never,
-  };
-  b.serve({ ...served, renew: () => assert.fail("What is ready is not renewed") });
-  const lease = b.nextLease(null);
-  await a.handOver();
-  const { position } = await lease;
-  assert.equal(position.seq, end.seq, "to be ready has added nothing");
-  await b.unserve();
-  assert.throws(() => b.lead({ ...position, sum: "of another history" }), ClusterError);
-  assert.throws(() => b.lead({ ...position, seq: end.seq - 1 }), ClusterError);
-  assert.equal(b.role, "follower");
-  b.lead(position);
-  assert.equal(b.role, "leader");
-  using leading = new Leading(b, folder.at("b"));
-  await leading.begin();
-  await leading.insert(1);
-  assert.equal((await b.end())?.seq, end.seq + 1);
 }
 
 async function syncsWhatItConfirms(postgres: TestPostgres): Promise<void> {
@@ -285,7 +242,7 @@ async function waitsForSnapshot(postgres: TestPostgres): Promise<void> {
     const begun = assert.rejects(b.begin(), { name: "AbortError" });
     await until(() => tries > 1);
     assert.deepEqual(logged, [
-      "info The cluster has no snapshot yet: this server waits for the one of its leader",
+      "info The cluster has no snapshot yet. Waiting for the first one of its leader",
     ]);
     b.stopping();
     await begun;

@@ -1,10 +1,10 @@
-/** What cannot be a server of a cluster: one clear line each, and nothing is written. */
+/** Servers that cannot join a cluster: each gets one clear message, and nothing is written. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Client } from "../../mod/cluster/postgres/driver.d.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
-import { parsePostgresUrl, placeOf } from "../../mod/cluster/postgres/place.ts";
+import { addressText, parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
@@ -67,7 +67,7 @@ Deno.test("[PG11] options that do not fit a cluster are refused with the reason"
   }
 });
 
-Deno.test("[PG11] an address is checked before anything is asked of it, and certificates are checked unless it says otherwise", () => {
+Deno.test("[PG11] the address is validated first, and certificates are verified unless it says otherwise", () => {
   assert.deepEqual(place.tls, { rootFile: null });
   assert.equal(parsePostgresUrl("postgres://app@db.example/app?sslmode=disable").tls, null);
   assert.equal(parsePostgresUrl("postgres://app@127.0.0.1:5433/app").tls, null);
@@ -79,16 +79,16 @@ Deno.test("[PG11] an address is checked before anything is asked of it, and cert
   );
   const socket = parsePostgresUrl("postgres://app@localhost/app?host=/run/postgresql&schema=mine");
   assert.deepEqual([socket.host, socket.schema, socket.port], ["/run/postgresql", "mine", 5432]);
-  assert.ok(!placeOf(place).includes("hidden"));
+  assert.ok(!addressText(place).includes("hidden"));
   const wrong: readonly (readonly [string, RegExp])[] = [
     ["nonsense", /not a URL/],
-    ["mysql://app@db/app", /by postgres:\/\//],
-    ["postgres://db/app", /names user, host and database/],
-    ["postgres://app@db", /names user, host and database/],
-    ["postgres://app@db/app?sslmode=require", /does not check who answers/],
-    ["postgres://app@db/app?schema=A-b", /cannot be the cluster's schema/],
-    [`postgres://app@db/app?schema=${"s".repeat(57)}`, /cannot be the cluster's schema: .*56 at most/],
-    ["postgres://app@db/app?pool=3", /has no parameter "pool"/],
+    ["mysql://app@db/app", /must begin with postgres:\/\//],
+    ["postgres://db/app", /must name user, host and database/],
+    ["postgres://app@db", /must name user, host and database/],
+    ["postgres://app@db/app?sslmode=require", /does not verify the server/],
+    ["postgres://app@db/app?schema=A-b", /cannot be the schema of the cluster/],
+    [`postgres://app@db/app?schema=${"s".repeat(57)}`, /cannot be the schema of the cluster: use at most 56/],
+    ["postgres://app@db/app?pool=3", /Unknown parameter "pool"/],
   ];
   for (const [text, reason] of wrong) assert.throws(() => parsePostgresUrl(text), reason);
 });
@@ -128,7 +128,7 @@ async function rowsOf(client: Client): Promise<Record<string, string>> {
 }
 
 Deno.test(
-  needs(postgres, "[PG11] who cannot be part of a cluster is told why, and nothing is written"),
+  needs(postgres, "[PG11] a server that cannot join a cluster gets the reason, and nothing is written"),
   async () => {
     await using postgres = await TestPostgres.start();
     const url = await postgres.database();
@@ -166,7 +166,7 @@ Deno.test(
       "a",
       { url: postgres.url(name, "guest") },
       `The cluster's database at ${here} refuses: permission denied for database ${name}: ` +
-        "give this user the right to make the schema, or the schema to this user",
+        "grant this user the right to create the schema, or the ownership of the schema",
     );
     // One that was given its schema needs no other right; without one to its tables it is no way in.
     await admin.query("create schema given authorization guest");
@@ -177,19 +177,21 @@ Deno.test(
       "b",
       { url: postgres.url(name, "guest") },
       `The cluster's database at ${here} refuses: permission denied for schema syncline: ` +
-        "give this user the right to make the schema, or the schema to this user",
+        "grant this user the right to create the schema, or the ownership of the schema",
     );
     await refused(
       "b",
       { secret: "another secret of some length" },
       `The cluster at ${here} was made with another secret than --cluster-secret`,
     );
-    // The data of one cluster at another's schema.
+    // The data of one cluster with the schema of another.
     await refused(
       "a",
       { url: `${url}?schema=given` },
-      `The data in "${join(rig.folder, "a")}" are of cluster ${await idOf("syncline")}, and at ` +
-        `${at}/${name}, schema given is cluster ${await idOf("given")}`,
+      `The data in "${join(rig.folder, "a")}" belongs to cluster ${await idOf(
+        "syncline",
+      )}, but the cluster at ` +
+        `${at}/${name}, schema given is ${await idOf("given")}`,
     );
     await refused(
       "b",
@@ -203,7 +205,7 @@ Deno.test(
       `The cluster at ${here} has format 99, and this version knows 2: update this server`,
     );
     await admin.query("update syncline.cluster set format = 2");
-    // One of the format before is made one of this one, by whoever comes first.
+    // The first server converts a cluster of the previous format.
     const tables = Object.keys(await rowsOf(admin));
     await admin.query("drop table syncline.versions, syncline.version_pieces");
     await admin.query("update syncline.cluster set format = 1");
@@ -211,9 +213,10 @@ Deno.test(
     const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
     assert.equal(made_?.format, 2);
     assert.deepEqual(Object.keys(await rowsOf(admin)).toSorted(), tables.toSorted());
-    // What came later is added, without keeping servers out that do not know it.
+    // Newer columns are added without excluding older servers.
     await admin.query("alter table syncline.members drop column lag_ms");
-    // Who reads the table for long, as a dump does, is waited for without holding others up.
+    await admin.query("alter table syncline.lease drop column certificate");
+    // A long read of the table, such as a dump, is awaited without delaying other statements.
     await looks.query("begin");
     await looks.query("select count(*) from syncline.members");
     const joined = Promise.all([join_("even later"), join_("even later too")]);
@@ -225,7 +228,7 @@ Deno.test(
     );
     assert.ok(added.length > 0);
     const url2 = await postgres.database();
-    // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
+    // A schema of another program with one of the table names. The local database stays unchanged.
     looks = await postgres.client(new URL(url2).pathname.slice(1));
     await looks.query("create table public.log (line text)");
     await refused(
@@ -233,13 +236,13 @@ Deno.test(
       { url: `${url2}?schema=public` },
       `The schema at ${at}${
         new URL(url2).pathname
-      }, schema public holds other tables: name another one with ?schema=name`,
+      }, schema public contains other tables. Select another one with ?schema=name`,
     );
-    // Words of SQL, and the longest name.
+    // A keyword, and the longest name.
     for (const schema of ["select", "s".repeat(56)]) {
       await join_(`of ${schema}`, { url: `${url2}?schema=${schema}` });
     }
-    // Of servers that start at once one makes the cluster, and the others find it.
+    // Of servers that start at the same time, one creates the cluster, and the others join it.
     const dirs = await Promise.all(["x", "y", "z"].map((folder) => join_(folder, { url: url2 })));
     const made = await Promise.all(dirs.map((dir) => Deno.stat(join(dir, "data.db")).then(() => 1, () => 0)));
     assert.equal(made.reduce((sum, one) => sum + one, 0), 1);

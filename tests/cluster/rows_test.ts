@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { Lease } from "../../mod/cluster/postgres/lease.ts";
-import { Notifications } from "../../mod/cluster/postgres/notifications.ts";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { Notifications } from "../../mod/cluster/postgres/database.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import { PostgresLog } from "../../mod/cluster/postgres/postgres_log.ts";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { Snapshots } from "../../mod/cluster/postgres/snapshots.ts";
@@ -72,7 +72,7 @@ class Side implements AsyncDisposable {
     return this.#head = { ...row, sum: chainedSum(sum, row) } as JournalRow;
   }
 
-  /** Goes on from there. */
+  /** Continues from the last row. */
   stand(at: Pick<JournalRow, "seq" | "ts" | "sum">): void {
     this.#head = at;
   }
@@ -93,7 +93,7 @@ class Side implements AsyncDisposable {
 Deno.test(
   needs(
     postgres,
-    "[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever had it adds no row after another took it",
+    "[PG1] [PG3] [PG4] a lease ends by the database's clock, and its former holder appends no row after another server took it",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -164,7 +164,7 @@ Deno.test(
       rows.keep(row).then((refusal) => void answers.push(refusal?.known));
     const asked = [ask(ofA, null)];
     await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
-    // What comes now is not sent, and not answered either.
+    // Further rows are neither sent nor answered.
     asked.push(ask(ofA, null), ask(ofA, a.next("late")));
     await settled();
     assert.deepEqual(answers, []);
@@ -297,7 +297,7 @@ Deno.test(
     await slow.query("commit");
     await taking;
     assert.equal(taken, true);
-    // What the new leader reads now is the end: the old one can add nothing.
+    // The new leader reads the final end: the old one cannot append rows.
     const late = a.next("late");
     const { rowCount } = await slow.query(a.statements.append.text, [
       1,
@@ -364,7 +364,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG5] a log is read from any row on, told of what comes, and one that does not go on is a gap",
+    "[PG5] a log is read from any row, with notifications of new rows, and missing rows are a gap",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -416,10 +416,14 @@ Deno.test(
     await assert.rejects(log.read(other, { signal }), LogGapError);
     await assert.rejects(log.read({ ...position, generation: "another" }, { signal }), LogGapError);
     await assert.rejects(log.read({ ...position, seq: 50 }, { signal }), LogGapError);
-    // What is older than the snapshots that are kept goes.
+    // Rows before the oldest snapshot are removed.
     const trimmed = async (rows: number, bytes: number) =>
       (await a.connection.query(a.statements.trim, 4, rows, bytes)).length;
-    assert.equal(await trimmed(2, 1), 1, "one is removed whatever its size, and none behind so many bytes");
+    assert.equal(
+      await trimmed(2, 1),
+      1,
+      "one row of any size is removed, and none beyond the limit of bytes",
+    );
     assert.deepEqual([await trimmed(1, 1_000), await trimmed(2, 1_000), await trimmed(2, 1_000)], [1, 1, 0]);
     await assert.rejects(log.read({ generation: GENERATION, ...FIRST }, { signal }), LogGapError);
     const third = made[2] ?? assert.fail();
@@ -537,7 +541,7 @@ Deno.test("[PG5] after many commits, the next read waits for more rows for a bou
 });
 
 Deno.test(
-  needs(postgres, "[PG5] a log is read the same from a database that cannot hold every text as such"),
+  needs(postgres, "[PG5] a log is read alike from databases of any encoding"),
   async () => {
     await using postgres = await TestPostgres.start();
     for (const encoding of ["UTF8", "LATIN1", "SQL_ASCII"]) {
@@ -565,7 +569,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again",
+    "[PG2] [PG6] a temporary error of the database does not end leadership, and rows that were not sent are retryable",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -588,7 +592,7 @@ Deno.test(
     await until(waiting, { what: "the row is on its way" });
     await postgres.down("immediate");
     assert.equal((await sent)?.known, false);
-    // It was never sent, whatever became of the one before it.
+    // It was never sent, independently of the row before it.
     assert.equal((await rows.keep({ ...head, body: "never sent" }))?.known, true);
     await postgres.up();
     await until(async () => await rows.keep(head) === null, { what: "rows are kept again" });
@@ -614,7 +618,7 @@ Deno.test(
     assert.equal(await rows.begins(locked), null);
     const behind = rows.begins(head);
     await until(() => a.lost.length === 1, { what: "it is noticed" });
-    assert.match(a.lost[0] ?? "", /row 3 of the log is not in this server's database/);
+    assert.match(a.lost[0] ?? "", /row 3 of the log is missing in this server's database/);
     rows.close();
     assert.equal((await behind)?.known, true, "nothing was sent");
     await client.end();
@@ -622,7 +626,7 @@ Deno.test(
 );
 
 Deno.test(
-  needs(postgres, "[PG8] a server that is told to stop while it waits for the database gives up"),
+  needs(postgres, "[PG8] a server that stops while it waits for the database gives up"),
   async () => {
     await using postgres = await TestPostgres.start();
     await using folder = new TempFolder();
@@ -639,7 +643,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG12] who waits for a database that cannot be reached, or has no room for its connections, is told so once",
+    "[PG12] an unreachable database, or one without free connections, is logged once",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -652,8 +656,8 @@ Deno.test(
     using unused = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     nobody.port = String(unused.addr.port);
     unused.close();
-    await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /cannot be reached/);
-    const away = "warn The cluster's database cannot be reached now, and is tried again";
+    await assert.rejects(joinCluster(nobody.href, { ...parts, startMs: 500 }), /is unreachable/);
+    const away = "warn The cluster's database is unreachable; retrying";
     assert.equal(said.length, 1, said.join("\n"));
     assert.match(said.splice(0).join(), new RegExp(`^${away}: .*ECONNREFUSED`));
 
@@ -665,13 +669,13 @@ Deno.test(
     await admin.it.query("create database small owner few");
     await using cluster = await joinCluster(postgres.url("small", "few"), parts);
     const began = cluster.begin();
-    await until(() => said.length > 0, { what: "it is told" });
+    await until(() => said.length > 0, { what: "it is logged" });
     await pause(4 * clusterLimits.reconnectMs);
     assert.deepEqual(said.splice(0), [`${away}: too many connections for role "few"`]);
     await admin.it.query("alter role few connection limit 3");
     assert.equal(await began, "leader");
     assert.ok(
-      said.some((line) => line.startsWith("info The cluster's database answers again")),
+      said.some((line) => line.startsWith("info The cluster's database is reachable again")),
       said.join("\n"),
     );
   },
@@ -737,7 +741,7 @@ Deno.test(
 Deno.test(
   needs(
     postgres,
-    "[PG3] who took the lease renews it at its pace, and not as if another one's were about to end",
+    "[PG3] the holder of the lease renews it at the regular interval, independently of the previous holder",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -856,7 +860,7 @@ Deno.test(
     const asked = a.members().then(() => order.push("answered"), () => order.push("given up"));
     const end = async () =>
       (await client.it.query<{ until: string }>("select until::text from syncline.lease")).rows[0]?.until;
-    // What was said before it was shut has come.
+    // Data sent before the gate was shut has arrived.
     await pause(200);
     const before = await end();
     await until(async () => await end() !== before, { what: "it is renewed" });
@@ -867,7 +871,7 @@ Deno.test(
   },
 );
 
-/** What a lease asks for, at the ms of its clock, by connections that answer or are silent; each can be made to fail. */
+/** Records the statements of a lease with their times, on connections that answer, are silent or fail. */
 class AskedLease {
   readonly clock = new FakeClock();
   readonly lease: Lease;
@@ -919,7 +923,7 @@ Deno.test("[PG22] a lease whose connection is silent is sure all the time, and r
     await it.clock.advance(clusterLimits.reconnectMs);
     assert.ok(it.lease.isSure);
   }
-  // Both are: one that is made anew answers before the lease is over.
+  // Both are silent: a new connection answers before the lease ends.
   it.silent.add("second");
   assert.deepEqual(await it.renew(2 * clusterLimits.leaseAnswerMs), { others: 2 });
   assert.equal(it.asked.at(-1), `fresh ${2 * clusterLimits.leaseAnswerMs}`);
@@ -944,7 +948,7 @@ Deno.test("[PG22] where no connection answers a lease lapses, and says so once",
   assert.deepEqual([it.lease.isSure, it.lapses], [false, 1]);
 });
 
-Deno.test("[PG22] by a connection that is lost at once the other one is asked at once, and two that are lost are told", async () => {
+Deno.test("[PG22] when a connection is lost, the second one is used at once, and the loss of both is an error", async () => {
   const clock = new FakeClock();
   const away = new AwayError("gone", { asked: true });
   const lost = { query: () => Promise.reject(away) };
@@ -968,7 +972,7 @@ Deno.test("[PG22] by a connection that is lost at once the other one is asked at
 Deno.test(
   needs(
     postgres,
-    "[PG12] what the database refuses of what a server notes of itself is told, and costs it nothing",
+    "[PG12] a rejected report of a server is logged and has no other effect",
   ),
   async () => {
     await using postgres = await TestPostgres.start();
@@ -982,8 +986,8 @@ Deno.test(
     await admin.it.query("alter table syncline.members drop column lag_ms");
     let renewed = 0;
     cluster.serve(servedState({ renew: () => void renewed++ }));
-    const told = () => said.filter((line) => line.includes("notes of itself"));
-    await until(() => told().length > 0, { what: "it is told" });
+    const logged = () => said.filter((line) => line.includes("report of this server"));
+    await until(() => logged().length > 0, { what: "it is logged" });
     const leaseEnd = async () => {
       const { rows: [row] } = await admin.it.query<{ ends: string }>(
         "select until::text as ends from syncline.lease",
@@ -994,14 +998,14 @@ Deno.test(
       const before = await leaseEnd();
       await until(async () => await leaseEnd() !== before, { what: "the lease is renewed" });
     }
-    assert.match(told().join(), /^error The cluster's database refused .*"lag_ms"/, "once");
-    assert.equal(told().length, 1);
+    assert.match(logged().join(), /^error The cluster's database rejected .*"lag_ms"/, "once");
+    assert.equal(logged().length, 1);
     const { role, awayMs } = cluster.figures;
     assert.deepEqual({ role, awayMs, renewed }, { role: "leader", awayMs: null, renewed: 0 });
-    // What is refused again after it was taken is told again.
+    // A rejection after a success is logged again.
     await admin.it.query("alter table syncline.members add column lag_ms double precision");
     await until(async () => (await cluster.members()).length === 1, { what: "it is noted" });
     await admin.it.query("alter table syncline.members drop column lag_ms");
-    await until(() => told().length === 2, { what: "it is told again" });
+    await until(() => logged().length === 2, { what: "it is logged again" });
   },
 );

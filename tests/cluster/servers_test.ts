@@ -5,7 +5,7 @@ import { createBackup } from "../../mod/ops/backups/mod.ts";
 import { cancelRestore, stageRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { restoreConnection } from "../../mod/cluster/postgres/cluster_source.ts";
-import { placeOf } from "../../mod/cluster/postgres/place.ts";
+import { addressText } from "../../mod/cluster/postgres/postgres_address.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { options as allOptions, type OptionValues } from "../../mod/config/options.ts";
 import { choose, listText, stageChosen, withReplica } from "../../mod/cli/replica_restore.ts";
@@ -36,7 +36,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   await using postgres = await TestPostgres.start();
   await using rig = await ClusterRig.make(await postgres.database());
   await using open = new AsyncDisposableStack();
-  // Each goes on from the one before.
+  // Each step depends on the previous one.
   const steps = {
     step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
   };
@@ -86,7 +86,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG12] administrators, readiness and metrics are told who is what, and how far",
+    "[PG12] administration, readiness and metrics report the role and position of each server",
     async () => {
       await until(async () => (await get(a, "/api/admin/cluster", bearer)).body.servers?.length === 2);
       const { body } = await get(a, "/api/admin/cluster", bearer);
@@ -123,7 +123,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
   );
 
   await steps.step(
-    "[PG6] while the database is away reads go on, commits wait, then fail and can be tried again",
+    "[PG6] while the database is unreachable, reads continue, and commits wait and then fail with a retryable error",
     async () => {
       const before = (await add(a, "kept")) as number;
       const sockets = await Promise.all(
@@ -187,7 +187,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         "a follower reads, which is what it does",
       );
       await postgres.up();
-      // A mutation that cannot be answered fails, and one after it goes on where the log ends.
+      // A mutation without an answer fails, and the next one continues at the end of the log.
       await until(() => add(a, "after").then((ts) => ts > before, () => false));
       for (const { server, socket } of sockets) {
         await until(async () => (await notes(server)).includes("after"));
@@ -243,10 +243,10 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
           assert.ok(error instanceof StartError);
           assert.equal(
             error.message,
-            `There is a cluster at ${
-              placeOf(rig.config().place)
-            } already, and the data in "${dataDir}" are a server's ` +
-              "own: name an empty folder with --data, or another schema",
+            `There is already a cluster at ${
+              addressText(rig.config().place)
+            }, and the data in "${dataDir}" belongs to a single ` +
+              "server. Pass an empty folder with --data, or select another schema",
           );
           return true;
         },
@@ -258,7 +258,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         assert.ok(error instanceof StartError);
         assert.equal(
           error.message,
-          `The data in "${data}" are of cluster ${id}, which is not at ${placeOf(elsewhere.place)}`,
+          `The data in "${data}" belongs to cluster ${id}, which is not at ${addressText(elsewhere.place)}`,
         );
         return true;
       });
@@ -266,7 +266,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       const { rows } = await client.query("select 1 from pg_namespace where nspname = 'elsewhere'");
       await client.end();
       assert.deepEqual(rows, []);
-      // A restore would take the cluster's data from a server: it is neither staged by one, nor applied at its start.
+      // A restore would replace the cluster's data on one server: it is neither staged nor applied at the start.
       const refused = await fetch(`${b.url}/api/admin/restore?name=backup.tar.zst`, {
         method: "POST",
         headers: { Authorization: `Bearer ${bearer}` },
@@ -308,7 +308,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         (target, generations) => Promise.resolve(listText(generations, { place: target.place, json: true })),
       );
       const told = JSON.parse(list);
-      assert.equal(told.place, placeOf(place));
+      assert.equal(told.place, addressText(place));
       assert.ok(told.generations[0].ranges[0].toTs > ts);
       for (const [folder, point] of Object.entries({ "to a ts": { toTs: ts }, "to a time": { toTime } })) {
         const data = join(rig.folder, folder);
@@ -333,7 +333,10 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         withReplica(given({}), none, () => Promise.resolve()),
         (error) => {
           assert.ok(error instanceof StartError);
-          assert.equal(error.message, `There is no cluster at ${placeOf(none.place)}. Nothing has changed`);
+          assert.equal(
+            error.message,
+            `There is no cluster at ${addressText(none.place)}. Nothing has changed`,
+          );
           return true;
         },
       );

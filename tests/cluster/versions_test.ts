@@ -1,10 +1,10 @@
-/** Versions of the app's code in a cluster's database: put there as a whole, kept while somebody may need them, and fetched. */
+/** Versions of the app's code in a cluster's database: upload, download, and cleanup. */
 import assert from "node:assert/strict";
 import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../../mod/cluster/postgres/mod.ts";
-import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { VersionError, type VersionStore } from "../../mod/functions/versions/mod.ts";
@@ -43,7 +43,7 @@ Deno.test(
     };
     const nobody = { named: null, seq: 0 };
 
-    // Two at once, of which one waits in the middle.
+    // Two concurrent uploads. One is paused.
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     const slow = versions.put("first", () => Promise.resolve(readable), nobody).then(
@@ -57,7 +57,7 @@ Deno.test(
     await slow;
     assert.deepEqual(await read("first"), bundle(1));
 
-    // What is not whole is put there anew, and what is nobody's is removed.
+    // An incomplete version is uploaded again, and unused pieces are removed.
     await run("delete from syncline.version_pieces where hash = 'first' and piece = 1");
     await run("insert into syncline.version_pieces values ('nobody', 0, '')");
     await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
@@ -86,7 +86,7 @@ function codeOf(dataDir: string, read: ReadableStream<Uint8Array<ArrayBuffer>>):
   return new ClusterCode({ cluster, config: { dataDir, pinned: false }, log: () => {} });
 }
 
-Deno.test("[PG19] a database that is away while a version is read says nothing of the version; a full disk is told", async () => {
+Deno.test("[PG19] an unreachable database during a download is not an error of the version; a full disk is reported", async () => {
   await using folder = new TempFolder();
   const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
   const versions = {

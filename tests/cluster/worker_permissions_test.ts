@@ -1,4 +1,4 @@
-/** What a worker is started with lets it do its work, and nothing that the probe tries beside it. */
+/** Permissions of a worker: enough for its work, and none of those that the probe tries. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { workerPermissions } from "../../mod/server/workers/worker_process.ts";

@@ -37,7 +37,7 @@ Deno.test("[WK2] HC6 a worker that was stopped while a mutation was answered doe
     await Promise.all(askEverywhere());
     Deno.kill(worker, "SIGSTOP");
     let written: unknown = null;
-    // Those that reach the worker wait, and run once it goes on.
+    // Requests to the worker wait, and run when it continues.
     for (let n = round * 50; written === null; n++) {
       written = await call("mutation", "entries:append", { args: { author: "a", n }, waitMs: 300 })
         .catch(() => null);

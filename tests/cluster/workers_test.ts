@@ -1,4 +1,4 @@
-/** Several processes that share a port, as their clients see them: real processes, some of which are killed. */
+/** Worker processes that share a port, as clients see them, also while some are killed. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
 import { Child } from "../support/processes/child.ts";
@@ -11,7 +11,7 @@ const WORKERS = 3;
 const ACCOUNTS = 6;
 const EACH = 100;
 const JSON_BODY = { "content-type": "application/json" };
-/** Other for each answer, or left to whoever sends it. */
+/** Headers that differ between responses or depend on the process. */
 const VARYING = ["date", "content-length", "content-security-policy"];
 
 const APP = {
@@ -180,7 +180,7 @@ class Mover {
       const before = this.#seen;
       await this.#client.mutation("bank:move", { by: this.#by, n, from, to, amount: 1 + n % 5 });
       this.acknowledged.push(n);
-      // What was acknowledged is visible then, in the same client.
+      // The client sees its acknowledged write.
       if (before >= 0 && this.#seen <= before) this.faults.push(`does not show its own write ${n}`);
       await pause(2);
     }
@@ -206,7 +206,7 @@ async function checkMoves(server: Server, movers: readonly Mover[]): Promise<voi
 async function progress(movers: readonly Mover[]): Promise<void> {
   const before = movers.map(({ acknowledged }) => acknowledged.length);
   await until(() => movers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 2), {
-    what: "every client goes on",
+    what: "every client continues",
     timeoutMs: 120_000,
   });
 }
@@ -263,7 +263,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
     assert.deepEqual(await server.call("query", "bank:movesOf", { by: "again" }), [1]);
   });
 
-  await t.step("[WK5] when a session ends no process goes on with it", async () => {
+  await t.step("[WK5] an ended session is closed in every process", async () => {
     const clients = await server.clientsOnAll(12);
     const account = { email: "a@example.org", password: "a long password of mine" };
     const signUp = await fetch(`${url}/api/auth/signup`, {
@@ -291,7 +291,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
 
   const movers: Mover[] = [];
   const clients = await server.clientsOnAll(16);
-  await t.step("[WK11] every process tells of the sockets, runs and requests of all", async () => {
+  await t.step("[WK11] every process reports the sockets, runs and requests of all", async () => {
     const figure = async (line: RegExp) => {
       const text = await (await fetch(`${url}/metrics`, { headers: { connection: "close" } })).text();
       return Number(line.exec(text)?.[1] ?? NaN);
@@ -342,7 +342,7 @@ Deno.test("[WK1] several processes share the port", async (t) => {
   });
 
   await t.step(
-    "[WK6] the process that writes is killed: all end with it, and a new start goes on",
+    "[WK6] when the writing process is killed, all processes end, and a new start continues",
     async () => {
       const workers = await server.workers();
       Deno.kill(server.child.pid, "SIGKILL");

@@ -76,7 +76,7 @@ const PUBLIC_FILES = new Set([
   // The S3 client is loaded only where a bucket is used.
   "mod/ops/backups/stored_archives.ts",
   // The PostgreSQL driver is loaded only in a cluster.
-  "mod/cluster/postgres/place.ts",
+  "mod/cluster/postgres/postgres_address.ts",
   // A command does not need the endpoints.
   "mod/ops/spooled_body.ts",
   // The endpoints; the code that reads and writes tables is loaded with the first request.

@@ -12,23 +12,23 @@ import {
 } from "../../ops/replication/mod.ts";
 import { AwayError, codeOf, Connection, type Statement } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
-import { placeOf, type PostgresPlace } from "./place.ts";
+import { addressText, type PostgresAddress } from "./postgres_address.ts";
 import { rowOf } from "./postgres_log.ts";
 import { FORMAT, type Statements, statementsFor } from "./statements.ts";
 
 /** A connection for large responses over slow networks. */
-export function restoreConnection(place: PostgresPlace): Connection {
+export function restoreConnection(place: PostgresAddress): Connection {
   return new Connection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
 }
 
 /** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
 export async function openClusterReplica(
-  { place, snapshots }: { readonly place: PostgresPlace; readonly snapshots: TargetPlace },
+  { place, snapshots }: { readonly place: PostgresAddress; readonly snapshots: TargetPlace },
 ): Promise<ReplicaTarget> {
   await using opened = new AsyncDisposableStack();
   const connection = opened.use(restoreConnection(place));
   const statements = statementsFor(place.schema);
-  const at = placeOf(place);
+  const at = addressText(place);
   // Without retries, so that a wrong address fails at once.
   const generation = await withMessages(at, async () => {
     const [cluster] = await connection.query(statements.cluster);

@@ -6,7 +6,7 @@
 import pg from "pg";
 import type { Client } from "./driver.d.ts";
 import { clusterLimits } from "./limits.ts";
-import type { PostgresPlace } from "./place.ts";
+import type { PostgresAddress } from "./postgres_address.ts";
 
 export interface Statement {
   /** Name of the prepared statement. */
@@ -27,7 +27,7 @@ export class AwayError extends Error {
 }
 
 export interface ConnectionOptions {
-  readonly place: PostgresPlace;
+  readonly place: PostgresAddress;
   /** Purpose of the connection, which PostgreSQL shows as part of the application name. */
   readonly use?: string;
   /** Timeout of a statement, here and in the database. After it, the connection is closed. */

@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
-import { placeOf, type PostgresPlace } from "./place.ts";
+import { addressText, type PostgresAddress } from "./postgres_address.ts";
 import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
 
 export interface Identity {
@@ -51,7 +51,7 @@ export function linkSecretOf(secret: string, id: string): string {
 }
 
 interface Asked {
-  readonly place: PostgresPlace;
+  readonly place: PostgresAddress;
   readonly secret: string;
   readonly statements: Statements;
 }
@@ -68,7 +68,9 @@ export async function readIdentity(
     const code = codeOf(error);
     if (code === "3F000" || code === "42P01") return null;
     if (code === "42703") {
-      throw new ClusterError(`The tables at ${placeOf(place)} do not belong to a cluster`, { cause: error });
+      throw new ClusterError(`The tables at ${addressText(place)} do not belong to a cluster`, {
+        cause: error,
+      });
     }
     throw refusal(error, place);
   }
@@ -77,19 +79,19 @@ export async function readIdentity(
   if (Number(format) > FORMAT) {
     throw new ClusterError(
       `The cluster at ${
-        placeOf(place)
+        addressText(place)
       } has format ${format}, and this version knows ${FORMAT}: update this server`,
     );
   }
   if (typeof id !== "string" || typeof generation !== "string" || !(service_key instanceof Uint8Array)) {
-    throw new ClusterError(`The tables at ${placeOf(place)} do not belong to a cluster`);
+    throw new ClusterError(`The tables at ${addressText(place)} do not belong to a cluster`);
   }
   let serviceKey: string;
   try {
     serviceKey = decrypt(service_key, { id, secret });
   } catch (error) {
     throw new ClusterError(
-      `The cluster at ${placeOf(place)} was made with another secret than --cluster-secret`,
+      `The cluster at ${addressText(place)} was made with another secret than --cluster-secret`,
       { cause: error },
     );
   }
@@ -170,7 +172,7 @@ async function addColumns(
         continue;
       }
       throw new ClusterError(
-        `The cluster at ${placeOf(place)} cannot be updated to this version: ${error.message}`,
+        `The cluster at ${addressText(place)} cannot be updated to this version: ${error.message}`,
         { cause: error },
       );
     }
@@ -181,7 +183,7 @@ async function addColumns(
  * Creates the tables of a cluster and rolls back, to find errors before anything is written. Returns `false` if some of the
  * tables exist. Waits for a concurrent transaction that creates them. Throws a `ClusterError`.
  */
-export async function canCreate(connection: Connection, place: PostgresPlace): Promise<boolean> {
+export async function canCreate(connection: Connection, place: PostgresAddress): Promise<boolean> {
   const undone = new Error("undone");
   try {
     await connection.transaction(async (ask) => {
@@ -212,14 +214,14 @@ export async function makeSchema(
 }
 
 /** Converts an error of the database into a message for the operator. Returns other errors unchanged. */
-export function refusal(error: unknown, place: PostgresPlace): unknown {
+export function refusal(error: unknown, place: PostgresAddress): unknown {
   const code = codeOf(error);
   if (code === null) return error;
   const reason = error instanceof Error ? error.message : String(error);
   const advice = code === "42501"
     ? ": grant this user the right to create the schema, or the ownership of the schema"
     : "";
-  return new ClusterError(`The cluster's database at ${placeOf(place)} refuses: ${reason}${advice}`, {
+  return new ClusterError(`The cluster's database at ${addressText(place)} refuses: ${reason}${advice}`, {
     cause: error,
   });
 }

@@ -90,10 +90,6 @@ export const clusterLimits = {
   socketWaitMs: 3_000,
   /** Interval of the checks in that time. */
   socketCheckMs: 5,
-  /** Time that a server prepared to lead waits for the lease. */
-  handOverMs: 20_000,
-  /** Time for requests in flight when a server starts to lead. */
-  answersMs: 1_000,
   /** Minimum length of the secret. */
   secretCharsMin: 24,
   /** Time without a link to the leader after which a follower is not ready. */

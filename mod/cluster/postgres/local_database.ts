@@ -1,7 +1,9 @@
-/** The database of a data folder, while no process uses it: its cluster, and the start of a cluster's history. */
+/** The database of a data folder, while no process uses it: its cluster, its history, and its preparation for a start. */
+import { setTimeout as wait } from "node:timers/promises";
 import { join } from "node:path";
 import {
   clusterOfSource,
+  clusterSource,
   forgetHistory,
   type JournalHead,
   openWriterDatabase,
@@ -9,8 +11,16 @@ import {
   startClusterHistory,
 } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
-import type { LogPosition } from "../../ops/replication/mod.ts";
+import { BringError, fetchInProcess, type LogPosition, type TargetPlace } from "../../ops/replication/mod.ts";
+import { ClusterError } from "./cluster_error.ts";
+import { AwayError } from "./connection.ts";
+import type { ClusterDatabase } from "./database.ts";
+import type { Identity } from "./identity.ts";
+import { clusterLimits } from "./limits.ts";
+import { SharedVersions } from "./shared_versions.ts";
+import { listSnapshots, type Snapshot } from "./snapshots.ts";
 
 /** `own`: it has commits of its own, or follows a replica. */
 export type LocalDatabase =
@@ -49,4 +59,93 @@ export async function undoHistory(dataDir: string, { made }: { readonly made: bo
   const path = join(dataDir, archiveNames.database);
   if (!made) return forgetHistory(path, "written");
   for (const end of ["-wal", "-shm", ""]) await removeIfThere(`${path}${end}`);
+}
+
+export interface PrepareOptions {
+  readonly database: ClusterDatabase;
+  readonly identity: Identity;
+  readonly dataDir: string;
+  readonly snapshots: TargetPlace;
+  /** Replaces the database by the newest snapshot, because it cannot continue with the log. */
+  readonly fromSnapshot: boolean;
+  /** Time to wait for the database and the first snapshot. */
+  readonly startMs?: number;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+}
+
+/** Returns the position of the prepared database. Throws a `ClusterError` if there is no usable snapshot. */
+export async function prepareDatabase(options: PrepareOptions): Promise<LogPosition> {
+  const { identity: { id, generation }, dataDir, snapshots: target, fromSnapshot, signal, log } = options;
+  const local = await inspectDatabase(dataDir);
+  const matches = local.kind === "member" && local.position.generation === generation;
+  if (matches && !fromSnapshot && !await lacksVersion(local, options)) return local.position;
+  const { startMs = clusterLimits.startMs } = options;
+  for (const until = performance.now() + startMs;;) {
+    const newest = await newestSnapshot(options);
+    log("info", "Downloading the newest snapshot of the cluster, which may take a while", { ts: newest.ts });
+    try {
+      await fetchInProcess({ dataDir, target, name: newest.name, place: clusterSource(id), signal });
+      break;
+    } catch (error) {
+      if (!(error instanceof BringError) || signal.aborted) throw error;
+      if (performance.now() > until) {
+        throw new ClusterError(`Cannot download the newest snapshot of the cluster: ${error.message}`, {
+          cause: error,
+        });
+      }
+      // A newer snapshot may have replaced it.
+      log("warn", "Cannot download the newest snapshot of the cluster; retrying", {
+        code: "cluster",
+        reason: error.message,
+      });
+      await wait(clusterLimits.snapshotFetchRetryMs, undefined, { signal });
+    }
+  }
+  const fetched = await inspectDatabase(dataDir);
+  if (fetched.kind !== "member") {
+    throw new ClusterError("The newest snapshot does not belong to this cluster");
+  }
+  return fetched.position;
+}
+
+/**
+ * Returns whether the database may have skipped the row that names the deployed version, because an older server could not read
+ * that row. A database that has not reached the row continues with the log.
+ */
+async function lacksVersion(
+  { version, position }: LocalMember,
+  options: PrepareOptions,
+): Promise<boolean> {
+  if (version !== null) return false;
+  const { database: { slow: connection, statements }, signal } = options;
+  const versions = new SharedVersions({ connection, statements });
+  const deployed = await options.database.retry(() => versions.list(), signal);
+  const named = deployed.filter(({ replaced }) => !replaced);
+  if (named.length === 0) return false;
+  for (const { hash } of named) {
+    // If that is unknown, a snapshot is correct in any case.
+    const follows = await versions.isNamedBehind(position.seq, hash).catch((error) => {
+      if (error instanceof AwayError) return false;
+      throw error;
+    });
+    if (follows) return false;
+  }
+  return (await newestSnapshot(options)).seq !== position.seq;
+}
+
+/** Waits for the first snapshot of a new cluster. */
+async function newestSnapshot({ database, startMs, signal, log }: PrepareOptions): Promise<Snapshot> {
+  let logged = false;
+  for (const until = performance.now() + (startMs ?? clusterLimits.firstSnapshotMs);;) {
+    const list = () => listSnapshots(database.slow, database.statements);
+    const [newest] = await database.retry(list, signal);
+    if (newest !== undefined) return newest;
+    if (!logged) log("info", "The cluster has no snapshot yet. Waiting for the first one of its leader");
+    logged = true;
+    if (performance.now() > until) {
+      throw new ClusterError("The cluster has no snapshot yet. Its first server makes one when it serves");
+    }
+    await wait(clusterLimits.firstSnapshotCheckMs, undefined, { signal });
+  }
 }

@@ -1,5 +1,7 @@
 /** The servers of a cluster, as each reports itself. */
-import type { Connection } from "./connection.ts";
+import type { Log } from "../../kit/log.ts";
+import type { ClusterRole, ServedState } from "./election.ts";
+import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
@@ -42,4 +44,47 @@ export async function readMembers(
       seenMs: Math.max(0, Math.round(Number(seen_ms))),
     };
   });
+}
+
+interface MemberReportOptions {
+  readonly connection: Connection;
+  readonly statements: Statements;
+  readonly holder: string;
+  /** URL of this server, for administrators. */
+  readonly address: string;
+  readonly log: Log;
+}
+
+/** Reports this server to the others. */
+export class MemberReport {
+  readonly #options: MemberReportOptions;
+  /** Reason of the last rejected report, which was logged; `null` after a success. */
+  #rejected: string | null = null;
+
+  constructor(options: MemberReportOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. */
+  async send({ position, sockets, lagMs }: ServedState, role: ClusterRole): Promise<void> {
+    const { connection, statements, holder, address, log } = this.#options;
+    const { seq, ts } = position();
+    try {
+      await connection.query(statements.note, holder, address, role, ts, seq, sockets(), lagMs());
+      this.#rejected = null;
+    } catch (error) {
+      // The election detects outages.
+      if (error instanceof AwayError) return;
+      const reason = codeOf(error) ?? String(error);
+      if (reason === this.#rejected) return;
+      this.#rejected = reason;
+      log("error", "The cluster's database rejected the report of this server", { code: "cluster", error });
+    }
+  }
+
+  /** Removes the report, and those of servers that are gone. Never rejects. */
+  async remove(): Promise<void> {
+    const { connection, statements, holder } = this.#options;
+    await connection.query(statements.forget, holder, clusterLimits.memberMs).catch(() => {});
+  }
 }

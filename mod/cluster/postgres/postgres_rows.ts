@@ -36,14 +36,6 @@ const NOT_LEADER: Refusal = {
 };
 const UNKNOWN: Refusal = { message: "It is not known whether the mutation was committed", known: false };
 
-/** Prepares the statement for rows on a connection. An unknown epoch appends nothing. Never rejects. */
-export async function warmRows(
-  connection: Pick<Connection, "query">,
-  statements: Pick<Statements, "append">,
-): Promise<void> {
-  await connection.query(statements.append, -1, 0, 0, 0, 0, "", Buffer.from(""), 0).catch(() => {});
-}
-
 interface Waiting {
   readonly answer: (refusal: Refusal) => void;
   /** Whether the row may be in the log. */

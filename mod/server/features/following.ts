@@ -83,7 +83,7 @@ export async function startFollowing(
     ? {
       from: cluster.place,
       log: cluster.openLog(),
-      takeAnew: () => Promise.resolve(cluster.beginAnew()),
+      takeAnew: () => Promise.resolve(cluster.requireSnapshot()),
     }
     : follow === null
     ? null

@@ -1,15 +1,15 @@
-/** Clients of a cluster that write and watch whatever happens to it, and know what they were told. */
+/** Clients of a cluster that write and subscribe during faults, and check every answer. */
 import { pause } from "../../support/waiting.ts";
 import { ACCOUNTS, BALANCE } from "./bank_app.ts";
 import { type ShownAt, SocketView } from "./socket_view.ts";
 import type { ClusterProcess } from "./server_processes.ts";
 
-/** Who gets no answer for so long asks another server. */
+/** Timeout of a request, after which the client asks another server. */
 const ANSWER_MS = 6_000;
-/** Between two writes of a client, and between two tries of one. */
+/** Pause between writes of a client, and between attempts. */
 const NEXT_MS = 100;
 const AGAIN_MS = 20;
-/** A server that was cut off may be behind for a moment when it is not any more. */
+/** Time in which a reconnected server may be behind. */
 const OLD_MS = 10_000;
 
 interface Shown {
@@ -24,15 +24,15 @@ interface Answer {
   readonly value?: unknown;
 }
 
-/** What became of the writes for a while. */
+/** Results of the writes in a period. */
 export interface Writes {
-  /** The longest time in which none was acknowledged. */
+  /** Longest time without an acknowledged write. */
   longestMs: number;
-  /** The longest time that one of them took, with all its tries. */
+  /** Longest time of one write, with all attempts. */
   slowestMs: number;
-  /** Tries that were answered with an error. */
+  /** Attempts answered with an error. */
   refused: number;
-  /** Tries without an answer. */
+  /** Attempts without an answer. */
   brokenOff: number;
   acknowledged: number;
 }
@@ -45,7 +45,7 @@ const noWrites = (): Writes => ({
   acknowledged: 0,
 });
 
-/** Asks a server; `query` says that nothing is written. */
+/** Calls a mutation, or with `query` a query. */
 export async function ask(
   url: string,
   { path, args, name, query = false, answerMs = ANSWER_MS }: {
@@ -68,21 +68,21 @@ export async function ask(
 export class Clients implements AsyncDisposable {
   readonly #servers: readonly ClusterProcess[];
   #stopped = false;
-  /** Set when what is under way need not end any more. */
+  /** Set when calls in flight need not end. */
   #abandoned = false;
-  /** By client, how many transfers were acknowledged: those from 0 on. */
+  /** Number of acknowledged transfers by client. */
   readonly acknowledged = new Map<string, number>();
-  /** How many each server has answered. */
+  /** Number of answers by server. */
   readonly answeredBy = new Map<string, number>();
-  /** Since it was taken last. */
+  /** Writes since `takeWrites`. */
   #writes = noWrites();
-  /** When the last write was acknowledged. */
+  /** Time of the last acknowledged write. */
   lastAt = 0;
-  /** What must never be. */
+  /** Violations of the guarantees. */
   readonly faults: string[] = [];
   readonly #work: Promise<void>[] = [];
   readonly #views: SocketView<Shown>[] = [];
-  /** By address, until when a server may show whoever comes an older state than another one. */
+  /** Time by address in which a server may show new sockets an older state than another one. */
   readonly #oldUntil = new Map<string, number>();
 
   constructor(servers: readonly ClusterProcess[]) {
@@ -96,17 +96,17 @@ export class Clients implements AsyncDisposable {
     for (let at = 0; at < watchers; at++) this.#views.push(this.#watch(at));
   }
 
-  /** Writes that were acknowledged since the start. */
+  /** Number of acknowledged writes. */
   get count(): number {
     return this.acknowledged.values().reduce((sum, count) => sum + count, 0);
   }
 
-  /** Transitions that watchers have seen. */
+  /** Number of Transitions received by watchers. */
   get seen(): number {
     return this.#views.reduce((sum, { seen }) => sum + seen, 0);
   }
 
-  /** What became of writes since this was asked last. A pause that goes on is counted up to now. */
+  /** Returns the writes since the last call. A current pause counts up to now. */
   takeWrites(): Writes {
     const writes = this.#writes;
     writes.longestMs = Math.max(writes.longestMs, performance.now() - this.lastAt);
@@ -114,12 +114,12 @@ export class Clients implements AsyncDisposable {
     return writes;
   }
 
-  /** A server does not reach the database from now on. */
+  /** A server loses its connection to the database. */
   cutOff(server: ClusterProcess): void {
     this.#oldUntil.set(server.url, Infinity);
   }
 
-  /** It does again. */
+  /** A server reaches the database again. */
   reaches(server: ClusterProcess): void {
     this.#oldUntil.set(server.url, performance.now() + OLD_MS);
   }
@@ -130,13 +130,13 @@ export class Clients implements AsyncDisposable {
     for (const view of this.#views) await view.close();
   }
 
-  /** Whatever became of them. */
+  /** Does not wait for calls in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#abandoned = true;
     await this.end();
   }
 
-  /** Watches the balances, which always are as much together, and how many transfers were made, which only grows. */
+  /** Subscribes to the total of all balances, which is constant, and the number of transfers, which only grows. */
   #watch(at: number): SocketView<Shown> {
     let before: Shown & ShownAt | null = null;
     return new SocketView<Shown>(this.#servers.map(({ url }) => url), {
@@ -155,18 +155,18 @@ export class Clients implements AsyncDisposable {
       this.faults.push(`${url} shows a total of ${total} at ts ${ts}`);
     }
     if (before === null || done >= before.done && ts >= before.ts) return;
-    // While the database is away a socket may begin with an older state; never does one go back.
+    // While the database is unreachable, a new socket may start with an older state. No socket goes back.
     const isOther = now.connection !== before.connection;
     if (isOther && performance.now() < (this.#oldUntil.get(url) ?? 0)) return;
     this.faults.push(
       `${before.url} shows ${before.done} at ts ${before.ts}, then ${url} ${done} at ts ${ts}, ` +
-        (isOther ? "to who comes from there" : "on the same socket"),
+        (isOther ? "to a client of the other" : "on the same socket"),
     );
   }
 
   async #write(client: string, seed: number): Promise<void> {
     const session = crypto.randomUUID();
-    // Each stays with a server, whatever that is, until it does not answer.
+    // Each client stays with one server until that does not answer.
     let server = seed;
     await pause(NEXT_MS * Math.random());
     for (let n = 0; !this.#stopped; n++) {
@@ -186,7 +186,7 @@ export class Clients implements AsyncDisposable {
     }
   }
 
-  /** Sends a call, under the same name, to one server after the other until it is acknowledged. Gives which did. */
+  /** Sends a call with the same request id to one server after the other. Returns the one that acknowledged it. */
   async #until(call: Parameters<typeof ask>[1], first: number): Promise<number> {
     let at = first;
     for (; !this.#abandoned; at++) {
@@ -202,7 +202,7 @@ export class Clients implements AsyncDisposable {
         const known = ["unavailable", "overloaded", "outcome_unknown"].includes(code ?? "");
         if (!known) this.faults.push(JSON.stringify(answer));
       } catch {
-        // It is gone, or does not answer: sent again it is recognised.
+        // Repeated requests are recognized by their id.
         this.#writes.brokenOff++;
       }
       await pause(AGAIN_MS);

@@ -1,4 +1,4 @@
-/** What can happen to a cluster: who is killed, frozen, stopped or cut off, and how it ends. */
+/** Faults of a cluster: servers are killed, frozen, stopped or cut off, and recover. */
 import { pause } from "../../support/waiting.ts";
 import type { Clients } from "./clients.ts";
 import type { TestPostgres } from "./postgres.ts";

@@ -1,4 +1,4 @@
-/** What faults have cost, by kind, as a table. */
+/** Pauses of writes by kind of fault, as a table. */
 import type { Writes } from "./clients.ts";
 
 export class Figures {
@@ -8,7 +8,7 @@ export class Figures {
     this.#byKind.set(kind, [...this.#byKind.get(kind) ?? [], writes]);
   }
 
-  /** Within which time writes went on again, in so many of a hundred faults of a kind; `null`: there were none. */
+  /** Percentile of the pause of writes for a kind of fault; `null` if there were none. */
   pauseMs(kind: string, percent: number): number | null {
     const sorted = (this.#byKind.get(kind) ?? []).map(({ longestMs }) => longestMs).sort((a, b) => a - b);
     const ms = sorted[Math.ceil(sorted.length * percent / 100) - 1];

@@ -1,6 +1,6 @@
 /**
- * A way to a port that can be shut: what is said on it then waits, as on a network that loses everything, until it is open
- * again. Neither side hears that the other one has gone.
+ * A TCP proxy that can be shut: data then waits until it is open again, as on a network that drops all packets. Neither side
+ * sees that the other one is gone.
  */
 import { closeQuietly } from "../../../mod/kit/local_socket.ts";
 
@@ -49,7 +49,7 @@ export class Gate implements AsyncDisposable {
     return pair !== undefined;
   }
 
-  /** Ends what is on it; who comes anew is let through. */
+  /** Closes all connections. New ones are accepted. */
   breakOff(): void {
     for (const conn of [...this.#pairs].flat()) closeQuietly(conn);
   }

@@ -1,4 +1,4 @@
-/** What was done to a cluster, and what its servers said of it, in one order of time. */
+/** History of faults and log lines of a cluster, ordered by time. */
 const LINES_MAX = 5_000;
 
 export class History {

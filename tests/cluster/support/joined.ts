@@ -1,10 +1,7 @@
-/** A server's part in a cluster without a server around it. */
-import {
-  type ClusterOptions,
-  PostgresCluster,
-  type ServedState,
-} from "../../../mod/cluster/postgres/cluster.ts";
-import { parsePostgresUrl } from "../../../mod/cluster/postgres/place.ts";
+/** Joins a cluster without a server. */
+import { type ClusterOptions, PostgresCluster } from "../../../mod/cluster/postgres/cluster.ts";
+import type { ServedState } from "../../../mod/cluster/postgres/election.ts";
+import { parsePostgresUrl } from "../../../mod/cluster/postgres/postgres_address.ts";
 import type { TempFolder } from "../../support/temp_folder.ts";
 
 export interface JoinOptions extends Partial<Pick<ClusterOptions, "leaseMs" | "startMs" | "log">> {
@@ -30,7 +27,7 @@ export function joinCluster(
   });
 }
 
-/** What a server would serve that is empty and never backed up. */
+/** Returns the state of an empty backend without backups. */
 export function servedState(parts: Partial<ServedState> = {}): ServedState {
   return {
     position: () => ({ seq: 0, ts: 0 }),

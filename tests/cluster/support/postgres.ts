@@ -28,7 +28,7 @@ async function output(
     stdout: "null",
     stderr: program === "pg_ctl" ? "null" : "piped",
   });
-  // What others say is piped; pg_ctl leaves a server running that would keep the pipe open, and writes a log.
+  // Without a pipe: the server that pg_ctl starts would keep it open.
   if (program === "pg_ctl") return { code: (await command.spawn().status).code, stderr: null };
   const { code, stderr } = await command.output();
   return { code, stderr: decoder.decode(stderr) };
@@ -80,7 +80,7 @@ export class TestPostgres implements AsyncDisposable {
         await started.up();
         return started;
       } catch (error) {
-        // Somebody else may have taken the port.
+        // Another process may have taken the port.
         if (tries === 3) throw error;
       }
     }

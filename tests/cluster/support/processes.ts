@@ -1,4 +1,4 @@
-/** Which processes a server consists of, and which of them has a connection: what the system tells a shell. */
+/** Finds the processes of a server, and the one with a connection, with shell commands. */
 
 async function shell(script: string, ...args: readonly string[]): Promise<string> {
   const { stdout } = await new Deno.Command("sh", { args: ["-c", script, "sh", ...args], stderr: "null" })

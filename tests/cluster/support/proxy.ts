@@ -1,10 +1,10 @@
-/** A proxy in front of a cluster: each connection goes to a server that says it is ready, and tabs to one after the other. */
+/** A proxy in front of a cluster: connections go to ready servers, and sockets to one after the other. */
 import { closeQuietly } from "../../../mod/kit/local_socket.ts";
 
 const LOOK_MS = 250;
 const CHUNK_BYTES = 65_536;
 
-/** What is asked for where a client subscribes. */
+/** Start of a socket request. */
 const SYNC = "GET /api/sync";
 
 interface Server {

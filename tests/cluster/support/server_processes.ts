@@ -1,4 +1,4 @@
-/** Servers of one cluster in processes of their own, to be killed, frozen and started again. */
+/** Server processes of one cluster that tests can kill, freeze and restart. */
 import { join } from "node:path";
 import { Child } from "../../support/processes/child.ts";
 import { FakeBucket } from "../../ops/scheduled/fake_bucket.ts";
@@ -8,7 +8,7 @@ import { SECRET } from "./servers.ts";
 
 const START_MS = 120_000;
 
-/** The ways on which a server is reached, and reaches others, each of which can be shut. */
+/** Connections of a server, which tests can cut. */
 export interface Ways {
   /** From clients to it. */
   readonly clients: Gate;
@@ -24,19 +24,19 @@ interface ClusterProcessOptions {
   readonly env: Record<string, string>;
   readonly port: number;
   readonly ways: Ways;
-  /** Told what it says of its part in the cluster. */
+  /** Called with log lines about the cluster. */
   readonly onSaid: (line: string) => void;
 }
 
-/** What of its log is of interest to who looks at takeovers. */
+/** Log lines about leadership. */
 const SAID = /cluster|lead|lease|signal|stopp/i;
 
 export class ClusterProcess {
   readonly #options: ClusterProcessOptions;
   #child: Child | null = null;
-  /** Where clients find it. */
+  /** URL for clients. */
   readonly url: string;
-  /** The same past the gates. */
+  /** URL that bypasses the gates. */
   readonly #direct: string;
   frozen = false;
 
@@ -54,17 +54,17 @@ export class ClusterProcess {
     return this.#options.ways;
   }
 
-  /** Where it is reached whatever is shut. */
+  /** URL that is not affected by faults. */
   get directUrl(): string {
     return this.#direct;
   }
 
-  /** What it printed last. */
+  /** The newest output. */
   last(): string {
     return this.#child?.lastOutput ?? "";
   }
 
-  /** With which the first administrator is made; `null` when it has printed none. */
+  /** Token that creates the first administrator; `null` if none was printed. */
   get setupToken(): string | null {
     return /#[\w-]+=([\w-]+)/.exec(this.last())?.[1] ?? null;
   }
@@ -88,7 +88,7 @@ export class ClusterProcess {
       Deno.kill(child.pid, signal);
       this.thaw(child.pid);
     } catch {
-      // It has ended by itself.
+      // The process has already exited.
     }
     await child.exited;
     await child[Symbol.asyncDispose]();
@@ -106,7 +106,7 @@ export class ClusterProcess {
     Deno.kill(pid, "SIGCONT");
   }
 
-  /** What it is in its cluster; `null` when it does not say. */
+  /** Role in the cluster; `null` if the server does not answer. */
   async role(): Promise<"leader" | "follower" | null> {
     try {
       const response = await fetch(`${this.#direct}/api/health/ready`, {
@@ -131,7 +131,7 @@ export class ProcessRig implements AsyncDisposable {
     this.#bucket = parts.bucket;
   }
 
-  /** They serve the bank, or what is deployed to them, or what the flags of `app` say. */
+  /** Starts servers with the bank app, with deployed code, or with the flags of `app`. */
   static async start(
     url: string,
     count: number,
@@ -185,7 +185,7 @@ export class ProcessRig implements AsyncDisposable {
     return new ProcessRig({ servers, folder, bucket });
   }
 
-  /** Who leads, as they say themselves; one that cannot be heard is nobody. */
+  /** Returns the server that reports itself as the leader. */
   async leader({ but }: { readonly but?: ClusterProcess } = {}): Promise<ClusterProcess | null> {
     for (const server of this.servers) {
       if (server !== but && server.runs && !server.frozen && await server.role() === "leader") return server;
@@ -193,7 +193,7 @@ export class ProcessRig implements AsyncDisposable {
     return null;
   }
 
-  /** Whether each of them does what it is there for. */
+  /** Whether all servers answer and one of them leads. */
   async allServe(): Promise<boolean> {
     const roles = await Promise.all(this.servers.map((server) => server.role()));
     return roles.every((role) => role !== null) && roles.includes("leader");

@@ -1,6 +1,6 @@
 /** Servers of one cluster in this process. */
 import { join } from "node:path";
-import { parsePostgresUrl } from "../../../mod/cluster/postgres/place.ts";
+import { parsePostgresUrl } from "../../../mod/cluster/postgres/postgres_address.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 

@@ -4,7 +4,7 @@ export interface SocketViewOptions<Shown> {
   readonly at: number;
   /** A query without arguments. */
   readonly udfPath: string;
-  /** Told of each result. */
+  /** Called with each result. */
   readonly look: (shown: Shown, at: ShownAt) => void;
 }
 

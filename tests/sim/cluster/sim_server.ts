@@ -6,7 +6,7 @@ import { LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { AwayError } from "../../../mod/cluster/postgres/connection.ts";
 import { Lease, type LeaseHolder } from "../../../mod/cluster/postgres/lease.ts";
 import { clusterLimits } from "../../../mod/cluster/postgres/limits.ts";
-import { Notifications } from "../../../mod/cluster/postgres/notifications.ts";
+import { Notifications } from "../../../mod/cluster/postgres/database.ts";
 import { PostgresLog } from "../../../mod/cluster/postgres/postgres_log.ts";
 import { PostgresRows } from "../../../mod/cluster/postgres/postgres_rows.ts";
 import { statementsFor } from "../../../mod/cluster/postgres/statements.ts";

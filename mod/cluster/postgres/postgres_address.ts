@@ -2,7 +2,7 @@
 import { ClusterError } from "./cluster_error.ts";
 
 /** Connection parameters. */
-export interface PostgresPlace {
+export interface PostgresAddress {
   readonly host: string;
   readonly port: number;
   readonly user: string;
@@ -24,7 +24,7 @@ const MODES = ["disable", "verify-full"];
  * Certificates are verified unless the address is local or `sslmode=disable` is set. Throws a `ClusterError`, which does not
  * contain the password.
  */
-export function parsePostgresUrl(text: string): PostgresPlace {
+export function parsePostgresUrl(text: string): PostgresAddress {
   let url: URL;
   try {
     url = new URL(text);
@@ -77,6 +77,6 @@ export function parsePostgresUrl(text: string): PostgresPlace {
 }
 
 /** Formats the address for messages, without the password. */
-export function placeOf({ host, port, database, schema }: PostgresPlace): string {
+export function addressText({ host, port, database, schema }: PostgresAddress): string {
   return `${host.startsWith("/") ? host : `${host}:${port}`}/${database}, schema ${schema}`;
 }
