@@ -52,8 +52,6 @@ export interface StorageOptions {
   readonly readOnly?: boolean;
   /** Waits until commits of other servers are applied here, with a timeout. Absent without other servers. */
   readonly caughtUp?: (() => Promise<void>) | undefined;
-  /** Whether another server still uses the same folders. Resumable uploads then wait for `recover`. */
-  readonly shared?: boolean;
   /** How long the contents of deleted files are retained. */
   readonly keepDeletedMs: number;
   /** Time of the newest earlier database state that is still stored, or `null`. */
@@ -94,8 +92,6 @@ export interface StorageService extends AsyncDisposable {
   applyCommits(entries: readonly CommitEntry[]): void;
   /** Call if commits may have been missed. */
   recheck(): void;
-  /** Loads unfinished resumable uploads after the other server that shared the folders has stopped. Called once. */
-  recover(): Promise<void>;
   /** Runs the periodic cleanup now. */
   sweep(): Promise<void>;
 }
@@ -114,7 +110,6 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const shared = { urls, calls, store, bytesMax: options.uploadBytesMax, traffic, now, ...stall };
   const uploads = new Uploads({ ...shared, intakes });
   const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
-  if (options.shared !== true) await resumables.load();
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
   const sweeper = readOnly ? null : createCleanup({
     calls,
@@ -170,7 +165,6 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
       facts.clear();
       if (!readOnly) void removals.run();
     },
-    recover: () => resumables.load(),
     sweep: () => sweeper?.run() ?? Promise.resolve(),
     async [Symbol.asyncDispose]() {
       await resumables[Symbol.asyncDispose]();

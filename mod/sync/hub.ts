@@ -226,12 +226,6 @@ export class Hub {
     this.#shared.validate();
   }
 
-  /** Adopts the ts of a host that started after the hub was created. */
-  begin(): void {
-    this.#shared.reload();
-    this.#touchAwaitingTs();
-  }
-
   /** Serves an upgraded WebSocket, open or connecting. */
   accept(
     socket: WebSocket,

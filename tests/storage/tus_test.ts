@@ -130,30 +130,6 @@ Deno.test("RU3 a server resumes where the previous one stopped, truncating bytes
   assert.ok(last.headers.get("syncline-storage-id"));
 });
 
-Deno.test("[TO6] RU3 beside a running server nothing is truncated or removed; its uploads are resumed once it has stopped", async () => {
-  await using tempFolder = new TempFolder();
-  const dir = tempFolder.path;
-  const temporary = join(dir, "storage", "tmp", "half");
-  let location = "";
-  let part = "";
-  {
-    await using storage = await startTestStorage({ dir });
-    const tus = clientOf(storage);
-    location = await tus.begin(await storage.uploadUrl(), 4);
-    part = join(dir, "storage", "resumable", spooled(storage).find((name) => name.endsWith(".part")) ?? "");
-  }
-  // As held by the other server, which is still running.
-  await Deno.writeFile(part, bytesOf("01"));
-  await Deno.writeTextFile(temporary, "half of a file");
-  await using storage = await startTestStorage({ dir, shared: true });
-  assert.equal(await Deno.readTextFile(part), "01");
-  assert.equal(await Deno.readTextFile(temporary), "half of a file");
-  const asked = offsetOf(clientOf(storage), location);
-  await storage.service.recover();
-  assert.equal(await asked, "0");
-  assert.equal(await Deno.readTextFile(part), "");
-});
-
 Deno.test("RU3 an upload whose bytes are lost is dropped", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;

@@ -73,7 +73,6 @@ export class Replication implements AsyncDisposable {
   #snapshot: Promise<void> = Promise.resolve();
   /** Settles when the generation has a snapshot, or will not have one soon. */
   readonly #firstSnapshot = Promise.withResolvers<void>();
-  #begun = false;
   #closed = false;
 
   private constructor(options: ReplicationOptions) {
@@ -92,19 +91,12 @@ export class Replication implements AsyncDisposable {
    */
   static async start(options: ReplicationOptions): Promise<Replication> {
     const replication = new Replication(options);
-    await replication.begin();
+    await replication.#claim();
     await replication.#restorable();
     return replication;
   }
 
-  /** One that another server still ships for: it ships nothing, and claims nothing, until it is told to begin. */
-  static waiting(options: ReplicationOptions): Replication {
-    return new Replication(options);
-  }
-
-  /** See {@linkcode start}. To be called once. */
-  async begin(): Promise<void> {
-    this.#begun = true;
+  async #claim(): Promise<void> {
     await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
     const fault = await this.#start();
     if (fault !== null && (fault.fault === "target" || fault.fault === "refused")) {
@@ -198,8 +190,7 @@ export class Replication implements AsyncDisposable {
     await this.#process?.close(replicationLimits.closeMs);
     await this.#snapshot;
     await this.#heartbeat[Symbol.asyncDispose]();
-    // Before it has begun a snapshot there is the other server's.
-    if (this.#begun) await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
+    await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
   }
 
   /** Starts the process. Gives back what the target said first. */

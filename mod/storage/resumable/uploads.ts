@@ -71,15 +71,10 @@ export class ResumableUploads implements AsyncDisposable {
   #beginning = 0;
   /** Requests being received. */
   #receiving = 0;
-  /** Resolves when unfinished uploads are loaded. Requests wait for it. */
-  readonly #loaded = Promise.withResolvers<void>();
-  /** Number of requests waiting for it. */
-  #waiting = 0;
 
   private constructor(options: ResumableUploadsOptions, spool: Spool) {
     this.#options = options;
     this.#spool = spool;
-    this.#loaded.promise.catch(() => {});
     this.#quota = new UploadQuota(options.bytesMax * resumableLimits.spaceInLargestFiles);
     this.#perClient = new RateLimiter({
       ...resumableLimits.requestsPerClient,
@@ -88,20 +83,12 @@ export class ResumableUploads implements AsyncDisposable {
     });
   }
 
-  /** Call `load` before requests can be answered. */
+  /** Opens the folder and loads unfinished uploads of an earlier server. */
   static async open(options: ResumableUploadsOptions): Promise<ResumableUploads> {
-    return new ResumableUploads(options, await Spool.open(options.folder));
-  }
-
-  /** Loads unfinished uploads of an earlier server, once that has stopped. */
-  async load(): Promise<void> {
-    try {
-      for (const record of await this.#spool.load()) this.#add(record, this.#options.urls.reserve(record));
-      this.#loaded.resolve();
-    } catch (error) {
-      this.#loaded.reject(error);
-      throw error;
-    }
+    const spool = await Spool.open(options.folder);
+    const uploads = new ResumableUploads(options, spool);
+    for (const record of await spool.load()) uploads.#add(record, options.urls.reserve(record));
+    return uploads;
   }
 
   /** Whether a blob belongs to an unfinished upload. */
@@ -117,7 +104,6 @@ export class ResumableUploads implements AsyncDisposable {
     const { urls } = this.#options;
     urls.count(request.client);
     const token = urls.read(request.token);
-    await this.#untilLoaded();
     const piece = await this.#begin(token, request);
     const state = await this.#exclusively(token, async (upload, signal) => {
       if (piece !== null) await this.#take(upload, { piece, signal });
@@ -128,13 +114,13 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Returns the progress. Finishes an upload whose last response was lost. */
   async status(request: TusRequest): Promise<UploadState> {
-    const token = await this.#admit(request);
+    const token = this.#admit(request);
     return await this.#exclusively(token, (upload) => this.#stateOf(upload)) ?? await this.#finished(token);
   }
 
   /** Appends bytes; resolves when they are durable. See {@linkcode ResumableUpload.append}. */
   async append(request: TusRequest): Promise<UploadState> {
-    const token = await this.#admit(request);
+    const token = this.#admit(request);
     if (request.header("content-type") !== chunkContentType) {
       throw new ServiceError("unsupported_media_type", `The content type must be ${chunkContentType}`);
     }
@@ -153,7 +139,7 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Deletes an unfinished upload; its URL can be used again. Throws `upload_url_used` if it is already a file. */
   async remove(request: TusRequest): Promise<void> {
-    const token = await this.#admit(request);
+    const token = this.#admit(request);
     const removed = await this.#exclusively(token, async (upload) => {
       await this.#end(upload);
       return true;
@@ -175,26 +161,13 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Aborts running requests; received bytes are kept. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#loaded.reject(new ServiceError("unavailable"));
     await Promise.all([...this.#unfinished.values()].map(({ upload }) => upload.interrupt()));
   }
 
-  async #untilLoaded(): Promise<void> {
-    if (this.#waiting >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
-    this.#waiting++;
-    try {
-      await this.#loaded.promise;
-    } finally {
-      this.#waiting--;
-    }
-  }
-
-  async #admit({ client, token }: TusRequest): Promise<UploadToken> {
+  #admit({ client, token }: TusRequest): UploadToken {
     const waitMs = this.#perClient.take(addressKey(client));
     if (waitMs > 0) throw new RateLimitedError(waitMs);
-    const read = this.#options.urls.read(token);
-    await this.#untilLoaded();
-    return read;
+    return this.#options.urls.read(token);
   }
 
   /** Creates an upload and returns its first bytes; `null` without bytes or if the upload already exists. */

@@ -23,7 +23,6 @@ export interface TestStorageOptions {
   readonly knowsAll?: () => boolean;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
-  readonly shared?: boolean;
   readonly thumbnailSizes?: readonly string[];
   readonly thumbnailMaker?: ThumbnailMaker;
   /** Wraps the blob store. */
@@ -132,9 +131,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     return promise;
   };
   host.serveQueries(runQuery);
-  const folder = await openBlobs({ kind: "folder", path: join(dir, "storage") }, {
-    shared: options.shared ?? false,
-  });
+  const folder = await openBlobs({ kind: "folder", path: join(dir, "storage") });
   const service = await createStorage({
     urlKey,
     port: { mutate: (call) => host.mutate(call), query: runQuery },
@@ -144,7 +141,6 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
-    ...(options.shared && { shared: true }),
     ...(options.asideSince && { asideSince: options.asideSince }),
     ...(options.knowsAll && { knowsAll: options.knowsAll }),
     thumbnailSizes: options.thumbnailSizes ?? null,
