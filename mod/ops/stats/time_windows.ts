@@ -1,4 +1,4 @@
-/** Sliding windows: a ring of equal time spans, of which the newest is still counting, and the cached sum of a window. */
+/** Sliding windows: a ring of equal time spans, the newest of them still counting, and the cached sum of a window. */
 import { SpanFigures } from "./span_figures.ts";
 
 export interface Span<Content> {

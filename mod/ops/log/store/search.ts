@@ -53,7 +53,7 @@ const HAS_TEXT = "(error IS NOT NULL OR lines IS NOT NULL)";
 const MINUTE_MS = 60_000;
 /** Target duration of a range. */
 const STEP_MS = 8;
-const SPAN_FIRST = 4_096;
+const SPAN_FIRST = 8_192;
 const SPAN_MAX = 1 << 20;
 /** Index entries up to which an index is better than the text index. */
 const FEW_ENTRIES = 2_000;
@@ -100,8 +100,8 @@ export function* searchSteps(
     const runs = text === undefined ? found : found.filter(({ record }) => mentionsText(record, text));
     yield { runs, next: high >= low ? high + 1 : null };
     const took = performance.now() - startedAt;
-    if (took < STEP_MS / 2) span = Math.min(SPAN_MAX, span * 4);
-    else if (took > STEP_MS * 2) span = Math.max(SPAN_FIRST, span / 4);
+    if (took < STEP_MS / 2) span = Math.min(SPAN_MAX, span * 2);
+    else if (took > STEP_MS * 2) span = Math.max(SPAN_FIRST, span / 2);
   }
 }
 
