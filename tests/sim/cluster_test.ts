@@ -98,7 +98,7 @@ Deno.test("a planted bug of the cluster is found: a server ignores what a client
 /** A failure is taken for a rollback: by the client, and by what looks after it. */
 const UNTRUE = /a mutation is committed that was answered as a failure|error of mutation|success of mutation/;
 
-Deno.test("a planted bug of the cluster is found: a row of which nothing is known counts as rolled back", async () => {
+Deno.test("a planted bug of the cluster is found: a row with an unknown outcome counts as rolled back", async () => {
   using _bug = planted(PostgresRows.prototype, {
     name: "keep",
     by: (keep) =>
@@ -134,7 +134,7 @@ Deno.test("a planted bug of the cluster is found: a call lost with its leader co
   await findBug(UNTRUE);
 });
 
-Deno.test("a planted bug of the cluster is found: a refusal on a later socket is answered, whatever an earlier one has sent", async () => {
+Deno.test("a planted bug of the cluster is found: a rejection on a later socket is answered, regardless of what an earlier one has sent", async () => {
   using _bug = planted(SocketState.prototype, {
     name: "isUnsettled",
     by: () => ({ data }) => data?.code === "outcome_unknown",
@@ -142,7 +142,7 @@ Deno.test("a planted bug of the cluster is found: a refusal on a later socket is
   await findBug(UNTRUE);
 });
 
-Deno.test("a planted bug of the cluster is found: a group without a row is answered whoever leads", async () => {
+Deno.test("a planted bug of the cluster is found: a group without a row is answered under any leader", async () => {
   using _bug = planted(PostgresRows.prototype, {
     name: "keep",
     by: (keep) =>

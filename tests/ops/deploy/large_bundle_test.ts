@@ -12,7 +12,7 @@ import { firstApp, password } from "./support.ts";
 
 const MiB = 1024 * 1024;
 const START_MS = 60_000;
-/** Of what main may take more, whatever the bundle's size: chunks on their way, and the collector's share of them. */
+/** Allowed memory of main besides the bundle, for any size: chunks in transit, and garbage among them. */
 const MORE_MAX = 120 * MiB;
 
 /** A front end of so many files of 16 MiB that cannot be made smaller. */

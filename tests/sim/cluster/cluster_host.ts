@@ -46,9 +46,9 @@ export interface ClusterHostOptions {
   readonly rows: RowKeeper | null;
   /** Where mutations of one that follows run. */
   readonly toLeader: LeaderPort;
-  /** Told what a row is made of, before anybody else has it. */
+  /** Called with the contents of a row, before any other listener. */
   readonly onSealed: (row: JournalRow, group: readonly RunCall[]) => void;
-  /** Told of calls that were not committed as far as this server knows; `known`: they were not. */
+  /** Called with calls that were not committed as far as this server knows; `known`: they certainly were not. */
   readonly onRefused: (
     calls: readonly MutationCall[],
     refusal: { readonly row: JournalRow; readonly known: boolean },
@@ -62,7 +62,7 @@ export class ClusterHost extends ReadingHost {
   readonly #inFlight = new RequestsInFlight();
   #queued: Waiting[] = [];
   #open: OpenGroup | null = null;
-  /** Calls whose writer died: it is for whoever leads next to say what became of them. */
+  /** Calls whose writer died: the next leader reports their outcome. */
   readonly #lost: Waiting[] = [];
   #ts: number;
   #closed = false;
@@ -146,7 +146,7 @@ export class ClusterHost extends ReadingHost {
     });
   }
 
-  /** Commits rows as a follower does, and tells of them. */
+  /** Commits rows as a follower does, and reports them. */
   async apply(rows: readonly JournalRow[]): Promise<void> {
     let told: RowsApplied | RowsRefused | null = null;
     const sender = { send: (message: unknown) => Promise.resolve(void (told = message as typeof told)) };

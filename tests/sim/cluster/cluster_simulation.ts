@@ -1,6 +1,6 @@
 /**
  * The simulation of a cluster: two servers with hubs and engines of their own on one log with faults, model clients that go from
- * one to the other, and an oracle that is told of what the log has. Clock, sockets, links, statements and deaths are in the
+ * one to the other, and an oracle that receives the log's rows. Clock, sockets, links, statements and deaths are in the
  * hands of a seed.
  */
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ import type { RunCall } from "./cluster_host.ts";
 import { SharedLog, type SimConnection } from "./shared_log.ts";
 import { SimServer } from "./sim_server.ts";
 
-/** What may happen in a step, and how often beside the others. */
+/** Possible events of a step, with their relative frequency. */
 const weights = {
   connect: 8,
   add: 6,
@@ -44,7 +44,7 @@ const weights = {
   /** The database answers what was asked first, or does it without anybody hearing of it yet. */
   database: 50,
   databaseLate: 8,
-  /** What was on its way on a connection that broke arrives after all. */
+  /** Data in transit on a broken connection arrives after all. */
   arrives: 4,
   cut: 1,
   /** The connections of a server break with a row on its way. */
@@ -68,15 +68,15 @@ type Deed = keyof typeof weights;
 export interface ClusterSimulationOptions {
   readonly seed: number;
   readonly steps: number;
-  /** A bug that is planted: sockets are let in at once, whatever their clients have seen elsewhere. */
+  /** A planted bug: sockets are accepted at once, regardless of what their clients have seen elsewhere. */
   readonly letsInAtOnce?: boolean;
 }
 
 export interface ClusterReport extends SimulationReport {
   readonly takeovers: number;
-  /** Rows that were in the log although nobody was told of them when they were asked for. */
+  /** Rows that were in the log although their commit was not reported when it was asked for. */
   readonly foundLater: number;
-  /** Mutations that were refused, or of which nobody knew then. */
+  /** Mutations that were rejected, or whose outcome was unknown then. */
   readonly notTold: number;
   /** Rows of a leader whose time was over, which were refused. */
   readonly fenced: number;
@@ -107,15 +107,15 @@ class ClusterSimulation implements Disposable {
   readonly #clients: readonly SimClient[];
   readonly #deeds: readonly (readonly [deed: Deed, weight: number])[];
   readonly #weight: number;
-  /** What rows are made of, by their sums. */
+  /** The contents of rows, by their sums. */
   readonly #sealed = new Map<string, readonly RunCall[]>();
-  /** Rows that somebody was told are not there. */
+  /** Rows that were reported as absent. */
   readonly #refused = new Set<string>();
-  /** Mutations whose fate their caller was not told. */
+  /** Mutations whose caller received no outcome. */
   readonly #uncertain = new Set<string>();
   /** Mutations that were answered as failures without a record. */
   readonly #failed = new Set<string>();
-  /** Mutations of which one socket has sent several copies. */
+  /** Mutations that one socket has sent several times. */
   readonly #repeated = new Set<string>();
   /** Statements that may arrive late. */
   #late: (() => void)[] = [];
@@ -140,7 +140,7 @@ class ClusterSimulation implements Disposable {
         waits: !letsInAtOnce,
         onSealed: ({ sum }, group) => {
           this.#sealed.set(sum, group);
-          // What was refused may be asked again by who has not heard of it, and come to the very same row.
+          // A caller without the response may repeat a rejected call, and it may result in the very same row.
           this.#refused.delete(sum);
         },
         onRefused: (calls, { row, known }) => {
@@ -329,7 +329,7 @@ class ClusterSimulation implements Disposable {
     }
   }
 
-  /** What is answered is as new as everything that anybody was shown before. */
+  /** An answer is as new as everything that any client was shown before. */
   #readOnce(server: SimServer): void {
     const { host } = server.served ?? {};
     const { ts } = this.#oracle;
@@ -346,7 +346,7 @@ class ClusterSimulation implements Disposable {
       if (server.failure !== null) throw server.failure;
       server.renewIfWanted();
     }
-    // A leader whose server begins anew, or is dead, closes its links.
+    // A leader whose server restarts, or is dead, closes its links.
     const hosts = this.#servers.map(({ served }) => served?.host);
     for (const { link } of this.#servers) if (link !== null && !hosts.includes(link.leader)) link.cut();
     await settle();
@@ -391,7 +391,7 @@ class ClusterSimulation implements Disposable {
   #added(row: JournalRow): void {
     const group = this.#sealed.get(row.sum);
     assert.ok(group !== undefined, "the log has a row that nobody made");
-    assert.ok(!this.#refused.has(row.sum), "a row is there of which somebody was told that it is not");
+    assert.ok(!this.#refused.has(row.sum), "a row exists that was reported as absent");
     for (const { call, answer } of group) {
       const { replay, identity: { principal } } = call;
       if (replay !== undefined && !answer.replayed) {
@@ -403,7 +403,7 @@ class ClusterSimulation implements Disposable {
       compareAnswer(this.#oracle, { call, answer });
     }
     assert.equal(row.ts, this.#oracle.ts);
-    // Lost now and then: whoever looks by itself finds it.
+    // Lost now and then: a server that polls finds it.
     for (const server of this.#servers) if (this.#random.chance(0.7)) server.notice();
   }
 

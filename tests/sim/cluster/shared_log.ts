@@ -45,7 +45,7 @@ export class SharedLog {
       case "syncline_append":
         return this.#append(values);
       case "syncline_notify":
-        // The simulation itself says when somebody hears of rows.
+        // The simulation itself decides when rows are announced.
         return [];
       case "syncline_sum_of":
         return [this.#at(Number(values[0]))].flatMap((row) => row === undefined ? [] : [{ sum: row.sum }]);
@@ -180,7 +180,7 @@ export class SimConnection {
   }
 
   /**
-   * It breaks. What was done is not told. What was not done may still be, for it may be on its way: `late` gets it.
+   * It breaks. Completed statements are not reported. Others may still be completed, if they are in transit: `late` gets it.
    */
   cut(late: (run: () => void) => void): void {
     for (const { statement, values, answer, tell } of this.#asked.splice(0)) {

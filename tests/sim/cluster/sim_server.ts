@@ -1,6 +1,6 @@
 /**
  * One server of the simulated cluster: hub, engine, and what the cluster's parts do in a process, which is ended and started
- * anew behind its sockets when its role changes, as `PostgresCluster` and `Server` have it.
+ * behind its sockets when its role changes, as `PostgresCluster` and `Server` do.
  */
 import { LeaderCalls } from "../../../mod/cluster/mod.ts";
 import { AwayError } from "../../../mod/cluster/postgres/connection.ts";
@@ -38,7 +38,7 @@ export interface SimServerOptions extends Pick<ClusterHostOptions, "onSealed" | 
 const LOG = "log";
 const statements = statementsFor("sim");
 
-/** What is served, until the role changes. */
+/** The served backend, until the role changes. */
 interface Served {
   readonly role: "leader" | "follower";
   readonly host: ClusterHost;
@@ -85,9 +85,9 @@ export class SimServer implements Disposable {
   #processes = 0;
   #wantsRenewal = false;
   link: SimLink | null = null;
-  /** Who else leads, as it was told last. */
+  /** The other leader according to the last report. */
   leader: LeaseHolder | null = null;
-  /** What went wrong beside a step. */
+  /** Errors outside of a step. */
   failure: unknown = null;
 
   constructor(options: SimServerOptions) {
@@ -145,7 +145,7 @@ export class SimServer implements Disposable {
     this.kill();
   }
 
-  /** There are new rows, as the database tells whoever listens. */
+  /** There are new rows, as the database notifies its listeners. */
   notice(): void {
     this.#process?.notifications.notify(LOG);
   }
@@ -157,7 +157,7 @@ export class SimServer implements Disposable {
     this.#process?.notifications.notify(null);
   }
 
-  /** What was lost meanwhile has it start anew behind its sockets, as a follower. */
+  /** The loss of leadership restarts it behind its sockets, as a follower. */
   renewIfWanted(): void {
     if (!this.#wantsRenewal || this.#process === null) return;
     this.#renew("follower");

@@ -1,4 +1,4 @@
-/** What model clients ask for: a subscription, or a mutation, as a seed has it. */
+/** Requests of model clients: a subscription, or a mutation, chosen by a seed. */
 import { groups, keys } from "./app.ts";
 import type { Random } from "./random.ts";
 

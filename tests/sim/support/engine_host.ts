@@ -15,7 +15,7 @@ interface PendingMutation {
   readonly resolve: (answer: MutationAnswer) => void;
 }
 
-/** A group that is committed but of which main has not heard. */
+/** A group that is committed but not reported to main. */
 interface CommittedGroup {
   readonly entries: readonly CommitEntry[];
   readonly answered: readonly { readonly mutation: PendingMutation; readonly answer: MutationAnswer }[];

@@ -5,7 +5,7 @@ import type { Identity } from "../../../mod/functions/identity.ts";
 import { deepEqual } from "../../../mod/protocol/deep_equal.ts";
 import { mutations, queries, type Row, type WritableRows } from "./app.ts";
 
-/** What a caller gets: a value, or an error as it may see it outside development. */
+/** The outcome for a caller: a value, or an error as it may see it outside development. */
 export type Answer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly errorMessage: string; readonly errorData: unknown };
@@ -48,7 +48,7 @@ export class Oracle {
     return record;
   }
 
-  /** What was recorded for a request of a session by somebody, if anything. */
+  /** The record of a request of a session and a principal, if any. */
   recorded(replay: { sessionId: string; requestId: number }, identity: Identity): MutationRecord | undefined {
     return this.#records.get(recordKey(replay, identity));
   }

@@ -94,7 +94,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
         };
       },
     }),
-  /** A socket is not told that a result has come or that a Transition is owed. */
+  /** A socket is not notified that a result has arrived or that a Transition is due. */
   "a forgotten Transition": () =>
     replaced(SyncConnection.prototype, {
       name: "touch",
@@ -105,7 +105,7 @@ export const plantedBugs: Record<string, () => Disposable> = {
         };
       },
     }),
-  /** A new socket is shown whatever results there are, however old. */
+  /** A new socket is shown any existing results, however old. */
   "a first Transition of long ago": () =>
     replaced(SocketState.prototype, {
       name: "connect",

@@ -43,7 +43,7 @@ export class SimAuthenticator implements Authenticator {
   }
 }
 
-/** Whose token it is; anonymous for one that is nobody's. */
+/** The owner of a token; anonymous for an unknown one. */
 export function identityOf(token: string | null): Identity {
   const [, userId, sessionId] = /^(u\d)\.(s\d)$/.exec(token ?? "") ?? [];
   if (userId === undefined || sessionId === undefined) return anonymous;

@@ -20,7 +20,7 @@ import { identityOf } from "./sim_authenticator.ts";
 import { SimSocket } from "./sim_socket.ts";
 
 export interface ClientOptions {
-  /** Where it connects unless it is told. */
+  /** The default server to connect to. */
   readonly hub?: Hub;
   readonly oracle: Oracle;
   readonly sessionId: string;
@@ -55,7 +55,7 @@ type SentStep =
   | { readonly kind: "querySet"; readonly modifications: readonly QuerySetModification[] }
   | { readonly kind: "identity"; readonly token: string | null };
 
-/** What a connection knows; begins anew with each socket. */
+/** The state of a connection; reset for each socket. */
 interface Connection {
   readonly socket: SimSocket;
   version: StateVersion;
@@ -80,7 +80,7 @@ interface Connection {
   lastWords: string | null;
   /** FatalErrors that are the client's own fault. */
   misbehaved: boolean;
-  /** What its client had seen and written before. */
+  /** The ts of the newest state that its client had seen or written before. */
   readonly observedTs: number;
   /** The newest commit that its server knew when it connected. */
   readonly connectedTs: number;
@@ -94,7 +94,7 @@ export class SimClient {
   readonly wanted = new Map<number, Subscription>();
   /** Mutations without an answer, in the order first sent. */
   readonly mutations = new Map<number, OpenMutation>();
-  /** Mutations of which it has sent several copies on one socket. */
+  /** Mutations that it has sent several times on one socket. */
   readonly repeated = new Set<number>();
   token: string | null = null;
   connection: Connection | null = null;
@@ -225,7 +225,7 @@ export class SimClient {
     if (socket.closedWith !== null && !socket.busy) this.drop();
   }
 
-  /** Whether the server has told it that it is in this session, and nothing else is on its way. */
+  /** Whether the server has confirmed this session, and nothing else is in transit. */
   knownIn(sessionId: string): boolean {
     const connection = this.connection;
     return connection !== null && connection.socket.closedWith === null && connection.steps.length === 0 &&

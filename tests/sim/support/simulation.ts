@@ -13,7 +13,7 @@ import { Random } from "./random.ts";
 import { SimAuthenticator, tokens } from "./sim_authenticator.ts";
 import { SimClient } from "./sim_client.ts";
 
-/** What may happen in a step, and how often beside the others. */
+/** Possible events of a step, with their relative frequency. */
 const weights = {
   connect: 6,
   add: 6,
