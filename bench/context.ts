@@ -1,4 +1,4 @@
-/** What every row of the benchmark is given: how long it may take, and helpers that start processes and folders. */
+/** Passed to each row of the benchmark: its duration, and helpers that start processes and folders. */
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { Child } from "../tests/support/processes/child.ts";
@@ -86,7 +86,7 @@ export class BenchContext implements AsyncDisposable {
     return this.inner(0);
   }
 
-  /** What starts a further process on the processor of the servers. */
+  /** Command that starts a process on the processor of the servers. */
   get serverStarter(): readonly string[] {
     return this.#onProcessor(0);
   }

@@ -66,7 +66,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const wanted = positionals.length > 0 ? positionals : Object.keys(rowsByName);
-/** `cheap` is all of its groups, each of which ends its processes before the next. */
+/** `cheap` runs all of its groups. Each group ends its processes before the next starts. */
 const names = wanted.flatMap((name) => name === "cheap" ? Object.keys(cheapGroups) : [name]);
 const unknown = names.find((name) => !(name in rowsByName));
 if (unknown !== undefined) {

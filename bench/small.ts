@@ -2,7 +2,7 @@
  * `deno task bench:small [--seconds n]`: a server with one processor and 512 MB, all its processes together, serves 1,000
  * sockets and 500 mutations a second while a backup is made and four people sign in at once, again and again. Ends with 1
  * when anything was refused, failed, or had to be swapped or killed, or when the mutations fell behind their pace. The bounds are those of a control group where this
- * process may make one; where it may not, the server is told of them and pinned to a processor.
+ * process may make one; where it may not, the server is started for that memory and pinned to a processor.
  */
 import { parseArgs } from "node:util";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ function say(text: string): void {
   Deno.stdout.writeSync(encoder.encode(`${text}\n`));
 }
 
-/** What went wrong, by what it was. */
+/** Errors by kind. */
 const failures = new Map<string, number>();
 
 function failed(what: string): void {
@@ -64,7 +64,7 @@ async function post(server: ServerProcess, path: string, body: object): Promise<
   }
 }
 
-/** Everybody from an address of their own: rate limits are not what is tried. */
+/** Each caller has its own address, because rate limits are not measured. */
 let addresses = 0;
 const fromSomewhere = () => ({
   "X-Forwarded-For": `10.${++addresses >> 16}.${addresses >> 8 & 255}.${addresses & 255}`,
@@ -79,7 +79,7 @@ async function call(connection: RawHttp, body: object): Promise<string | null> {
   }
 }
 
-/** Mutations at an even pace, whatever their answers take; the times of the answers in ms. */
+/** Mutations at a steady pace, independent of the response times, which are returned in ms. */
 async function steady(server: ServerProcess, endAt: number): Promise<number[]> {
   const lanes = 50;
   const everyMs = 1000 * lanes / MUTATIONS_PER_SECOND;
@@ -130,7 +130,7 @@ try {
   await using group = await SmallGroup.make({ name: `syncline-${Deno.pid}`, memoryBytes: MEMORY_BYTES });
   const dataDir = join(dir, "data");
   const { starter: entering } = group;
-  // Main's heap is sized when it is started, as docs/sizing.md tells operators to do.
+  // Main's heap is sized at its start, as docs/sizing.md recommends.
   const starter = [...entering, "env", "DENO_V8_FLAGS=--max-semi-space-size=4"];
   await using server = await ServerProcess.start({
     dataDir,
@@ -182,7 +182,7 @@ try {
   say(
     group.bounded
       ? "in a control group of one processor and 512 MB"
-      : "without a control group: pinned, told of 512 MB",
+      : "without a control group: pinned, started for 512 MB",
   );
   say(`mutations, ${MUTATIONS_PER_SECOND} a second: ${shown(mutations)}`);
   say(`four sign-ins at once: ${shown(signIns)}`);

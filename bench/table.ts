@@ -3,20 +3,20 @@
 /** One figure beside its control of the same run. */
 export interface Row {
   readonly name: string;
-  /** What was measured, with its unit. */
+  /** The measured value, with its unit. */
   readonly measured: string;
-  /** What it is compared to, with its unit. */
+  /** The value it is compared with, with its unit. */
   readonly control: string;
   /** The figure the target speaks of: mostly measured / control. */
   readonly ratio: number;
   readonly target: { readonly atLeast: number } | { readonly atMost: number } | null;
-  /** What it took of the machine, all processes together. */
+  /** Resources of all processes together. */
   readonly cost?: { readonly measured: Cost; readonly control: Cost | null };
   /** Medians behind the figures, for the JSON. */
   readonly details: Record<string, unknown>;
 }
 
-/** What operations took. */
+/** Resources of the operations. */
 export interface Cost {
   /** Processor time of one, microseconds. */
   readonly processorUs: number;

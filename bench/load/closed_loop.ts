@@ -1,4 +1,4 @@
-/** Clients that each keep a number of transfers under way and send the next when one is answered. */
+/** Clients that each keep a number of transfers in flight and send the next when one is answered. */
 import { RawHttp } from "../../tests/support/processes/raw_http.ts";
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import { percentile } from "../support/statistics.ts";
@@ -7,7 +7,7 @@ import { accountNumbers, transferArgs, type TransferWorkload } from "./transfers
 export interface ClosedLoop {
   readonly port: number;
   readonly clients: number;
-  /** Calls each client keeps under way; over HTTP it is one. */
+  /** Calls that each client keeps in flight; over HTTP it is one. */
   readonly inFlight: number;
   readonly durationMs: number;
   readonly workload: TransferWorkload;
@@ -148,7 +148,7 @@ export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResu
 }
 
 export interface HttpLoop extends ClosedLoop {
-  /** What is called: transfers, reads of balances, or posts of members to their rooms. */
+  /** The calls: transfers, reads of balances, or posts of members to their rooms. */
   readonly calls?: "transfers" | "reads" | "posts";
 }
 
@@ -192,8 +192,8 @@ function callsOf(
   return { path: "/api/mutation", next };
 }
 
-/** What is posted, 50 characters. */
-const TEXT = "Good morning everybody, the kettle is on over here";
+/** The text of a post, 50 characters. */
+const TEXT = "Good morning to you all, the kettle is on in here.";
 
 export interface OneAtATime {
   readonly port: number;

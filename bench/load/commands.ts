@@ -1,4 +1,4 @@
-/** What the benchmark asks of the process that makes its load. One line of JSON each way. */
+/** Requests of the benchmark to the process that makes its load. One line of JSON in each direction. */
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";

@@ -1,6 +1,6 @@
 /**
  * Commits at one server, seen at another: how much later than their answers they come to a socket there. Both ends are in this
- * process, so that one clock tells both.
+ * process, so that both use the same clock.
  */
 import { RawWebSocket } from "../../tests/support/processes/raw_websocket.ts";
 import { missedPace } from "../support/pace.ts";

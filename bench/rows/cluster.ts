@@ -1,4 +1,4 @@
-/** What several servers on one PostgreSQL cost, beside one server of the same run: its writes, its followers, their sockets. */
+/** Costs of several servers on one PostgreSQL, beside one server of the same run: writes, followers and their sockets. */
 import assert from "node:assert/strict";
 import { TestPostgres } from "../../tests/cluster/support/postgres.ts";
 import { FakeBucket } from "../../tests/ops/scheduled/fake_bucket.ts";
@@ -74,7 +74,7 @@ async function loop({ load }: Rig, { port }: ServerProcess, { clients, inFlight,
   return result;
 }
 
-/** Measures at both, of which each goes first as often as the other; the first round warms up and does not count. */
+/** Measures both, and alternates which goes first. The first round warms up and is discarded. */
 async function paired<Result>(
   { context, alone, leader }: Rig,
   measure: (server: ServerProcess) => Promise<Result>,
@@ -144,8 +144,8 @@ async function bareInsertMs(postgres: TestPostgres, durationMs: number): Promise
 }
 
 /**
- * What a transfer takes of a follower, beside what it takes of a server that executes it: where nobody looks at what it shows,
- * or somebody has a socket there.
+ * Costs of a transfer on a follower, beside those on the server that executes it: without sockets on the follower, and with
+ * one.
  */
 async function applied(
   rig: Rig,
@@ -239,7 +239,7 @@ async function delivered({ load, leader, context }: Rig, follower: ServerProcess
   };
 }
 
-/** What a socket takes of a follower, and what a delivery on it does, beside a server that is alone. */
+/** Costs of a socket on a follower and of a delivery on it, beside a single server. */
 async function sockets({ load, alone, leader, context }: Rig, follower: ServerProcess): Promise<Row[]> {
   const count = context.full ? 2_000 : 500;
   const commits = context.full ? 60 : 30;

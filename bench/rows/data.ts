@@ -20,7 +20,7 @@ import { mulberry32, WORKLOAD_SEED } from "../../tests/support/processes/random.
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
 
-// Taken before functions run: inside them the clock stands still.
+// Taken before functions run, because time is frozen inside them.
 const now = performance.now.bind(performance);
 
 const NOTES = 100_000;
@@ -40,7 +40,7 @@ type Model = DataModelOf<typeof schema>;
 type Ctx = QueryCtx<Model>;
 const { query } = createFunctions(schema);
 
-/** What the query of this round does. */
+/** The work of this round's query. */
 let work: (ctx: Ctx) => Promise<unknown> = () => Promise.resolve();
 
 const functions = {

@@ -3,8 +3,8 @@
  * bare pair of processes through which a WebSocket message reaches SQLite.
  *
  * These are times, not ratios, so they hold for a machine that runs nothing else. Rounds in which a processor was slowed
- * down by strangers are told apart by a fixed loop (support/processors.ts): what lies above the bare commit is looked at
- * in the others, and for all rounds in a row of its own.
+ * down by other programs are found with a fixed loop (support/processors.ts). The time above the bare commit is taken from
+ * the other rounds; another row has all rounds.
  */
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { Processors } from "../support/processors.ts";
@@ -28,7 +28,7 @@ interface Round {
 
 export async function latencyRows(context: BenchContext): Promise<Row[]> {
   const accounts = 10_000;
-  // Other users of the machine come and go within seconds: rounds go on until enough of them were without.
+  // Load of other users of the machine lasts seconds: rounds continue until enough of them were undisturbed.
   const [enough, roundsMax] = context.full ? [40, 160] : [20, 60];
   const count = 200;
   const server = await context.server(transferFunctions);

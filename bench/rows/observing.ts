@@ -1,4 +1,4 @@
-/** What looking at a running server costs: readers of the log's stream, and the stats. */
+/** Costs of observing a running server: readers of the log's stream, and the stats. */
 import { ServerProcess } from "../../tests/support/processes/server_process.ts";
 import { Administrator } from "../support/administrator.ts";
 import { costOf } from "../support/cost.ts";
@@ -82,7 +82,7 @@ const FUNCTIONS = 500;
 const TABLES = 1_000;
 const MINUTE_MS = 60_000;
 
-/** In this process: as many functions as are told apart, each of which ran in every minute of a day, and many tables. */
+/** In this process: the maximum number of functions, each with runs in every minute of a day, and many tables. */
 function stats(): Row {
   let now = Date.UTC(2030, 0, 1);
   const runs = new RunStats({ now: () => now });

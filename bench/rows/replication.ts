@@ -1,4 +1,4 @@
-/** What replication costs: the same transfers on two servers of one run, one of which ships to a folder. */
+/** Costs of replication: the same transfers on two servers of one run. One of them ships to a folder. */
 import assert from "node:assert/strict";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import type { ClosedLoopResult } from "../load/closed_loop.ts";

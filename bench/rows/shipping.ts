@@ -113,7 +113,7 @@ async function idle(outer: BenchContext): Promise<Row> {
   // The snapshot of the generation, and what belongs to it.
   await until(() => [...bucket.objects.keys()].some((key) => key.includes("/snapshots/")));
   await shipped(server);
-  // What follows a snapshot is over when nothing was asked for in a while.
+  // The work after a snapshot has ended when no request arrived for a while.
   for (let seen = -1; seen !== bucket.requests.length;) {
     seen = bucket.requests.length;
     await new Promise((resolve) => setTimeout(resolve, 3_000));

@@ -13,7 +13,7 @@ const EDGE = 500;
 
 export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
   await using photographs = await Photographs.make(context.folder(), PHOTOGRAPHS);
-  // More files than one client may upload: they come from several, as the server is told.
+  // More files than one client may upload: the requests name several clients.
   const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
   return [
     await speedRow(server, { photographs, rounds: context.full ? 8 : 3 }),
@@ -27,7 +27,7 @@ async function speedRow(
 ): Promise<Row> {
   const rates: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
   for (let round = -1; round < rounds; round++) {
-    // Each round with files of its own, of which no thumbnail is kept.
+    // Each round has files of its own, without cached thumbnails.
     const ids = [];
     for (const image of photographs.images) {
       ids.push(await uploaded(server, image, { type: "image/jpeg", from: `203.0.113.${round + 2}` }));

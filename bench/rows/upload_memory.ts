@@ -46,7 +46,7 @@ async function memoryOf(server: ServerProcess): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Over a plain connection: what the client holds costs nothing, whatever it sends. */
+/** Over a plain connection, so that the buffers of the client cost nothing. */
 async function upload(server: ServerProcess, bytes: number): Promise<void> {
   const path = await server.call("mutation", "files:generate");
   using conn = await Deno.connect({ hostname: "127.0.0.1", port: server.port });

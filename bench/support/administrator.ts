@@ -9,7 +9,7 @@ export class Administrator {
     this.#setup ||= /\/\S*#\w+=(\S+)/.exec(line)?.[1] ?? "";
   };
 
-  /** Gives back a token. */
+  /** Returns a token. */
   async signUp(port: number): Promise<string> {
     await until(() => this.#setup !== "", { what: "the link for the first administrator is printed" });
     const response = await fetch(`http://127.0.0.1:${port}/api/auth/admin/setup`, {

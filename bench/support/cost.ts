@@ -1,4 +1,4 @@
-/** What a server takes of the machine, all its processes together. */
+/** Resources of a server: processor time and memory of all its processes. */
 import type { Cost } from "../table.ts";
 import {
   processorTimeUs,
@@ -18,10 +18,10 @@ export async function treeMemory(pid: number): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** What was written behind the last answer counts too: the log's runs leave main some time later. */
+/** Includes writes after the last response: main writes the runs of the log some time later. */
 const AFTERWARDS_MS = 500;
 
-/** What each of the operations took that `work` counts. */
+/** Resources of each operation that `work` counts. */
 export async function costOf<Result>(
   pid: number,
   { work, count }: {

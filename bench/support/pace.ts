@@ -1,9 +1,9 @@
 /** Whether work that was due at an even pace was done at that pace. */
 
-/** What may be missing: the last ones are under way when the time is over. */
+/** Operations that may be missing, because the last ones are in flight when the time is over. */
 const TOLERATED = 0.02;
 
-/** What to say of work that fell behind; `null` for work that did not. */
+/** Message about work that fell behind; `null` if it did not. */
 export function missedPace(
   { done, perSecond, ms }: { readonly done: number; readonly perSecond: number; readonly ms: number },
 ): string | null {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { missedPace } from "./pace.ts";
 
-Deno.test("work that falls behind its pace is told of, and no other", () => {
+Deno.test("work that falls behind its pace is reported, and no other", () => {
   const pace = { perSecond: 500, ms: 20_000 };
   assert.equal(missedPace({ ...pace, done: 7_860 }), "the pace: 7860 of 10000 in 20 s");
   assert.notEqual(missedPace({ ...pace, done: 9_799 }), null);

@@ -21,7 +21,7 @@ function sum(): number {
   return a ^ b ^ c ^ d;
 }
 
-/** What the loops found, so that they are not left out for being of no use. */
+/** Results of the loops, so that the compiler does not remove them. */
 let found = 0;
 
 self.onmessage = ({ data: loops }: MessageEvent<number>) => {

@@ -65,7 +65,7 @@ const schema: SchemaDefinition = new Map([
   ["notes", tableOf([])],
 ]);
 
-/** The same numbers each time, whatever was made before. */
+/** The same numbers each time, independent of earlier work. */
 class Numbers {
   #state = 0x2545_f491;
 
@@ -117,7 +117,7 @@ export async function makeRestorable(options: RestorableOptions): Promise<Restor
     shipped = done;
     await shipper.ship();
   }
-  // What is merged beside the last shipment.
+  // Merged beside the last shipment.
   await shipper[Symbol.asyncDispose]();
   const sizes: number[] = [];
   for await (const { name, size } of target.list("generations/")) {
@@ -130,7 +130,7 @@ export async function makeRestorable(options: RestorableOptions): Promise<Restor
 /** The accounts as they are stored, with their ids. */
 interface Accounts {
   readonly ids: readonly string[];
-  /** What stands in front of each one's balance, and behind. */
+  /** Text before and after each balance. */
   readonly texts: readonly (readonly [string, string])[];
   readonly lastCreationTime: number;
 }
@@ -139,7 +139,7 @@ const BALANCE = 1_000_000;
 /** No index holds a balance: all keep what they hold. */
 const UNCHANGED: CommitEntry["changes"][number]["keys"] = [["i", "same", "same"]];
 
-/** What the snapshot holds; without a journal, whose row of it would be as large again. */
+/** Contents of the snapshot, without a journal, whose row would be as large again. */
 function fillDatabase(
   path: string,
   { accounts, notes, at }: Pick<RestorableOptions, "accounts" | "notes"> & { readonly at: number },
@@ -194,7 +194,7 @@ class Transfers {
     this.#balances = accounts.ids.map(() => BALANCE);
   }
 
-  /** Adds the row of a group, as the engine would. Gives back the time of its last commit. */
+  /** Adds the row of a group, as the engine would. Returns the time of its last commit. */
   commit(journal: MemoryJournal, { group, at }: { readonly group: number; readonly at: number }): number {
     const { ids, lastCreationTime } = this.#accounts;
     const entries: CommitEntry[] = [];

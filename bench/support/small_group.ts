@@ -1,6 +1,6 @@
 /**
  * A control group with one processor's worth of time and a bound on memory, for the processes that are started in it. Where
- * none can be made, what is started is pinned to a processor and has to be told of the memory.
+ * none can be made, processes are pinned to a processor and started with options for the memory.
  */
 
 /** Prints the files that take the ids of the group's processes; fails where the group cannot be made. */
@@ -26,10 +26,10 @@ else
 fi
 trap - EXIT`;
 
-/** Puts itself into the groups, then becomes what it is told. */
+/** Moves itself into the groups, then runs the given command. */
 const ENTER = `while [ "$1" != -- ]; do echo $$ > "$1"; shift; done; shift; exec "$@"`;
 
-/** What became of the group's memory. */
+/** Memory usage of the group. */
 export interface GroupMemory {
   /** Most that was in use at once, pages of files included. */
   readonly peakBytes: number;
@@ -58,7 +58,7 @@ export class SmallGroup implements AsyncDisposable {
     return this.#files.length > 0;
   }
 
-  /** What starts a process in it: a command with arguments that the process's own is put behind. */
+  /** Command that starts a process in the group: the process's own command is appended. */
   get starter(): readonly string[] {
     return this.bounded ? ["sh", "-c", ENTER, "sh", ...this.#files, "--"] : ["taskset", "-c", "0"];
   }

@@ -1,4 +1,4 @@
-/** How often V8 throws a function's compiled code away, told by its own log: of a server and its isolates. Linux only. */
+/** Counts, from V8's log, how often a server and its isolates discard the compiled code of a function. Linux only. */
 import { join } from "node:path";
 import { projectDir } from "../../tests/support/processes/child.ts";
 import { childrenOf, commandLine } from "../../tests/support/processes/process_tree.ts";
@@ -16,7 +16,7 @@ export interface ThrownAway {
 
 const decoder = new TextDecoder();
 
-/** What starts a server that has itself and its isolates logged to a folder: the isolates by what starts them in its place. */
+/** Command that starts a server whose isolates log to a folder. */
 export async function logged(folder: string): Promise<readonly string[]> {
   const { stdout } = await new Deno.Command("sh", { args: ["-c", "command -v setpriv"] }).output();
   const setpriv = decoder.decode(stdout).trim();
@@ -53,7 +53,7 @@ export function thrownAway(folder: string, roles: ReadonlyMap<number, string>): 
 /** Code for a loop that runs is left for better code: nothing is lost. */
 const BETTER = "prepare for on stack replacement (OSR)";
 
-/** Counts in one log of V8: code is told with its address when it is made, and with that alone when it is thrown away. */
+/** Counts in one log of V8: an entry for new code has its address and name, an entry for discarded code the address only. */
 export function ofLog(text: string, process: string): ThrownAway[] {
   const names = new Map<string, string>();
   const counts = new Map<string, Record<string, number>>();

@@ -1,4 +1,4 @@
-/** A long list held live, one document of which changes: from the change to the callback, beside a bare read, diff and send. */
+/** Live delivery of a change in a long list: from the change to the callback, beside a bare read, diff and send. */
 import { type BenchContext, benchFunctions } from "../../context.ts";
 import { median } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";

@@ -1,5 +1,5 @@
 /**
- * What operations take of the machine: processor time of all processes of the server, and their memory, beside a bare server
+ * Resources of operations: processor time of all processes of the server, and their memory, beside a bare server
  * on SQLite that commits each operation by itself. With `--cores 1` both have one processor to themselves: what a small
  * machine serves. Each group can be asked for by itself, as `cheap:list`.
  */

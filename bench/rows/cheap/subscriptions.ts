@@ -9,7 +9,7 @@ const SUBSCRIPTIONS = 20_000;
 const PER_SOCKET = 1_000;
 const FILL_COUNT = 4_000;
 const CHARS = 20;
-/** What a round left behind is collected in this time. */
+/** Time for the garbage of a round to be collected. */
 const SETTLE_MS = 3_000;
 
 interface Made {
@@ -20,7 +20,7 @@ interface Made {
 export async function subscriptionRows(context: BenchContext): Promise<Row[]> {
   const turns = { ours: [] as Sample<Made>[], control: [] as Sample<Made>[] };
   for (let round = 0; round < roundsOf(context); round++) {
-    // New processes for each: memory that was given back once is not asked for again.
+    // New processes for each: memory that was released once is not requested again.
     await using inner = context.inner();
     const server = await inner.server(benchFunctions);
     for (let start = 0; start < SUBSCRIPTIONS; start += FILL_COUNT) {

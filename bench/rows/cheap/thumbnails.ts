@@ -15,7 +15,7 @@ const KEPT = "?thumb=500x500&fit=cover";
 export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
   const starter = context.serverStarter;
   await using photographs = await Photographs.make(context.folder(), PHOTOGRAPHS, { starter });
-  // More files than one client may upload: they come from several, as the server is told.
+  // More files than one client may upload: the requests name several clients.
   const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
   const turns = { ours: [] as Sample<number>[], control: [] as Sample<number>[] };
   let kept = "";

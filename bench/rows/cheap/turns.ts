@@ -4,7 +4,7 @@ import { costOf } from "../../support/cost.ts";
 import { median } from "../../support/statistics.ts";
 import type { Cost, Row } from "../../table.ts";
 
-/** What one round gave on one side. */
+/** Measurements of one round on one side. */
 export interface Sample<Result> {
   readonly result: Result;
   readonly cost: Cost;
@@ -53,7 +53,7 @@ export interface Figure<Result> {
   readonly unit: string;
   readonly digits?: number;
   readonly target: Row["target"];
-  /** What the target speaks of: ours beside the control's unless given. */
+  /** The value compared with the target. Default: ours divided by the control's. */
   readonly of?: "ratio" | "ours";
 }
 
