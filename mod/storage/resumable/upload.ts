@@ -18,6 +18,8 @@ export interface UploadPiece {
 interface ResumableUploadOptions {
   readonly spool: Spool;
   readonly quota: UploadQuota;
+  /** Reservation of the upload URL, disposed with the upload. */
+  readonly reservation: Disposable;
   readonly stallMs?: number;
 }
 
@@ -142,10 +144,11 @@ export class ResumableUpload {
     return sha256;
   }
 
-  /** Removes the bytes and the record, also on disk. */
+  /** Removes the bytes and the record, also on disk, and makes the URL usable again. */
   async discard(): Promise<void> {
     await this.#options.spool.remove(this.#record);
     this.#options.quota.release(this.#record.offset);
+    this.#options.reservation[Symbol.dispose]();
   }
 
   async #saveProgress(

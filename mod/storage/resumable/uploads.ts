@@ -1,15 +1,16 @@
 /** Resumable uploads: created with an upload URL, resumed across lost connections and restarts, and stored as files. */
 import { randomBytes } from "node:crypto";
-import { RateLimitedError, ServiceError, UserError } from "../../errors.ts";
+import { RateLimitedError, ServiceError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { addressKey } from "../../kit/client_address.ts";
+import { LocationError } from "../../kit/locations/object_store.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
 import { resumableLimits, storageLimits } from "../limits.ts";
 import { fileTooLarge } from "../uploads/blob_intake.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import { cleanFileName, type FileTraffic, isContentType } from "../stored_file.ts";
 import { system } from "../system_calls.ts";
-import type { UploadUrls } from "../uploads/uploads.ts";
+import { commitUpload, type UploadUrls } from "../uploads/uploads.ts";
 import type { UploadToken } from "../url_signer.ts";
 import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./headers.ts";
 import { ResumableUpload, tooLong, type UploadPiece, UploadQuota } from "./upload.ts";
@@ -52,19 +53,13 @@ export interface ResumableUploadsOptions {
   readonly now: () => number;
 }
 
-interface Unfinished {
-  readonly upload: ResumableUpload;
-  /** Reservation of the upload URL. */
-  readonly reservation: Disposable;
-}
-
 export class ResumableUploads implements AsyncDisposable {
   readonly #options: ResumableUploadsOptions;
   readonly #spool: Spool;
   readonly #quota: UploadQuota;
   readonly #perClient: RateLimiter;
   /** By the random part of the token. */
-  readonly #unfinished = new Map<string, Unfinished>();
+  readonly #unfinished = new Map<string, ResumableUpload>();
   /** Blob names of unfinished uploads. */
   readonly #blobs = new Set<string>();
   /** Uploads being created. */
@@ -151,7 +146,7 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Removes expired uploads. */
   async removeExpired(): Promise<void> {
-    for (const { upload } of [...this.#unfinished.values()]) {
+    for (const upload of [...this.#unfinished.values()]) {
       if (!this.#isExpired(upload)) continue;
       await upload.exclusively(async () => {
         if (this.#isKnown(upload)) await this.#end(upload);
@@ -161,7 +156,7 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Aborts running requests; received bytes are kept. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#unfinished.values()].map(({ upload }) => upload.interrupt()));
+    await Promise.all([...this.#unfinished.values()].map((upload) => upload.interrupt()));
   }
 
   #admit({ client, token }: TusRequest): UploadToken {
@@ -173,7 +168,7 @@ export class ResumableUploads implements AsyncDisposable {
   /** Creates an upload and returns its first bytes; `null` without bytes or if the upload already exists. */
   async #begin(token: UploadToken, request: TusRequest): Promise<UploadPiece | null> {
     const { urls } = this.#options;
-    const known = this.#unfinished.get(token.token)?.upload.record;
+    const known = this.#unfinished.get(token.token)?.record;
     const [length, metadata] = [request.header("upload-length"), request.header("upload-metadata")];
     if (known !== undefined && String(known.length) === length && known.metadata === metadata) return null;
     const held = urls.reserve(token);
@@ -223,14 +218,15 @@ export class ResumableUploads implements AsyncDisposable {
     };
   }
 
-  #add(record: UploadRecord, held: Disposable): void {
+  #add(record: UploadRecord, reservation: Disposable): void {
     const { stallMs } = this.#options;
     const upload = new ResumableUpload(record, {
       spool: this.#spool,
       quota: this.#quota,
+      reservation,
       ...(stallMs !== undefined && { stallMs }),
     });
-    this.#unfinished.set(record.token, { upload, reservation: held });
+    this.#unfinished.set(record.token, upload);
     this.#blobs.add(record.blob);
   }
 
@@ -240,7 +236,7 @@ export class ResumableUploads implements AsyncDisposable {
     work: (upload: ResumableUpload, signal: AbortSignal) => Promise<T>,
   ): Promise<T | null> {
     for (;;) {
-      const upload = this.#unfinished.get(token)?.upload;
+      const upload = this.#unfinished.get(token);
       if (upload === undefined) return null;
       if (this.#isExpired(upload)) throw new ServiceError("upload_expired");
       const done = await upload.exclusively(async (signal) =>
@@ -274,36 +270,27 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Stores an upload as a file. Can be repeated after any interruption. */
   async #finish(upload: ResumableUpload): Promise<string> {
-    const { calls, store, traffic, now } = this.#options;
+    const { calls, store } = this.#options;
     const sha256 = await upload.saveHash();
     const { token, blob, length: size, contentType, name, createdBy } = upload.record;
     try {
       await store.adopt(blob, this.#spool.path(upload.record));
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      const cause = error instanceof LocationError ? error.cause : error;
+      if (!(cause instanceof Deno.errors.NotFound)) throw error;
       // The contents are missing: the file was deleted before the client received its ID, or they were lost.
       await this.#end(upload);
       const used = await calls.query(system.isUploadUsed, { token });
       throw new ServiceError(used ? "upload_url_used" : "not_found");
     }
-    const file = {
-      blob,
-      sha256,
-      size,
-      ...(contentType !== null && { contentType }),
-      ...(name !== null && { name }),
-      ...(createdBy !== null && { createdBy }),
-    };
+    const file = { blob, sha256, size, contentType, name, createdBy };
     try {
-      const storageId = await calls.mutate(system.commitFile, { token, file, now: now() });
-      traffic.uploaded(size);
+      const storageId = await commitUpload(token, file, this.#options);
       await this.#end(upload);
       return storageId;
     } catch (error) {
-      if (!(error instanceof UserError)) throw error;
-      await this.#end(upload);
-      await store.remove(blob);
-      throw new ServiceError("upload_url_used");
+      if (error instanceof ServiceError && error.code === "upload_url_used") await this.#end(upload);
+      throw error;
     }
   }
 
@@ -322,13 +309,12 @@ export class ResumableUploads implements AsyncDisposable {
   async #end(upload: ResumableUpload): Promise<void> {
     const { token, blob } = upload.record;
     await upload.discard();
-    this.#unfinished.get(token)?.reservation[Symbol.dispose]();
     this.#unfinished.delete(token);
     this.#blobs.delete(blob);
   }
 
   #isKnown(upload: ResumableUpload): boolean {
-    return this.#unfinished.get(upload.record.token)?.upload === upload;
+    return this.#unfinished.get(upload.record.token) === upload;
   }
 
   #isExpired({ record: { beganAt } }: ResumableUpload): boolean {

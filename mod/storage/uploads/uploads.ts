@@ -22,11 +22,11 @@ interface UploadRequest {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** Fields of a new file's document. */
+/** A new file. */
 interface NewFile extends StoredBlob {
-  readonly contentType?: string;
-  readonly name?: string;
-  readonly createdBy?: string;
+  readonly contentType: string | null;
+  readonly name: string | null;
+  readonly createdBy: string | null;
 }
 
 interface UploadsOptions {
@@ -78,28 +78,35 @@ export class Uploads {
     await using intake = await intakes.begin();
     const chunks = requestChunks(body, { contentLength, ...(stallMs !== undefined && { stallMs }) });
     for await (const chunk of chunks) await intake.write(chunk);
-    const name = cleanFileName(filename);
-    const file: NewFile = {
-      ...await intake.finish(),
-      ...(contentType !== null && { contentType }),
-      ...(name !== null && { name }),
-      ...(createdBy !== null && { createdBy }),
-    };
-    return await this.#commit(token, file);
+    const file = { ...await intake.finish(), contentType, name: cleanFileName(filename), createdBy };
+    return await commitUpload(token, file, this.#options);
   }
+}
 
-  async #commit(token: string, file: NewFile): Promise<string> {
-    const { calls, store, traffic, now } = this.#options;
-    try {
-      const id = await calls.mutate(system.commitFile, { token, file, now: now() });
-      traffic.uploaded(file.size);
-      return id;
-    } catch (error) {
-      // Unknown whether the commit happened: keep the blob and leave it to the orphan sweep.
-      if (!(error instanceof UserError)) throw error;
-      await store.remove(file.blob);
-      throw new ServiceError("upload_url_used");
-    }
+/**
+ * Commits the document of an upload whose contents are durable. Throws `upload_url_used` after removing the contents if another
+ * upload used the URL.
+ */
+export async function commitUpload(
+  token: string,
+  { blob, sha256, size, contentType, name, createdBy }: NewFile,
+  { calls, store, traffic, now }: Pick<UploadsOptions, "calls" | "store" | "traffic" | "now">,
+): Promise<string> {
+  const file = {
+    ...{ blob, sha256, size },
+    ...(contentType !== null && { contentType }),
+    ...(name !== null && { name }),
+    ...(createdBy !== null && { createdBy }),
+  };
+  try {
+    const id = await calls.mutate(system.commitFile, { token, file, now: now() });
+    traffic.uploaded(size);
+    return id;
+  } catch (error) {
+    // It is unknown whether the commit happened: keep the blob and leave it to the orphan sweep.
+    if (!(error instanceof UserError)) throw error;
+    await store.remove(blob);
+    throw new ServiceError("upload_url_used");
   }
 }
 
