@@ -1,7 +1,7 @@
 /** `PostgresCluster` without a server: notifications of rows, and starts with an older database. */
 import assert from "node:assert/strict";
 import type { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
-import { Connection } from "../../mod/cluster/postgres/connection.ts";
+import { PostgresConnection } from "../../mod/cluster/postgres/connection.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { Notifications } from "../../mod/cluster/postgres/database.ts";
 import { parsePostgresUrl } from "../../mod/cluster/postgres/postgres_address.ts";
@@ -172,9 +172,9 @@ async function notifiedOfRows(postgres: TestPostgres): Promise<void> {
 async function failedNotifications(postgres: TestPostgres): Promise<void> {
   const url = await postgres.database();
   await using folder = new TempFolder();
-  const { query } = Connection.prototype;
+  const { query } = PostgresConnection.prototype;
   let notifications = 0;
-  Connection.prototype.query = function (statement, ...values) {
+  PostgresConnection.prototype.query = function (statement, ...values) {
     if (!statement.name.endsWith("_notify")) return query.call(this, statement, ...values);
     return notifications++ % 2 === 0 ? new Promise(() => {}) : Promise.reject(new Error("The queue is full"));
   };
@@ -187,7 +187,7 @@ async function failedNotifications(postgres: TestPostgres): Promise<void> {
     assert.equal(notifications, 5);
     assert.equal((await cluster.end())?.seq, 5);
   } finally {
-    Connection.prototype.query = query;
+    PostgresConnection.prototype.query = query;
   }
 }
 
@@ -199,7 +199,7 @@ async function syncsWhatItConfirms(postgres: TestPostgres): Promise<void> {
   const setting = { name: "", text: "select current_setting('synchronous_commit') as is" };
   const seenBy = async (role: string) => {
     await client.query(`alter database ${place.database} set synchronous_commit = ${role}`);
-    await using connection = new Connection({ place });
+    await using connection = new PostgresConnection({ place });
     return (await connection.query(setting))[0]?.["is"];
   };
   try {

@@ -1,6 +1,6 @@
 /** Rows in a real PostgreSQL: leases, fences, holes, and what becomes of a row whose answer was lost. */
 import assert from "node:assert/strict";
-import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
+import { AwayError, PostgresConnection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { Lease } from "../../mod/cluster/postgres/lease.ts";
 import { Notifications } from "../../mod/cluster/postgres/database.ts";
@@ -26,8 +26,8 @@ const FIRST = { seq: 0, ts: 7, sum: firstSum(GENERATION) };
 
 /** One server's view of a cluster without servers. */
 class Side implements AsyncDisposable {
-  readonly connection: Connection;
-  readonly rowsConnection: Connection;
+  readonly connection: PostgresConnection;
+  readonly rowsConnection: PostgresConnection;
   readonly lease: Lease;
   readonly lost: string[] = [];
   readonly statements: ReturnType<typeof statementsFor>;
@@ -39,15 +39,15 @@ class Side implements AsyncDisposable {
   ) {
     const place = parsePostgresUrl(url);
     this.statements = statementsFor(place.schema);
-    this.connection = new Connection({ place });
-    this.rowsConnection = new Connection({ place });
+    this.connection = new PostgresConnection({ place });
+    this.rowsConnection = new PostgresConnection({ place });
     const { connection, statements } = this;
     this.lease = new Lease({ connection, statements, holder, leaseMs });
   }
 
   static async make(url: string): Promise<void> {
     const place = parsePostgresUrl(url);
-    await using connection = new Connection({ place });
+    await using connection = new PostgresConnection({ place });
     const identity = { id: "one", generation: GENERATION, first: FIRST, serviceKey: "key" };
     assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
     assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), false);
@@ -400,9 +400,9 @@ Deno.test(
     }
     assert.deepEqual(read, made);
     // A row that comes costs one statement.
-    const { query } = Connection.prototype;
+    const { query } = PostgresConnection.prototype;
     const asked: string[] = [];
-    Connection.prototype.query = function (statement, ...values) {
+    PostgresConnection.prototype.query = function (statement, ...values) {
       if (/_(?:read|end)$/.test(statement.name)) asked.push(statement.name);
       return query.call(this, statement, ...values);
     };
@@ -410,7 +410,7 @@ Deno.test(
       assert.deepEqual((await log.read(position, { signal })).items.map(({ body }) => body), ["came later"]);
       assert.deepEqual(asked, ["syncline_read"]);
     } finally {
-      Connection.prototype.query = query;
+      PostgresConnection.prototype.query = query;
     }
     const other = { ...position, sum: "of another history" };
     await assert.rejects(log.read(other, { signal }), LogGapError);

@@ -1,6 +1,6 @@
 /** Versions of the app's code in a cluster's database: upload, download, and cleanup. */
 import assert from "node:assert/strict";
-import { AwayError, Connection } from "../../mod/cluster/postgres/connection.ts";
+import { AwayError, PostgresConnection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../../mod/cluster/postgres/mod.ts";
@@ -26,7 +26,7 @@ Deno.test(
   async () => {
     await using postgres = await TestPostgres.start();
     const place = parsePostgresUrl(await postgres.database());
-    await using connection = new Connection({ place });
+    await using connection = new PostgresConnection({ place });
     const identity = {
       id: "one",
       generation: "20300101T000000Z-00000000",

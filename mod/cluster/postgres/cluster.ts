@@ -12,7 +12,7 @@ import type { Log } from "../../kit/log.ts";
 import type { CommitLog, LogPosition, TargetPlace } from "../../ops/replication/mod.ts";
 import type { LeadingServer } from "../mod.ts";
 import { ClusterError } from "./cluster_error.ts";
-import { AwayError, Connection } from "./connection.ts";
+import { AwayError, PostgresConnection } from "./connection.ts";
 import { ClusterDatabase } from "./database.ts";
 import { type ClusterRole, Election, type LinkState, type ServedState } from "./election.ts";
 import { type Identity, linkSecretOf, refusal } from "./identity.ts";
@@ -84,7 +84,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#lease = new Lease({
       connection,
       second,
-      fresh: () => new Connection({ place, use: "lease" }),
+      fresh: () => new PostgresConnection({ place, use: "lease" }),
       statements,
       holder: this.#holder,
       ...(leaseMs !== undefined && { leaseMs }),
@@ -324,7 +324,7 @@ export class PostgresCluster implements AsyncDisposable {
     await this.#database[Symbol.asyncDispose]();
   }
 
-  #end(connection?: Connection): Promise<LogPosition> {
+  #end(connection?: PostgresConnection): Promise<LogPosition> {
     const { generation, first } = this.#identity;
     return this.#database.end({ generation, ...first }, connection);
   }

@@ -10,15 +10,15 @@ import {
   type ReplicaTarget,
   type TargetPlace,
 } from "../../ops/replication/mod.ts";
-import { AwayError, codeOf, Connection, type Statement } from "./connection.ts";
+import { AwayError, codeOf, PostgresConnection, type Statement } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import { addressText, type PostgresAddress } from "./postgres_address.ts";
 import { rowOf } from "./postgres_log.ts";
 import { FORMAT, type Statements, statementsFor } from "./statements.ts";
 
 /** A connection for large responses over slow networks. */
-export function restoreConnection(place: PostgresAddress): Connection {
-  return new Connection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
+export function restoreConnection(place: PostgresAddress): PostgresConnection {
+  return new PostgresConnection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
 }
 
 /** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
@@ -50,7 +50,7 @@ export async function openClusterReplica(
 }
 
 interface SourceParts {
-  readonly connection: Pick<Connection, "query" | typeof Symbol.asyncDispose>;
+  readonly connection: Pick<PostgresConnection, "query" | typeof Symbol.asyncDispose>;
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;

@@ -55,7 +55,7 @@ const REFUSED = /^(?:53|57014|55P03|58|25006|40001|40P01)/;
 const SYNCED_SQL = `select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit', true) = 'off'`;
 
-export class Connection implements AsyncDisposable {
+export class PostgresConnection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
   #client: Promise<Client> | null = null;
   #triedAt = -Infinity;

@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { LogPosition } from "../../ops/replication/mod.ts";
-import { AwayError, Connection } from "./connection.ts";
+import { AwayError, PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import { addressText, type PostgresAddress } from "./postgres_address.ts";
 import { channelsOf, type Statements, statementsFor } from "./statements.ts";
@@ -14,11 +14,11 @@ export class ClusterDatabase implements AsyncDisposable {
   readonly channels: ReturnType<typeof channelsOf>;
   readonly notifications = new Notifications();
   /** For the leader's rows, which must not wait for other statements. */
-  readonly rows: Connection;
+  readonly rows: PostgresConnection;
   /** For the lease and other small statements, and for notifications. */
-  readonly lease: Connection;
+  readonly lease: PostgresConnection;
   /** For statements that may take seconds: reading and trimming the log, snapshots, versions. */
-  readonly slow: Connection;
+  readonly slow: PostgresConnection;
   readonly #log: Log;
   /** Whether this server receives notifications of rows. */
   #listens = true;
@@ -28,9 +28,9 @@ export class ClusterDatabase implements AsyncDisposable {
     this.#log = log;
     this.statements = statementsFor(address.schema);
     const channels = this.channels = channelsOf(address.schema);
-    this.rows = new Connection({ place: address, use: "rows" });
-    this.slow = new Connection({ place: address });
-    this.lease = new Connection({
+    this.rows = new PostgresConnection({ place: address, use: "rows" });
+    this.slow = new PostgresConnection({ place: address });
+    this.lease = new PostgresConnection({
       place: address,
       use: "lease",
       first: () => [`listen ${channels.lease}`, ...this.#listens ? [`listen ${channels.log}`] : []],

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { ClusterError } from "./cluster_error.ts";
-import { AwayError, codeOf, type Connection } from "./connection.ts";
+import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import { addressText, type PostgresAddress } from "./postgres_address.ts";
 import { addedSql, createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
@@ -58,7 +58,7 @@ interface Asked {
 
 /** Resolves with `null` if there is no cluster yet. Throws a `ClusterError` if this server cannot join the cluster. */
 export async function readIdentity(
-  connection: Connection,
+  connection: PostgresConnection,
   { place, secret, statements }: Asked,
 ): Promise<Identity | null> {
   let row;
@@ -103,7 +103,7 @@ export async function readIdentity(
  * Creates a cluster. Returns `false` if there is one, or if the schema contains other tables. Throws a `ClusterError`.
  */
 export async function createCluster(
-  connection: Connection,
+  connection: PostgresConnection,
   { id, generation, first, serviceKey }: Identity,
   { place, secret }: Pick<Asked, "place" | "secret">,
 ): Promise<boolean> {
@@ -137,7 +137,7 @@ export async function createCluster(
 
 /** Converts a cluster of the previous format to the current one. Older servers cannot start afterwards. */
 export async function updateCluster(
-  connection: Connection,
+  connection: PostgresConnection,
   { place, statements }: Pick<Asked, "place" | "statements">,
 ): Promise<void> {
   const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
@@ -154,7 +154,7 @@ export async function updateCluster(
 
 /** A statement that waits for a table lock delays all others, also the leader's renewals. So it waits briefly, and retries. */
 async function addColumns(
-  connection: Connection,
+  connection: PostgresConnection,
   { place, statements }: Pick<Asked, "place" | "statements">,
 ): Promise<void> {
   const givesUpAt = performance.now() + clusterLimits.startMs;
@@ -183,7 +183,7 @@ async function addColumns(
  * Creates the tables of a cluster and rolls back, to find errors before anything is written. Returns `false` if some of the
  * tables exist. Waits for a concurrent transaction that creates them. Throws a `ClusterError`.
  */
-export async function canCreate(connection: Connection, place: PostgresAddress): Promise<boolean> {
+export async function canCreate(connection: PostgresConnection, place: PostgresAddress): Promise<boolean> {
   const undone = new Error("undone");
   try {
     await connection.transaction(async (ask) => {

@@ -1,15 +1,15 @@
 /** The lease of a cluster names the leader and its epoch. It ends by the database's clock. */
 import { type Clock, steadyClock, type Timer } from "../../kit/clock.ts";
-import { AwayError, type Connection } from "./connection.ts";
+import { AwayError, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
 export interface LeaseOptions {
-  readonly connection: Pick<Connection, "query">;
+  readonly connection: Pick<PostgresConnection, "query">;
   /** Also used to renew and release the lease if `connection` does not answer for a second. */
-  readonly second?: Pick<Connection, "query">;
+  readonly second?: Pick<PostgresConnection, "query">;
   /** Opens a third connection, for when neither answers. */
-  readonly fresh?: () => Pick<Connection, "query"> & AsyncDisposable;
+  readonly fresh?: () => Pick<PostgresConnection, "query"> & AsyncDisposable;
   readonly statements: Statements;
   /** Identifies this process. */
   readonly holder: string;
@@ -121,7 +121,7 @@ export class Lease {
 
   /** Runs an idempotent statement on one connection after the other, until one answers. Returns when that one was asked. */
   async #askAll<Answer>(
-    ask: (connection: Pick<Connection, "query">) => Promise<Answer>,
+    ask: (connection: Pick<PostgresConnection, "query">) => Promise<Answer>,
   ): Promise<{ readonly answer: Answer; readonly askedAt: number }> {
     const { connection, second, fresh } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<
@@ -130,7 +130,7 @@ export class Lease {
     const made: AsyncDisposable[] = [];
     let waiting = 0;
     let isOver = false;
-    const by = (way: Pick<Connection, "query">) => {
+    const by = (way: Pick<PostgresConnection, "query">) => {
       waiting++;
       const askedAt = this.#clock.now();
       ask(way).then((answer) => resolve({ answer, askedAt }), (error) => {

@@ -1,7 +1,7 @@
 /** The servers of a cluster, as each reports itself. */
 import type { Log } from "../../kit/log.ts";
 import type { ClusterRole, ServedState } from "./election.ts";
-import { AwayError, codeOf, type Connection } from "./connection.ts";
+import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
@@ -22,7 +22,7 @@ export interface Member {
 
 /** Returns the servers with a recent report. The leader is the holder of the lease. */
 export async function readMembers(
-  connection: Connection,
+  connection: PostgresConnection,
   statements: Statements,
 ): Promise<readonly Member[]> {
   const [rows, [lease], [end]] = await Promise.all([
@@ -47,7 +47,7 @@ export async function readMembers(
 }
 
 interface MemberReportOptions {
-  readonly connection: Connection;
+  readonly connection: PostgresConnection;
   readonly statements: Statements;
   readonly holder: string;
   /** URL of this server, for administrators. */

@@ -2,12 +2,12 @@
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
-import { codeOf, type Connection } from "./connection.ts";
+import { codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
 export interface PostgresLogOptions {
-  readonly connection: Pick<Connection, "query">;
+  readonly connection: Pick<PostgresConnection, "query">;
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;

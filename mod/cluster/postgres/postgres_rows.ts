@@ -6,14 +6,14 @@ import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
 import type { RowKeeper } from "../../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
-import { AwayError, codeOf, type Connection } from "./connection.ts";
+import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
 type Refusal = NonNullable<Awaited<ReturnType<RowKeeper["keep"]>>>;
 
 export interface PostgresRowsOptions {
-  readonly connection: Pick<Connection, "query">;
+  readonly connection: Pick<PostgresConnection, "query">;
   readonly statements: Statements;
   readonly epoch: number;
   /** Number of the row before the first one of the log. */

@@ -4,7 +4,7 @@
  */
 import { Buffer } from "node:buffer";
 import { CATALOG_MARK } from "../../engine/mod.ts";
-import type { Connection } from "./connection.ts";
+import type { PostgresConnection } from "./connection.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -23,7 +23,7 @@ export interface SharedVersion {
 }
 
 export interface SharedVersionsOptions {
-  readonly connection: Pick<Connection, "query">;
+  readonly connection: Pick<PostgresConnection, "query">;
   readonly statements: Statements;
 }
 

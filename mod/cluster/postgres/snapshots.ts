@@ -4,7 +4,7 @@ import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import type { MakeBackup } from "../../ops/backups/mod.ts";
 import { openTarget, type TargetPlace } from "../../ops/replication/mod.ts";
-import type { Connection } from "./connection.ts";
+import type { PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
@@ -19,7 +19,10 @@ export interface Snapshot {
 }
 
 /** Those that are there, the newest first. */
-export async function listSnapshots(connection: Connection, statements: Statements): Promise<Snapshot[]> {
+export async function listSnapshots(
+  connection: PostgresConnection,
+  statements: Statements,
+): Promise<Snapshot[]> {
   const rows = await connection.query(statements.snapshots);
   return rows.map(({ seq, ts, sum, name, bytes, age_ms }) => ({
     seq: Number(seq),
@@ -32,7 +35,7 @@ export async function listSnapshots(connection: Connection, statements: Statemen
 }
 
 export interface SnapshotsOptions {
-  readonly connection: Connection;
+  readonly connection: PostgresConnection;
   readonly statements: Statements;
   readonly clusterId: string;
   readonly generation: string;
