@@ -40,6 +40,8 @@ export class Server implements AsyncDisposable {
   readonly #handedOver = Promise.withResolvers<void>();
   /** Set by the first `stop`; later calls return the same promise. */
   #stopped: Promise<void> | null = null;
+  /** Set once this server leads again after a failed takeover. Never rejects. */
+  #resuming: Promise<void> | null = null;
   /** Set while the backend ends. */
   #ending: Promise<void> | null = null;
   readonly #stopping = new AbortController();
@@ -213,7 +215,7 @@ export class Server implements AsyncDisposable {
         sharePort: () => this.#port.share(),
         stepDown: () => this.#stepDown(),
         handedOver: () => this.#handedOver.resolve(),
-        resume: () => this.#resume(),
+        resume: () => this.#resuming = this.#resume(),
       },
       log,
     });
@@ -234,11 +236,10 @@ export class Server implements AsyncDisposable {
 
   /** Leads again after a failed takeover. If another process has the data folder or the app does not load, the server ends. */
   async #resume(): Promise<void> {
-    const { config, log } = this.#parts;
+    const { log } = this.#parts;
     try {
-      const lock = await acquire(config, takeoverLimits.lockMs);
-      // `stop` has run in the meantime: it has nothing to release.
-      if (this.#stopped !== null) return lock[Symbol.dispose]();
+      const lock = await this.#regainFolder();
+      if (lock === null) return;
       this.#lock = lock;
       this.#port.listen();
       await this.#serve();
@@ -247,6 +248,18 @@ export class Server implements AsyncDisposable {
       log("error", "Cannot continue after the failed takeover", { error });
       this.#port.fail(error);
     }
+  }
+
+  /** Waits for the end of a failed new process. Returns `null` if this server is stopped. */
+  async #regainFolder(): Promise<DataLock | null> {
+    for (const until = performance.now() + takeoverLimits.lockMs; this.#stopped === null;) {
+      try {
+        return await acquire(this.#parts.config);
+      } catch (error) {
+        if (performance.now() >= until) throw error;
+      }
+    }
+    return null;
   }
 
   #releaseFolder(): void {
@@ -259,6 +272,7 @@ export class Server implements AsyncDisposable {
   async #drain(): Promise<void> {
     // A cluster that does not answer must not delay the stop.
     this.#membership?.cluster.stopping();
+    await this.#resuming;
     await this.#serving.settled;
     try {
       await this.#endServing();
