@@ -43,8 +43,4 @@ export const objectLimits = {
   foldersKnownMax: 1_024,
   /** Attempts to list a folder from which files disappear. */
   listingsMax: 5,
-  /** Disk space kept free when a file is copied into a folder. */
-  diskReserveBytes: 64 * MiB,
 } as const;
-
-export const bucketLimits = objectLimits;

@@ -276,10 +276,6 @@ export const replicationLimits = {
   requestMs: 30_000,
   /** Attempts within that time, because no caller would retry replication requests. */
   requestAttempts: 6,
-  /** Number of times a download is resumed without progress. */
-  readAttemptsMax: 2,
-  /** For buckets without conditional writes: delay before a new owner checks its ownership. */
-  settleMs: 500,
   /** Minimum and maximum delay after a failed attempt to ship. */
   retryMsMin: 1_000,
   retryMsMax: 30_000,
@@ -329,8 +325,6 @@ export const replicationLimits = {
   /** Segments prefetched by a restore, if small enough to be read in full. */
   segmentsAhead: 4,
   segmentBytesWhole: 2 * MiB,
-  /** Read size for larger segments in a folder. */
-  streamChunkBytes: 256 * KiB,
   /** Attempts to find the merged segment that replaced a missing one. */
   mergedLooks: 3,
   /** Delay before a listing that lacks an object is repeated. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { probeLocation } from "../../mod/kit/locations/location_probe.ts";
 import { type ObjectStore } from "../../mod/kit/locations/object_store.ts";
 import { openStore } from "../../mod/kit/locations/open_store.ts";
-import { triedTarget } from "../../mod/ops/replication/mod.ts";
+import { targetProbe } from "../../mod/ops/replication/mod.ts";
 import { blobsProbe, openBlobs } from "../../mod/storage/mod.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -93,8 +93,8 @@ Deno.test("[DA10] folders of files and of a replica are tested as they are used,
   assert.deepEqual(await Array.fromAsync(store.list()), []);
 
   const at = { kind: "folder", path: folder.at("replica") } as const;
-  assert.match((await errors(triedTarget(at))).at(-1) ?? "", /does not exist/);
+  assert.match((await errors(targetProbe(at))).at(-1) ?? "", /does not exist/);
   await using target = await openStore(at, { make: true });
-  assert.deepEqual(await errors(triedTarget(at)), [null, null, null, null]);
+  assert.deepEqual(await errors(targetProbe(at)), [null, null, null, null]);
   assert.deepEqual(await Array.fromAsync(target.list("tried/")), []);
 });

@@ -6,10 +6,11 @@
  *                   ^                                                                     |
  *                   └───────────── begin <── renew <── another server has the lease ──────┘
  */
+import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import type { RowKeeper } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
-import type { CommitLog, LogPosition, TargetPlace } from "../../ops/replication/mod.ts";
+import type { CommitLog, LogPosition } from "../../ops/replication/mod.ts";
 import type { LeadingServer } from "../mod.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, PostgresConnection } from "./connection.ts";
@@ -28,7 +29,7 @@ import { Snapshots } from "./snapshots.ts";
 
 export interface ClusterOptions extends JoinOptions {
   readonly place: PostgresAddress;
-  readonly snapshots: TargetPlace;
+  readonly snapshots: ObjectLocation;
   /** URL of this server, for administrators. */
   readonly address: string;
   readonly log: Log;

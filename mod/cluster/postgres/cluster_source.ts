@@ -1,4 +1,5 @@
 /** Reads the log and the snapshots of a cluster for a point-in-time restore, without its secret and while its servers run. */
+import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import {
@@ -8,7 +9,6 @@ import {
   openTarget,
   ReplicaError,
   type ReplicaTarget,
-  type TargetPlace,
 } from "../../ops/replication/mod.ts";
 import { AwayError, codeOf, PostgresConnection, type Statement } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
@@ -23,7 +23,7 @@ export function restoreConnection(place: PostgresAddress): PostgresConnection {
 
 /** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
 export async function openClusterReplica(
-  { place, snapshots }: { readonly place: PostgresAddress; readonly snapshots: TargetPlace },
+  { place, snapshots }: { readonly place: PostgresAddress; readonly snapshots: ObjectLocation },
 ): Promise<ReplicaTarget> {
   await using opened = new AsyncDisposableStack();
   const connection = opened.use(restoreConnection(place));

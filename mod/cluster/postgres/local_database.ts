@@ -1,4 +1,5 @@
 /** The database of a data folder, while no process uses it: its cluster, its history, and its preparation for a start. */
+import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import { setTimeout as wait } from "node:timers/promises";
 import { join } from "node:path";
 import {
@@ -13,7 +14,7 @@ import {
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
-import { BringError, fetchInProcess, type LogPosition, type TargetPlace } from "../../ops/replication/mod.ts";
+import { BringError, fetchInProcess, type LogPosition } from "../../ops/replication/mod.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError } from "./connection.ts";
 import type { ClusterDatabase } from "./database.ts";
@@ -65,7 +66,7 @@ export interface PrepareOptions {
   readonly database: ClusterDatabase;
   readonly identity: Identity;
   readonly dataDir: string;
-  readonly snapshots: TargetPlace;
+  readonly snapshots: ObjectLocation;
   /** Replaces the database by the newest snapshot, because it cannot continue with the log. */
   readonly fromSnapshot: boolean;
   /** Time to wait for the database and the first snapshot. */

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import type { MakeBackup } from "../../ops/backups/mod.ts";
-import { openTarget, type TargetPlace } from "../../ops/replication/mod.ts";
+import type { ObjectLocation } from "../../kit/locations/object_store.ts";
+import { openStore } from "../../kit/locations/open_store.ts";
 import type { PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -41,7 +42,7 @@ export interface SnapshotsOptions {
   readonly generation: string;
   readonly epoch: number;
   readonly dataDir: string;
-  readonly place: TargetPlace;
+  readonly place: ObjectLocation;
   /** Makes a backup without files, in a path of the data folder. */
   readonly makeBackup: MakeBackup;
   /** Where the log stands, and what was added to it by this server. */
@@ -143,8 +144,8 @@ export class Snapshots implements AsyncDisposable {
       }
       const { seq, sum } = history;
       const name = `cluster-${clusterId}/${String(seq).padStart(16, "0")}-${ts}.tar.zst`;
-      await using target = await openTarget(place, { make: true, signal });
-      await this.#unlessClosed(target.upload(name, path));
+      await using store = await openStore(place, { make: true, signal });
+      await this.#unlessClosed(store.putFile(name, path));
       const added = await connection.query(statements.addSnapshot, epoch, seq, ts, sum, name, bytes);
       if (added.length === 0) throw new Error("Another server is the leader by now");
       this.#bytesThen = bytesThen;
@@ -161,10 +162,10 @@ export class Snapshots implements AsyncDisposable {
     const oldest = snapshots[clusterLimits.snapshotsKept - 1];
     if (oldest === undefined) return;
     const { signal } = this.#closing;
-    await using target = await openTarget(place, { make: false, signal });
+    await using store = await openStore(place, { signal });
     for (const { seq, name } of snapshots.slice(clusterLimits.snapshotsKept)) {
       await connection.query(statements.removeSnapshot, seq);
-      await target.remove(name);
+      await store.delete(name);
     }
     const { rowsTrimmed, rowBytesTrimmed } = clusterLimits;
     while (!this.#closed) {

@@ -22,23 +22,28 @@ import {
 /** Also matches names of earlier versions. */
 const PARTIAL = /^\..*[0-9a-f]{12}\.(?:syncline-)?partial$/;
 
-export interface FolderStoreOptions extends Pick<StoreOptions, "make" | "temporaryFolder" | "signal"> {
+export interface FolderStoreOptions
+  extends Pick<StoreOptions, "make" | "temporaryFolder" | "reserveBytes" | "signal"> {
   /** Renames a file. Tests simulate failures across file systems. */
   readonly rename?: (from: string, to: string) => Promise<void>;
 }
 
 export class FolderStore implements ObjectStore {
+  readonly kind = "folder";
   readonly location: string;
   readonly #signal: AbortSignal | undefined;
   readonly #temporaryFolder: string;
+  readonly #reserveBytes: number;
   readonly #rename: (from: string, to: string) => Promise<void>;
   /** Subfolders known to exist. */
   readonly #folders = new Set<string>();
 
-  private constructor(path: string, { signal, temporaryFolder = "", rename }: FolderStoreOptions) {
+  private constructor(path: string, options: FolderStoreOptions) {
+    const { signal, temporaryFolder = "", reserveBytes = 0, rename } = options;
     this.location = path;
     this.#signal = signal;
     this.#temporaryFolder = join(path, temporaryFolder);
+    this.#reserveBytes = reserveBytes;
     this.#rename = rename ?? Deno.rename;
   }
 
@@ -275,9 +280,10 @@ export class FolderStore implements ObjectStore {
 
   /** Throws before the disk is full: a server may write to it. */
   async #requireSpace(bytes: number): Promise<void> {
+    if (this.#reserveBytes === 0) return;
     try {
       const { bavail, bsize } = await statfs(this.location);
-      if (bytes + objectLimits.diskReserveBytes <= bavail * bsize) return;
+      if (bytes + this.#reserveBytes <= bavail * bsize) return;
     } catch (error) {
       if (error instanceof Deno.errors.NotCapable) return;
       throw error;

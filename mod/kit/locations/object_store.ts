@@ -54,6 +54,7 @@ export interface ObjectReader {
 }
 
 export interface ObjectStore extends ObjectReader, AsyncDisposable {
+  readonly kind: ObjectLocation["kind"];
   /** Starts an object. It is not visible until committed. */
   create(name: string): Promise<ObjectWriter>;
   /**
@@ -117,6 +118,8 @@ export interface StoreOptions {
   readonly make?: boolean;
   /** Folder of temporary files, below the location's. Otherwise they are hidden files in the location's. */
   readonly temporaryFolder?: string;
+  /** Disk space kept free when a file is copied into a folder. */
+  readonly reserveBytes?: number;
   /** Aborts operations in flight. */
   readonly signal?: AbortSignal;
   /** Timeout of a request to a bucket, including its retries. */

@@ -61,6 +61,7 @@ interface ObjectKey {
 }
 
 export class S3Store implements ObjectStore {
+  readonly kind = "bucket";
   readonly location: string;
   readonly #client: S3Client;
   readonly #bucket: string;

@@ -19,6 +19,4 @@ export { type ReplicationPort, replicationRoutes } from "./routes.ts";
 export { stageInProcess } from "./stage_job.ts";
 export { verifyReplica, type VerifyReport } from "./verify.ts";
 export { type LoggedSnapshot, LogReplica, type LogSource } from "./target/log_replica.ts";
-export { type ReplicaTarget } from "./target/replica_target.ts";
-export { triedTarget } from "./target/tried_target.ts";
-export { openTarget, placeText, type TargetPlace } from "./target/open_target.ts";
+export { openTarget, type ReplicaTarget, targetProbe } from "./target/replica_target.ts";

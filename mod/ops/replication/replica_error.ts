@@ -1,10 +1,11 @@
-/** Why something cannot be done with a replica, in words for whoever asked for it. */
+/** Errors of replicas, shown to operators. */
+import type { LocationFault } from "../../kit/locations/object_store.ts";
 
 /**
- * Whose trouble it is: `target`, what lies there is not as it should be; `refused`, the target does not let us; `away`, it
- * cannot be reached now; `asked`, there is nothing like what was asked for.
+ * `target`: the contents of the target are not as expected. `refused`: the target denies access. `away`: it cannot be reached
+ * at present. `asked`: it does not have what was requested.
  */
-export type ReplicaFault = "target" | "refused" | "away" | "asked";
+export type ReplicaFault = LocationFault;
 
 export class ReplicaError extends Error {
   override readonly name = "ReplicaError";

@@ -15,14 +15,14 @@ import { ReplicaError } from "./replica_error.ts";
 import { ShippingLead } from "./shipping_lead.ts";
 import type { JournalRestart } from "./shipper.ts";
 import type { ShippingStatus, ToldGeneration } from "./status.ts";
-import { placeText, type TargetPlace } from "./target/open_target.ts";
+import { locationText, type ObjectLocation } from "../../kit/locations/object_store.ts";
 
 export interface ReplicationOptions {
   /** Absolute; held by this server. */
   readonly dataDir: string;
   /** What others are told of this server: its address. */
   readonly server: string;
-  readonly target: TargetPlace;
+  readonly target: ObjectLocation;
   readonly everyMs: number;
   readonly snapshotEveryMs: number;
   readonly keepMs: number;
@@ -138,7 +138,7 @@ export class Replication implements AsyncDisposable {
     const oldestAt = status?.pending.oldestAt ?? null;
     return {
       enabled: true,
-      target: placeText(target),
+      target: locationText(target),
       generation: status?.generation ?? null,
       currentTs,
       shippedTs,

@@ -10,8 +10,7 @@ import { GENERATIONS } from "./names.ts";
 import { openReplica } from "./place.ts";
 import { replay, type ReplayProgress } from "./replay.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { FolderTarget } from "./target/folder_target.ts";
-import type { ReplicaTarget } from "./target/replica_target.ts";
+import { openTarget, type ReplicaTarget } from "./target/replica_target.ts";
 
 /** All generations at a target. Throws a `ReplicaError` when it is no replica, or cannot be read. */
 export async function listGenerations(target: ReplicaTarget): Promise<Generation[]> {
@@ -114,7 +113,7 @@ async function heldRows(
     readonly onProgress: (progress: PointProgress) => void;
   },
 ): Promise<ReplicaTarget> {
-  const held = await FolderTarget.open(folder, { make: true, ...(signal !== undefined && { signal }) });
+  const held = await openTarget({ kind: "folder", path: folder }, { make: true, ...(signal && { signal }) });
   let rows = 0;
   for (const { file, fromSeq, toSeq } of segments) {
     signal?.throwIfAborted();

@@ -4,11 +4,11 @@ import type { RestorePoint } from "./history.ts";
 import { oneJob } from "./process/one_job.ts";
 import type { ReplicaFault } from "./replica_error.ts";
 import type { PointProgress, StagedPoint } from "./restore_point.ts";
-import type { TargetPlace } from "./target/open_target.ts";
+import { type ObjectLocation } from "../../kit/locations/object_store.ts";
 
 export interface StageJobOptions {
   readonly dataDir: string;
-  readonly target: TargetPlace;
+  readonly target: ObjectLocation;
   readonly localFiles: boolean;
   readonly point: RestorePoint;
   /** Ends it; nothing is staged then. */

@@ -1,4 +1,5 @@
 /** Follows a replica or a cluster: prepares the database before it is served and applies new commits. */
+import { locationText } from "../../kit/locations/object_store.ts";
 import { join } from "node:path";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -33,8 +34,8 @@ export async function prepareFollower(
   },
 ): Promise<void> {
   if (follow === null) return;
-  const { BringError, bringInProcess, placeText } = await import("../../ops/replication/mod.ts");
-  const from = placeText(follow.from);
+  const { BringError, bringInProcess } = await import("../../ops/replication/mod.ts");
+  const from = locationText(follow.from);
   const step = follow.promote ? "promote" : "begin";
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   if (isNew) log("info", "Downloading the newest state of the replica, which may take a while", { from });
@@ -76,7 +77,7 @@ export async function startFollowing(
   let reason: string | null = null;
   const stuck = () => reason;
   if (!isFollower(config)) return { figures: null, status: null, stuck };
-  const { bringInProcess, Follower, LogGapError, placeText, ProcessLog } = await import(
+  const { bringInProcess, Follower, LogGapError, ProcessLog } = await import(
     "../../ops/replication/mod.ts"
   );
   const followed = cluster !== null
@@ -88,7 +89,7 @@ export async function startFollowing(
     : follow === null
     ? null
     : {
-      from: placeText(follow.from),
+      from: locationText(follow.from),
       log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
       takeAnew: async (signal: AbortSignal) =>
         void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),

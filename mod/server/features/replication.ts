@@ -18,7 +18,7 @@ export async function startReplication(
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null, probe: () => null };
-  const { stageInProcess, triedTarget } = await import("../../ops/replication/mod.ts");
+  const { stageInProcess, targetProbe } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
   const options = {
@@ -37,7 +37,7 @@ export async function startReplication(
   const replication = await startOrExplain(options);
   host.onGroup(() => replication.committed());
   return {
-    probe: () => triedTarget(target),
+    probe: () => targetProbe(target),
     replication: {
       status: () => replication.status(),
       figures: () => replication.figures(),

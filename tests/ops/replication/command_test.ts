@@ -65,11 +65,11 @@ Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would
     [[...from(rig.replica), "--generation", "20200101T000000Z-00000000"], 1, /There is no generation/],
     [[...from(rig.replica), "--to-ts", "1", "--to-time", "1999-01-01T00:00:00Z"], 2, /cannot be combined/],
     [[...from(rig.replica), "archive.tar.zst"], 2, /cannot be combined/],
-    [from(join(rig.folder, "nowhere")), 1, /is not there/],
+    [from(join(rig.folder, "nowhere")), 1, /does not exist/],
     [from(empty), 1, /is empty: there is no replica/],
     [from(elsewhere), 1, /is no replica: it holds other things, such as "of another product"/],
     [from(newer), 1, /A newer version of the server wrote the replica/],
-    [from("/proc/1/root"), 1, /cannot be used|is not there/],
+    [from("/proc/1/root"), 1, /Cannot|does not exist/],
     [from("mysql://app:hidden@db/app"), 2, /--from: expected a folder, s3:\/\/ or postgres:\/\//],
   ];
   for (const [args, code, message] of refusals) {

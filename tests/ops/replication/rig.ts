@@ -18,7 +18,7 @@ import {
   type StagedPoint,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
-import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
+import { type ObjectLocation } from "../../../mod/kit/locations/object_store.ts";
 import { Shipper, type ShipperOptions } from "../../../mod/ops/replication/shipper.ts";
 import { anyTable, schemaOf } from "../../engine/support.ts";
 
@@ -43,7 +43,7 @@ export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "kee
   /** Size the database may grow to, in pages of 4 KiB: beyond it there is no room on the disk. */
   readonly pagesMax?: number;
   /** Where it ships to; a folder of its own when absent. */
-  readonly place?: TargetPlace;
+  readonly place?: ObjectLocation;
   /** Stands between the shipper and the target. */
   readonly through?: (target: ReplicaTarget) => ReplicaTarget;
 }
@@ -193,7 +193,7 @@ export class Rig implements AsyncDisposable {
     else model.set(written, JSON.stringify(doc));
   }
 
-  get #place(): TargetPlace {
+  get #place(): ObjectLocation {
     return this.#options.place ?? { kind: "folder", path: this.replica };
   }
 

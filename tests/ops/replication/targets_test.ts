@@ -6,7 +6,9 @@ import {
   ReplicaError,
   type ReplicaTarget,
 } from "../../../mod/ops/replication/mod.ts";
-import { BucketTarget } from "../../../mod/ops/replication/target/bucket_target.ts";
+import type { BucketLocation } from "../../../mod/kit/locations/object_store.ts";
+import { S3Store, type S3StoreOptions } from "../../../mod/kit/locations/s3_store.ts";
+import { StoreTarget } from "../../../mod/ops/replication/target/replica_target.ts";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { needs, swift } from "../../support/services.ts";
@@ -14,10 +16,12 @@ import { SwiftServer } from "../../storage/support/swift_server.ts";
 import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
 import { triedFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
-import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
+import { type ObjectLocation } from "../../../mod/kit/locations/object_store.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { Rig, sorted } from "./rig.ts";
 
+const bucketTarget = (place: BucketLocation, options: S3StoreOptions = {}) =>
+  new StoreTarget(new S3Store(place, options));
 const bytes = (text: string) => new TextEncoder().encode(text);
 const names = async (target: ReplicaTarget, begin: string) =>
   (await Array.fromAsync(target.list(begin))).map(({ name, size }) => `${name} ${size}`).sort();
@@ -60,7 +64,7 @@ async function behaves(target: ReplicaTarget, folder: TempFolder): Promise<void>
 }
 
 /** Merges, snapshots, retention, and a second server at the same place. */
-async function ships(place: TargetPlace): Promise<void> {
+async function ships(place: ObjectLocation): Promise<void> {
   await using first = await Rig.start({
     seed: 3,
     place,
@@ -127,7 +131,7 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
     conditional++;
     return service.objects.has(key) ? service.refusal("PreconditionFailed", 412) : null;
   };
-  await using target = new BucketTarget(service.place("app/"));
+  await using target = bucketTarget(service.place("app/"));
   await behaves(target, folder);
   await ships({ kind: "bucket", place: service.place("shipped/") });
   assert.ok(conditional > 0);
@@ -139,7 +143,7 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
   // One that is silent is away.
   const never = Promise.withResolvers<Response>();
   service.fault = () => never.promise;
-  await using impatient = new BucketTarget(service.place("app/"), { requestMs: 50 });
+  await using impatient = bucketTarget(service.place("app/"), { requestMs: 50 });
   await assert.rejects(impatient.put("x", bytes("x")), isAway);
   await assert.rejects(Array.fromAsync(impatient.list("")), isAway);
   never.resolve(new Response());
@@ -152,7 +156,7 @@ Deno.test("[RP3] [RP7] a bucket that asks for fewer requests is asked again afte
   await using service = new FakeBucket();
   const pauses: number[] = [];
   const pause = (ms: number) => Promise.resolve(void pauses.push(ms));
-  await using target = new BucketTarget(service.place("app/"), { patience: { attempts: 4, pause } });
+  await using target = bucketTarget(service.place("app/"), { attempts: 4, pause });
   const large = new Uint8Array(9 * 1024 * 1024);
   await folder.write({ "up": "from a file" });
   await Deno.writeFile(folder.at("large"), large);
@@ -223,7 +227,7 @@ Deno.test("[RP3] [RP7] a bucket that asks for fewer requests is asked again afte
 
 Deno.test("[RP3] what breaks off on its way from a bucket is gone on with, and what goes meanwhile is gone", async () => {
   await using service = new FakeBucket();
-  await using target = new BucketTarget(service.place());
+  await using target = bucketTarget(service.place());
   const whole = Uint8Array.from({ length: 1_000 }, (_, at) => at % 251);
   let goesAt = Infinity;
   // Each answer ends after 300 bytes.
@@ -272,7 +276,7 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
   ]);
 
   await using service = new FakeBucket();
-  await using bucket = new BucketTarget(service.place("app/"));
+  await using bucket = bucketTarget(service.place("app/"));
   const begun = (key: string, daysAgo: number) => ({
     key,
     parts: [],
@@ -321,7 +325,7 @@ Deno.test("[RP3] a bucket without conditional writes is a target too", async () 
   await using service = new FakeBucket();
   service.fault = ({ headers }) =>
     headers.get("if-none-match") === "*" ? service.refusal("NotImplemented", 501) : null;
-  await using target = new BucketTarget(service.place(), { settleMs: 20 });
+  await using target = bucketTarget(service.place(), { settleMs: 20 });
   await behaves(target, folder);
 });
 
@@ -336,10 +340,10 @@ Deno.test({
     await client.send(new CreateBucketCommand({ Bucket: "replicas" }));
     client.destroy();
     const place = { bucket: "replicas", prefix: "app/", region: "us-east-1", endpoint, ...credentials };
-    await using target = new BucketTarget(place);
+    await using target = bucketTarget(place);
     await behaves(target, folder);
     await ships({ kind: "bucket", place: { ...place, prefix: "shipped/" } });
-    await using wrong = new BucketTarget({ ...place, secretAccessKey: "wrong" });
+    await using wrong = bucketTarget({ ...place, secretAccessKey: "wrong" });
     await assert.rejects(
       wrong.read("x"),
       (error) => error instanceof ReplicaError && error.fault === "refused",

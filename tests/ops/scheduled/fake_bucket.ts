@@ -1,7 +1,7 @@
 /** The part of an S3 service that backups use, in memory, with controllable failures. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import type { BucketLocation } from "../../../mod/kit/locations/bucket.ts";
+import type { BucketLocation } from "../../../mod/kit/locations/object_store.ts";
 
 export interface FakeRequest {
   readonly method: string;

@@ -109,6 +109,7 @@ export class BackupTarget implements AsyncDisposable {
     }
     const opening = this.#opened ??= openStore(this.#location, {
       make: true,
+      reserveBytes: opsLimits.diskReserveBytes,
       signal,
       partBytes: opsLimits.bucketPartBytes,
     });
@@ -128,7 +129,7 @@ export async function runTargetCall(store: ObjectStore, call: TargetCall): Promi
       await store.check();
       await store.removeUnfinished(PREFIX, {
         chosen: (name) => scheduledAt(name) !== null,
-        ...(!store.location.startsWith("s3:") && { before: Date.now() - opsLimits.partialKeptMs }),
+        ...(store.kind === "folder" && { before: Date.now() - opsLimits.partialKeptMs }),
       });
       return [];
     case "check":
@@ -197,7 +198,10 @@ async function runInProcess(job: FolderJob, signal: AbortSignal): Promise<readon
 export async function runFolderJob({ folder, ...call }: FolderJob): Promise<FolderAnswer> {
   try {
     // Only `open` creates the folder: otherwise its disk may not be mounted.
-    await using store = await openStore({ kind: "folder", path: folder }, { make: call.call === "open" });
+    await using store = await openStore({ kind: "folder", path: folder }, {
+      make: call.call === "open",
+      reserveBytes: opsLimits.diskReserveBytes,
+    });
     return { ok: true, names: await runTargetCall(store, call) };
   } catch (error) {
     return {

@@ -2,11 +2,11 @@
 import type { ReplicaFault } from "../replica_error.ts";
 import type { Begin } from "../process/messages.ts";
 import { oneJob } from "../process/one_job.ts";
-import type { TargetPlace } from "../target/open_target.ts";
+import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
 import type { BringOptions, Brought, SnapshotOptions } from "./bring.ts";
 
 export interface BringJobOptions extends Pick<BringOptions, "dataDir" | "step"> {
-  readonly target: TargetPlace;
+  readonly target: ObjectLocation;
   /** Ends it; what it was at is begun anew by the next. */
   readonly signal: AbortSignal;
 }
@@ -28,7 +28,7 @@ export async function bringInProcess({ signal, ...work }: BringJobOptions): Prom
 }
 
 export interface FetchJobOptions extends SnapshotOptions {
-  readonly target: TargetPlace;
+  readonly target: ObjectLocation;
 }
 
 /** Puts a snapshot in the place of the database of a data folder that nobody has open. Throws a `BringError`. */

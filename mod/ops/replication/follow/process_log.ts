@@ -3,12 +3,12 @@ import type { JournalRow } from "../../../engine/mod.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { FromProcess } from "../process/messages.ts";
 import { ReplicaProcess } from "../process/replica_process.ts";
-import { placeText, type TargetPlace } from "../target/open_target.ts";
+import { locationText, type ObjectLocation } from "../../../kit/locations/object_store.ts";
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
 
 export interface ProcessLogOptions {
   readonly dataDir: string;
-  readonly target: TargetPlace;
+  readonly target: ObjectLocation;
   /** Time between two looks at the target. */
   readonly everyMs: number;
 }
@@ -31,7 +31,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
   }
 
   get place(): string {
-    return placeText(this.#options.target);
+    return locationText(this.#options.target);
   }
 
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {

@@ -4,7 +4,7 @@ import { bring, type Brought, fetchSnapshot } from "../follow/bring.ts";
 import { LogGapError } from "../follow/commit_log.ts";
 import { SegmentLog } from "../follow/segment_log.ts";
 import { ReplicaError } from "../replica_error.ts";
-import { openTarget } from "../target/open_target.ts";
+import { openTarget } from "../target/replica_target.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 
 export interface WorkParts {

@@ -17,7 +17,7 @@ import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
 import { bringWork, fetchWork, followWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
-import { openTarget } from "../target/open_target.ts";
+import { openTarget } from "../target/replica_target.ts";
 
 /** Aborted when nobody is there any more. */
 const stopping = new AbortController();

@@ -8,7 +8,7 @@ import type { ReplicaFault } from "../replica_error.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
 import type { ShippingStatus, ToldGeneration } from "../status.ts";
-import type { TargetPlace } from "../target/open_target.ts";
+import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
 
 /** Begins the work of a process; its first message. */
 export type Begin =
@@ -16,7 +16,7 @@ export type Begin =
     readonly type: "Begin";
     readonly work: "ship";
     readonly dataDir: string;
-    readonly target: TargetPlace;
+    readonly target: ObjectLocation;
     readonly claim: Claim;
     readonly snapshotEveryMs: number;
     readonly keepMs: number;
@@ -25,7 +25,7 @@ export type Begin =
     readonly type: "Begin";
     readonly work: "stage";
     readonly dataDir: string;
-    readonly target: TargetPlace;
+    readonly target: ObjectLocation;
     readonly localFiles: boolean;
     readonly point: RestorePoint;
   }
@@ -33,14 +33,14 @@ export type Begin =
     readonly type: "Begin";
     readonly work: "bring";
     readonly dataDir: string;
-    readonly target: TargetPlace;
+    readonly target: ObjectLocation;
     readonly step: BringOptions["step"];
   }
   | {
     readonly type: "Begin";
     readonly work: "fetch";
     readonly dataDir: string;
-    readonly target: TargetPlace;
+    readonly target: ObjectLocation;
     readonly name: string;
     /** What the mark of the database says. */
     readonly place: string;
@@ -49,7 +49,7 @@ export type Begin =
     readonly type: "Begin";
     readonly work: "follow";
     readonly dataDir: string;
-    readonly target: TargetPlace;
+    readonly target: ObjectLocation;
     readonly everyMs: number;
   };
 

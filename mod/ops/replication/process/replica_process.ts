@@ -4,7 +4,7 @@ import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
-import type { TargetPlace } from "../target/open_target.ts";
+import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
 
 /** Queries and mutations go first, but what is shipped late may be lost. */
 const NICENESS = 5;
@@ -93,7 +93,7 @@ export class ReplicaProcess {
 }
 
 /** Where the client of a bucket connects to. */
-function hostsOf({ place }: TargetPlace & { readonly kind: "bucket" }): string[] {
+function hostsOf({ place }: ObjectLocation & { readonly kind: "bucket" }): string[] {
   if (place.endpoint !== null) {
     const { hostname, port, protocol } = new URL(place.endpoint);
     return [`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`];
