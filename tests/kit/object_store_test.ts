@@ -70,7 +70,7 @@ async function contract(
   });
 
   await t.step(
-    "[OS2] a large object is complete once it is committed, and chunks can be reused",
+    "[OS2] [BS2] a large object is complete once it is committed, and chunks can be reused",
     async () => {
       await using store = await open();
       const size = 2 * objectLimits.partBytes + 12_345;
@@ -95,7 +95,7 @@ async function contract(
     },
   );
 
-  await t.step("[OS3] aborted and abandoned objects leave nothing behind", async () => {
+  await t.step("[OS3] [BS3] aborted and abandoned objects leave nothing behind", async () => {
     await using store = await open();
     for (const size of [0, 10, objectLimits.partBytes + 1]) {
       const writer = await store.create("c/aborted");
