@@ -1,8 +1,7 @@
 /** A running server, from start to stop: data folder lock, port, backend, cluster membership and takeover. */
-import { ServiceError } from "../errors.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
-import { errorResponse, failureResponse } from "../kit/error_response.ts";
+import { failureResponse } from "../kit/error_response.ts";
 import { steadyClock } from "../kit/clock.ts";
 import { httpLimits } from "../limits.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
@@ -322,13 +321,11 @@ export class Server implements AsyncDisposable {
       return this.#serving.backend?.http.metrics?.requests.count("/", admitted) ?? admitted;
     }
     const { served, role } = this.#serving;
-    if (served !== null && !(served instanceof Promise)) return this.#respondFrom(served, admitted, info);
+    if (served !== null) return this.#respondFrom(served, admitted, info);
     if (admitted.path === "/api/health") {
       return Response.json({ status: role }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
-    return served === null
-      ? errorResponse(new ServiceError("unavailable"))
-      : this.#respondLater(served, admitted, info);
+    return this.#respondLater(admitted, info);
   }
 
   #respondFrom(
@@ -342,16 +339,10 @@ export class Server implements AsyncDisposable {
   }
 
   /** Answers a request that has waited for the next backend. */
-  async #respondLater(
-    waiting: Promise<Served | null>,
-    admitted: AcceptedRequest,
-    info: Deno.ServeHandlerInfo,
-  ): Promise<Response> {
+  async #respondLater(admitted: AcceptedRequest, info: Deno.ServeHandlerInfo): Promise<Response> {
     this.#port.connections.trackRequest(admitted.request, info);
     try {
-      const served = await waiting;
-      if (served === null) throw new ServiceError("unavailable");
-      return await this.#respondFrom(served, admitted, info);
+      return await this.#respondFrom(await this.#serving.nextServed(), admitted, info);
     } catch (error) {
       return failureResponse(error, this.#parts.log);
     }

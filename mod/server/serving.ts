@@ -2,6 +2,7 @@
  * The role of a server and the backend it serves in that role. This file alone changes roles (role.ts): it ends a backend and
  * starts the next one, while the port stays open.
  */
+import { ServiceError } from "../errors.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { httpLimits } from "../limits.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -83,11 +84,16 @@ export class Serving {
     return this.#served?.backend ?? null;
   }
 
-  /** The backend for requests. While the role changes, a promise that resolves after the change; `null` to refuse requests. */
-  get served(): Served | Promise<Served | null> | null {
-    if (this.#served !== null) return this.#served;
-    if (!this.#holds || this.#role === "draining") return null;
-    return this.#hold.wait().then(() => this.#served);
+  /** The backend for requests; `null` while the role changes or requests are refused. */
+  get served(): Served | null {
+    return this.#served;
+  }
+
+  /** Waits for the next backend. Rejects with `unavailable` if requests are refused, or after `gateLimits.waitMs`. */
+  async nextServed(): Promise<Served> {
+    if (this.#holds && this.#role !== "draining") await this.#hold.wait();
+    if (this.#served === null) throw new ServiceError("unavailable");
+    return this.#served;
   }
 
   /** Resolves when no change is in progress; never rejects. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { BackendOptions } from "../../mod/server/backend.ts";
 import { gateLimits } from "../../mod/server/limits.ts";
 import type { ServingRole } from "../../mod/server/role.ts";
-import { type Served, Serving } from "../../mod/server/serving.ts";
+import { Serving } from "../../mod/server/serving.ts";
 import { Port } from "../../mod/server/http/port.ts";
 import { StaticFiles } from "../../mod/server/http/static_files.ts";
 import { httpLimits } from "../../mod/limits.ts";
@@ -90,7 +90,7 @@ Deno.test("a server leads or follows as its authority decides, and one backend e
   await using world = await World.open();
   const { serving, log, backends } = world;
   assert.equal(serving.role, "starting");
-  assert.equal(serving.served, null, "nothing is served before the first backend, and nothing waits");
+  await assert.rejects(serving.nextServed(), /./, "requests are refused before the first backend");
   await world.start();
   assert.equal(serving.role, "leading");
   log.holder = "elsewhere";
@@ -114,25 +114,24 @@ Deno.test("requests wait for a change of role, for a limited time", async () => 
   const [backend] = world.backends;
   if (backend !== undefined) backend.closeSockets = () => closing.promise;
   world.change();
-  const late = serving.served;
-  assert.ok(late instanceof Promise);
-  const refused = assert.rejects(late, /./);
+  assert.equal(serving.served, null);
+  const refused = assert.rejects(serving.nextServed(), /./);
   await clock.advance(gateLimits.waitMs);
   await refused;
-  const waiting = serving.served as Promise<Served | null>;
+  const waiting = serving.nextServed();
   closing.resolve();
-  assert.equal((await waiting)?.backend, world.backends[1]);
+  assert.equal((await waiting).backend, world.backends[1]);
 });
 
 Deno.test("more requests than may wait are refused", async () => {
   await using world = await World.open();
   const free = Promise.withResolvers<void>();
   const starting = world.start(() => free.promise);
-  const waiting = Array.from({ length: gateLimits.requestsWaitingMax }, () => world.serving.served);
-  await assert.rejects(Promise.resolve(world.serving.served), /./);
+  const waiting = Array.from({ length: gateLimits.requestsWaitingMax }, () => world.serving.nextServed());
+  await assert.rejects(world.serving.nextServed(), /./);
   free.resolve();
   await starting;
-  assert.ok((await Promise.all(waiting)).every((served) => served?.backend === world.backends[0]));
+  assert.ok((await Promise.all(waiting)).every((served) => served.backend === world.backends[0]));
 });
 
 Deno.test("a backend that does not start is started again, until the server stops", async () => {
@@ -160,7 +159,7 @@ Deno.test("a draining server refuses requests, and serves again when a takeover 
   await world.start();
   serving.drain();
   assert.equal(serving.role, "draining");
-  assert.equal(serving.served, null);
+  await assert.rejects(serving.nextServed(), /./);
   // A backend that has ended does not change the role.
   world.change();
   assert.equal(serving.role, "draining");
