@@ -9,7 +9,7 @@ import { programRoot } from "../../kit/processes/program_root.ts";
 import { packageLimits } from "../limits.ts";
 import { SOURCES_URL } from "../wire/app_sources.ts";
 import { findModules } from "../module_files.ts";
-import { BundleFailure, failureOf, missingPackages } from "./bundle_errors.ts";
+import { BundleFailure, failureOf, leftOutFlags } from "./bundle_errors.ts";
 import { type BundleInputs, checkInputs } from "./bundle_inputs.ts";
 import { type AppPlace, packageRoots } from "./package_roots.ts";
 import { isInside, nameBelow } from "./paths.ts";
@@ -39,9 +39,10 @@ const META = "import.meta";
 /** Limits of the bundler. */
 const CPU_SECONDS_MAX = 120;
 const MS_MAX = 120_000;
+const MEMORY_KIB_MAX = 4 * 1024 * 1024;
 /** Times of files are this coarse. */
 const FILE_TIME_STEP_MS = 10;
-/** Runs of the bundler for one bundle. Each one adds missing packages of packages. */
+/** Runs of the bundler for one bundle. Each one leaves out more of what packages lack or contain by accident. */
 const RUNS_MAX = 4;
 
 /**
@@ -52,19 +53,19 @@ export async function bundleApp({ functionsDir, dataDir, within }: BundleSource)
   const startedAt = Date.now();
   const root = dirname(functionsDir);
   const entry = entryOf(functionsDir);
-  const missing = new Set<string>();
+  const roots = within === undefined ? [functionsDir, ...packageRoots({ functionsDir, dataDir })] : [within];
+  const leftOut = new Set<string>();
   for (let runs = 1;; runs++) {
-    const { ok, output, report } = await runBundler({ functionsDir, entry, missing });
+    const { ok, output, report } = await runBundler({ functionsDir, entry, leftOut });
     if (!ok) {
-      const found = missingPackages(report);
-      if (found === null || runs >= RUNS_MAX) throw failureOf(report, functionsDir);
-      for (const name of found) missing.add(name);
+      const flags = leftOutFlags(report);
+      if (flags === null || runs >= RUNS_MAX) {
+        throw failureOf(report, { functionsDir, quoted: within ?? "/" });
+      }
+      for (const flag of flags) leftOut.add(flag);
       continue;
     }
     const { inputs } = JSON.parse(report) as { readonly inputs: BundleInputs };
-    const roots = within === undefined
-      ? [functionsDir, ...packageRoots({ functionsDir, dataDir })]
-      : [within];
     const sources = checkInputs(inputs, { functionsDir, roots, ignored: [join(root, ENTRY), ZOD] });
     const folder = within ?? commonFolder([root, ...sources.map(dirname)]);
     return {
@@ -84,14 +85,17 @@ function entryOf(functionsDir: string): string {
   return `export default [${rows.join(",\n")}];\n`;
 }
 
-/** Limits the bundler and disables core dumps, which would contain code. `exec` makes it the process that a timeout ends. */
-const SHELL_SCRIPT = 'ulimit -c 0; ulimit -t "$0"; exec "$@"';
+/**
+ * Limits the bundler and disables core dumps, which would contain code. `exec` makes it the process that a timeout ends. The
+ * limit of memory has no effect on macOS, and remains lower if it is.
+ */
+const SHELL_SCRIPT = `ulimit -c 0; ulimit -t "$0"; ulimit -d ${MEMORY_KIB_MAX} 2>/dev/null; exec "$@"`;
 
 async function runBundler(
-  { functionsDir, entry, missing }: {
+  { functionsDir, entry, leftOut }: {
     readonly functionsDir: string;
     readonly entry: string;
-    readonly missing: ReadonlySet<string>;
+    readonly leftOut: ReadonlySet<string>;
   },
 ): Promise<{ readonly ok: boolean; readonly output: string; readonly report: string }> {
   const child = new Deno.Command("sh", {
@@ -100,7 +104,7 @@ async function runBundler(
       SHELL_SCRIPT,
       String(CPU_SECONDS_MAX),
       bundlerPath(),
-      ...bundlerFlags(functionsDir, missing),
+      ...bundlerFlags(functionsDir, leftOut),
     ],
     cwd: dirname(functionsDir),
     clearEnv: true,
@@ -110,7 +114,14 @@ async function runBundler(
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  const late = setTimeout(() => child.kill("SIGKILL"), MS_MAX);
+  const end = () => {
+    try {
+      child.kill("SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  };
+  const late = setTimeout(end, MS_MAX);
   const writer = child.stdin.getWriter();
   // A bundler that has ended reports why.
   const sent = writer.write(new TextEncoder().encode(entry)).then(() => writer.close()).catch(() => {});
@@ -124,10 +135,11 @@ async function runBundler(
     return { ok: success, output, report };
   } finally {
     clearTimeout(late);
+    end();
   }
 }
 
-function bundlerFlags(functionsDir: string, missing: ReadonlySet<string>): string[] {
+function bundlerFlags(functionsDir: string, leftOut: ReadonlySet<string>): string[] {
   return [
     "--bundle",
     "--format=esm",
@@ -154,9 +166,8 @@ function bundlerFlags(functionsDir: string, missing: ReadonlySet<string>): strin
     "--external:syncline/server",
     "--external:syncline:zod",
     // The bundler knows modules of the runtime, but not all of these.
-    ...[...builtinModules.filter((name) => name.includes("/")), ...missing].map((name) =>
-      `--external:${name}`
-    ),
+    ...builtinModules.filter((name) => name.includes("/")).map((name) => `--external:${name}`),
+    ...leftOut,
     // These options are for files outside of packages. The bundler ignores them for an app that is inside of one.
     `--tsconfig-raw=${JSON.stringify({ compilerOptions: { paths: { zod: [ZOD] } } })}`,
     ...functionsDir.includes("/node_modules/") ? [`--alias:zod=${ZOD}`] : [],

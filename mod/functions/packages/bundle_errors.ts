@@ -1,6 +1,6 @@
 /** Turns the bundler's report into errors for authors: file, line and advice. */
 import { dirname, join } from "node:path";
-import { nameBelow } from "./paths.ts";
+import { isInside, nameBelow } from "./paths.ts";
 
 /** Thrown if an app cannot be bundled. The message is one line. */
 export class BundleFailure extends Error {
@@ -20,32 +20,47 @@ interface Problem {
 }
 
 const UNRESOLVED = /^Could not resolve "(.*)"$/;
+const NO_LOADER = /^No loader is configured for "(\.[\w.-]+|)" files: /;
 
 /**
- * Returns the packages that other packages import and that are not installed, or `null` if the report has other errors as
- * well. Such imports may be optional: they fail when they are used.
+ * Returns the flags with which the bundler leaves out what packages import but cannot use, or `null` if the report has other
+ * errors as well: packages that are not installed, which may be optional and fail when they are used, and files such as a
+ * README in a folder from which a package requires a file by a computed name.
  */
-export function missingPackages(report: string): string[] | null {
-  const names: string[] = [];
+export function leftOutFlags(report: string): string[] | null {
+  const flags: string[] = [];
   for (const { text, file } of problemsIn(report)) {
-    const [, name = ""] = UNRESOLVED.exec(text) ?? [];
-    if (!isBare(name) || name.includes("*") || file?.includes("node_modules/") !== true) return null;
-    names.push(name);
+    if (file?.includes("node_modules/") !== true) return null;
+    const [, name] = UNRESOLVED.exec(text) ?? [];
+    const [, extension] = NO_LOADER.exec(text) ?? [];
+    if (name !== undefined && isBare(name) && !name.includes("*")) flags.push(`--external:${name}`);
+    else if (extension !== undefined) flags.push(`--loader:${extension}=empty`);
+    else return null;
   }
-  return names.length === 0 ? null : names;
+  return flags.length === 0 ? null : flags;
 }
 
-/** Returns the error for the first problem of a report. */
-export function failureOf(report: string, functionsDir: string): BundleFailure {
+/** Returns the error for the first problem of a report. Quotes only files below a folder. */
+export function failureOf(
+  report: string,
+  { functionsDir, quoted }: { readonly functionsDir: string; readonly quoted: string },
+): BundleFailure {
   const [problem, ...others] = problemsIn(report);
   if (problem === undefined) {
+    if (/out of memory/.test(report)) return new BundleFailure("The bundler ran out of memory");
     const reason = report.trim().split("\n").at(-1) ?? "";
-    return new BundleFailure(`The bundler failed${reason === "" ? "" : `: ${reason.slice(0, 500)}`}`);
+    return new BundleFailure(
+      reason === ""
+        ? "The bundler took too long or was ended"
+        : `The bundler failed: ${reason.slice(0, 500)}`,
+    );
   }
   const { file, line, column } = problem;
-  const place = file === null
-    ? ""
-    : `${authorName(join(dirname(functionsDir), file), functionsDir)}:${line}:${column}: `;
+  const path = file === null ? null : join(dirname(functionsDir), file);
+  if (path !== null && !isInside(path, [quoted])) {
+    return new BundleFailure(`${path} is outside the project of the app`);
+  }
+  const place = path === null ? "" : `${authorName(path, functionsDir)}:${line}:${column}: `;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   return new BundleFailure(`${place}${explained(problem)}${more}`);
 }

@@ -54,8 +54,16 @@ export function checkInputs(inputs: BundleInputs, rules: InputRules): string[] {
       }
     }
   }
-  return Object.keys(inputs).filter((path) => !isEmbedded(path)).map(absolute)
+  const sources = Object.keys(inputs).filter((path) => !isEmbedded(path)).map(absolute)
     .filter((path) => !ignored.includes(path));
+  // Imports with computed names do not list the files that they include.
+  const other = sources.find((path) => !isInside(path, roots));
+  if (other !== undefined) {
+    throw new BundleFailure(
+      `${other} is outside the project of the app: an import with a computed name includes it`,
+    );
+  }
+  return sources;
 }
 
 /** Whether a source is a `data:` URL. */
@@ -63,12 +71,17 @@ function isEmbedded(path: string): boolean {
   return path.startsWith("<data:");
 }
 
+/** Whether an import has a computed name, such as `./locales/*.js`: the bundle contains all files that match. */
+function isPattern(path: string): boolean {
+  return /^\.{1,2}\/.*\*/.test(path);
+}
+
 /** External modules are those that isolates provide. Others fail when the code that needs them runs. */
 function checkExternal(found: Import, { functionsDir }: InputRules): void {
   const { path, kind, from } = found;
   if (
     kind !== "import-statement" || path.startsWith("node:") || isBuiltin(path) ||
-    path === "syncline/server" || path === "<runtime>"
+    path === "syncline/server" || path === "<runtime>" || isPattern(path)
   ) {
     return;
   }

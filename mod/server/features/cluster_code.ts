@@ -82,7 +82,8 @@ export class ClusterCode {
     const bundle = await this.#options.cluster.versions.read(hash);
     if (bundle === null) throw new VersionError(`The database of the cluster does not have version ${hash}`);
     const folder = join(this.#options.config.dataDir, INCOMING, randomBytes(8).toString("hex"));
-    const taken = await takeBundle(bundle, { folder, versions, madeAt: Date.now() }).catch((error) => {
+    const options = { folder, versions, madeAt: Date.now(), sources: true };
+    const taken = await takeBundle(bundle, options).catch((error) => {
       // The database is unreachable, which says nothing about the bundle.
       if (error instanceof BundleError && isAway(error.cause)) throw error.cause;
       if (isDiskFull(error)) {

@@ -1,5 +1,6 @@
 /** How functions come by packages: what is found, how it is loaded, and what is said of what cannot be had. */
 import assert from "node:assert/strict";
+import { bundleApp } from "../../../mod/functions/packages/mod.ts";
 import { packageRoots } from "../../../mod/functions/packages/package_roots.ts";
 import { type AppFiles, Workspace } from "../isolate/support.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
@@ -176,6 +177,20 @@ const scenarios: readonly Scenario[] = [
     result: ["MODULE_NOT_FOUND", "gone"],
   },
   {
+    name: "files of a package by computed names, beside files that are not code",
+    installed: {
+      "p/index.js":
+        `exports.part = (name) => require("./parts/" + name); exports.file = (name) => require("./" + name);`,
+      "p/README.md": "# A package",
+      "p/LICENSE": "Free",
+      "p/parts/one.js": `module.exports = "first";`,
+      "p/parts/two.json": `"second"`,
+    },
+    imports: `import p from "p"; let gone; try { p.part("three"); } catch { gone = "gone"; }`,
+    use: `[p.part("one.js"), p.part("two.json"), p.file("parts/one.js"), gone]`,
+    result: ["first", "second", "first", "gone"],
+  },
+  {
     name: "a package used only for its types",
     installed: { "p/index.js": `module.exports = 1;` },
     imports: `import p from "p"; import type { A } from "types-only";`,
@@ -309,6 +324,32 @@ Deno.test("a file of a package that is a link to one outside is not run", async 
     workspace.version(),
     /p\/link\.cjs is a link to .*main\.cjs, which is outside the project/,
   );
+});
+
+Deno.test("an import with a computed name does not reach files outside of the project", async () => {
+  for (const path of ["../secret/${name}.json", "./in/${name}.json"]) {
+    await using workspace = new Workspace({
+      "a.ts": `export const load = (name: string) => import(\`${path}\`);`,
+      "in/own.json": "1",
+    });
+    workspace.write({ "../secret/key.json": `"secret"` });
+    Deno.symlinkSync(`${workspace.dir}/secret/key.json`, `${workspace.functionsDir}/in/key.json`);
+    await assert.rejects(workspace.version(), /key\.json is outside the project of the app/);
+  }
+});
+
+Deno.test("errors in the code of other servers do not quote files of this one", async () => {
+  await using folder = new TempFolder();
+  const work = `${folder.path}/work`;
+  const key = `${folder.path}/secret.key`;
+  await Deno.mkdir(`${work}/functions`, { recursive: true });
+  await Deno.writeTextFile(key, "c2VjcmV0");
+  await Deno.writeTextFile(`${work}/functions/a.ts`, `import a from "${key}" with { type: "json" }; a();`);
+  const made = bundleApp({ functionsDir: `${work}/functions`, dataDir: folder.path, within: work });
+  await assert.rejects(made, (error: Error) => {
+    assert.equal(error.message, `${key} is outside the project of the app`);
+    return true;
+  });
 });
 
 Deno.test("no folder that holds the data is readable, however it is linked", async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createTarPacker, type TarEntry } from "modern-tar";
 import { hashOf } from "../../../mod/functions/versions/mod.ts";
-import type { BundleManifest } from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
+import type { BundleManifest, ManifestOptions } from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
 import { BundleError } from "../../../mod/ops/deploy/bundle/bundle_error.ts";
 import { oneName, unpackBundle } from "../../../mod/ops/deploy/bundle/unpack.ts";
 import { deployLimits } from "../../../mod/ops/limits.ts";
@@ -52,10 +52,10 @@ async function packed(entries: readonly Entry[]): Promise<Uint8Array<ArrayBuffer
   return bytes;
 }
 
-async function refusal(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+async function refusal(bytes: Uint8Array<ArrayBuffer>, options: ManifestOptions = {}): Promise<string> {
   const folder = await Deno.makeTempDir();
   try {
-    await unpackBundle(new Blob([bytes]).stream(), folder);
+    await unpackBundle(new Blob([bytes]).stream(), folder, options);
     return "";
   } catch (error) {
     assert.ok(error instanceof BundleError, String(error));
@@ -112,18 +112,17 @@ Deno.test("DP6 names and paths that leave the bundle are rejected", async (t) =>
   }
 });
 
-Deno.test("a bundle of sources, as servers made before, is accepted without links", async () => {
+Deno.test("a bundle of sources is accepted from servers only, without links", async () => {
   const old = {
     files: { "functions/a.ts": file },
     code: { files: {}, scopes: {}, table: { files: {}, required: [], deferred: [], refusals: {} } },
   };
   const bytes = (links: Record<string, string>) =>
     packed([manifestEntry(manifestOf({ ...old, links })), { name: "code/functions/a.ts", text }]);
-  assert.equal(await refusal(await bytes({})), "");
-  assert.match(
-    await refusal(await bytes({ "functions/b.ts": "functions/a.ts" })),
-    /another version of Syncline/,
-  );
+  assert.equal(await refusal(await bytes({}), { sources: true }), "");
+  const linked = await bytes({ "functions/b.ts": "functions/a.ts" });
+  assert.match(await refusal(linked, { sources: true }), /another version of Syncline/);
+  assert.match(await refusal(await bytes({})), /another version of Syncline/);
 });
 
 Deno.test("DP13 a front end without files to serve is not packed", async () => {

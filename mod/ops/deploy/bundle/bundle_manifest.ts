@@ -15,7 +15,7 @@ const path = z.string().min(1).max(deployLimits.pathCharsMax)
 
 const texts = z.record(z.string(), z.string());
 const targets = z.record(z.string(), z.record(z.string(), z.string()));
-/** Of versions of format 1, which other servers of a cluster may have stored. What is bundled from them is checked as any bundle. */
+/** Of versions of format 1, which other servers of a cluster may have stored. */
 const oldFormat = {
   links: z.record(path, path).optional(),
   code: z.strictObject({
@@ -66,8 +66,19 @@ export function checkSizes({ files }: Pick<BundleManifest, "files">): void {
   }
 }
 
+export interface ManifestOptions {
+  /**
+   * Accepts versions of sources, which the server bundles itself. Only for bundles of other servers: the bundler can read all
+   * files of the server, and its errors quote them.
+   */
+  readonly sources?: boolean;
+}
+
 /** Throws a {@linkcode BundleError} with the reason if it is invalid. */
-export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
+export function parseBundleManifest(
+  bytes: Uint8Array,
+  { sources = false }: ManifestOptions = {},
+): BundleManifest {
   const manifest = shaped(bytes);
   const { files, hash } = manifest;
   checkSizes(manifest);
@@ -76,7 +87,10 @@ export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
   if (frontend !== undefined && !Object.keys(files).some((path) => path.startsWith(`${frontend}/`))) {
     throw new BundleError("The bundle's front end has no files");
   }
-  if (manifest.code === undefined ? files[BUNDLE_NAME] === undefined : hasEntries(manifest.links)) {
+  const isUsable = manifest.code === undefined
+    ? files[BUNDLE_NAME] !== undefined
+    : sources && !hasEntries(manifest.links);
+  if (!isUsable) {
     throw new BundleError(
       "The bundle was made by another version of Syncline. Deploy with the version of the server",
     );

@@ -7,7 +7,13 @@ import { ServiceError } from "../../../errors.ts";
 import { hasDiskSpace } from "../../disk_space.ts";
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
-import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";
+import {
+  type BundleManifest,
+  CODE_PREFIX,
+  MANIFEST_NAME,
+  type ManifestOptions,
+  parseBundleManifest,
+} from "./bundle_manifest.ts";
 
 /** Overhead of the format per file: headers and padding. */
 const ENTRY_BYTES = 8 * 512;
@@ -21,6 +27,7 @@ const SLACK_BYTES = 1024 * 1024;
 export async function unpackBundle(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   folder: string,
+  options: ManifestOptions = {},
 ): Promise<BundleManifest> {
   let bytesMax = deployLimits.manifestBytesMax + SLACK_BYTES;
   let bytes = 0;
@@ -35,7 +42,7 @@ export async function unpackBundle(
   const entries = source.pipeThrough(new DecompressionStream("gzip")).pipeThrough(bounded)
     .pipeThrough(createTarDecoder({ strict: true })).getReader();
   try {
-    const manifest = parseBundleManifest(await firstEntry(entries));
+    const manifest = parseBundleManifest(await firstEntry(entries), options);
     const { files } = manifest;
     const total = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
     // The space is needed twice: unpacked, and as a version.
