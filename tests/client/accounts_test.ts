@@ -367,7 +367,7 @@ Deno.test("what links and providers put into the address is used and taken out o
   }
 });
 
-Deno.test("OA11 a refusal in the address is an AccountError with its code, and other tabs are told of it", async () => {
+Deno.test("OA11 a refusal in the address is an AccountError with its code, and other tabs are notified", async () => {
   const { clock, server, storage } = world();
   const location = {
     ...{ hash: "", pathname: "/app", search: "", href: "http://app.test/app" },
@@ -401,7 +401,7 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
   }
 });
 
-Deno.test("OA11 a refusal that no sign-in of this window led to is told in no other tab", async () => {
+Deno.test("OA11 a refusal without a sign-in of this window is not published to other tabs", async () => {
   const { clock, server, storage } = world();
   const hash = "#svc_error=access_denied&svc_error_description=Call%20this%20number";
   const location = {

@@ -1,4 +1,4 @@
-/** Who is signed in, by the server's own accounts or by tokens of the app's own. */
+/** The signed-in user, with accounts of the server or with the app's own tokens. */
 import assert from "node:assert/strict";
 import { type AuthState, SynclineClient, type TokenStorage } from "../../mod/client/mod.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
@@ -136,7 +136,7 @@ Deno.test("whose tokens a renewal finds is who is signed in", async () => {
   client.authState();
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
-  // Another tab signed out, and in as somebody else.
+  // Another tab signed out, and signed in as another user.
   test.store("bob");
   socket.receive({ type: "AuthError", error: "session has ended" });
   await clock.advance(1_000);

@@ -130,7 +130,7 @@ Deno.test("CL12 a token that was made long ago is renewed 30 s before it expires
   }
 });
 
-Deno.test("CL12 a renewed token of which little is left, as with a clock that is fast, is not renewed each second", async () => {
+Deno.test("CL12 a renewed token that expires soon, as with a fast clock, is not renewed each second", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   await test.open();
@@ -149,7 +149,7 @@ Deno.test("CL12 a renewed token of which little is left, as with a clock that is
   assert.deepEqual(asked, [false, true, true]);
 });
 
-Deno.test("CL12 a token refused when it was new is renewed once by force, then the client goes on without", async () => {
+Deno.test("CL12 a token refused when it was new is renewed once by force, then the client continues without one", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const changes: boolean[] = [];
@@ -343,7 +343,7 @@ Deno.test("a new setAuth whose getter fails does not stay signed in as before", 
   assert.deepEqual(last, { type: "Authenticate", baseVersion: 1, token: null });
 });
 
-Deno.test("a new setAuth that gives the same token needs no message and still tells the app", async () => {
+Deno.test("a new setAuth with the same token sends no message and still notifies the app", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const socket = await test.open();

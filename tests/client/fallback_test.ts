@@ -37,7 +37,7 @@ Deno.test("three attempts that opened nothing and a server that answers over HTT
   assert.deepEqual([fallback.phase, events], ["polling", ["try", "begins"]]);
   connect("connecting", 4);
   connect("waiting", 5);
-  assert.equal(fallback.phase, "polling", "attempts go on meanwhile");
+  assert.equal(fallback.phase, "polling", "attempts continue");
   connect("connecting", 5);
   connect("open");
   assert.deepEqual([fallback.phase, events], ["off", ["try", "begins", "ends"]]);

@@ -13,7 +13,7 @@ import { until } from "../support/waiting.ts";
 
 const size = isLongRun ? { mutations: 10_000, faults: 500 } : { mutations: 1000, faults: 50 };
 const CLIENTS = 4;
-/** Mutations a client keeps under way. */
+/** Mutations in flight per client. */
 const WINDOW = 10;
 /** How much faster the clients' time runs: 30 s of silence are one second. */
 const SPEED = 30;
@@ -101,10 +101,10 @@ Deno.test("CL9 over a line that breaks in every way each mutation is applied onc
   const direct = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);
   const expected = Array.from({ length: total }, (_, n) => n).filter((n) => n % 50 !== 49);
   for (const { author, resolved, refused, unseen } of writers) {
-    assert.deepEqual(await direct.query("entries:numbers", { author }), expected, `what ${author} wrote`);
-    assert.deepEqual(resolved.toSorted((a, b) => a - b), expected, `what ${author} was told`);
+    assert.deepEqual(await direct.query("entries:numbers", { author }), expected, `writes of ${author}`);
+    assert.deepEqual(resolved.toSorted((a, b) => a - b), expected, `answers to ${author}`);
     assert.equal(refused.length, total - expected.length);
-    assert.deepEqual(unseen, [], `what ${author} could not see yet`);
+    assert.deepEqual(unseen, [], `writes that ${author} could not see yet`);
   }
   const newest = JSON.stringify(await direct.query("entries:newest", { count: 20 }));
   for (const writer of writers) {

@@ -1,5 +1,5 @@
 /**
- * Clients and a model server on lines that lose what is under way: every mutation runs once, in order, and is visible
+ * Clients and a model server on lines that lose messages in flight: every mutation runs once, in order, and is visible
  * when its promise resolves; subscriptions are consistent at every moment and right in the end.
  */
 import assert from "node:assert/strict";
@@ -98,7 +98,7 @@ class Actor {
     return this.#next;
   }
 
-  /** What the client shows of each list it subscribes to. */
+  /** Entries that the client shows, by subscribed list. */
   get shown(): ReadonlyMap<string, readonly Entry[]> {
     return this.#shown;
   }

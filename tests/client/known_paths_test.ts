@@ -1,4 +1,4 @@
-/** Functions that are named by a text: checked and typed once an app registers its `api`, or its modules. */
+/** Functions called by their path as a string: checked and typed once an app registers its `api`, or its modules. */
 import assert from "node:assert/strict";
 import project from "../../deno.json" with { type: "json" };
 import { repository } from "../docs/pages.ts";
@@ -10,7 +10,7 @@ import { mutation, query } from "syncline/server";
 import { z } from "zod";
 export const list = query({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
 export const all = query({ args: {}, handler: () => 3 });
-/** Named by a text in a function: nothing goes in a circle. */
+/** A path string in a function: its type does not depend on itself. */
 export const add = mutation({
   args: { text: z.string() },
   handler: async (ctx, { text }) => ({ text, all: await ctx.runQuery("tasks:all"), other: await ctx.runQuery("no:matter") }),

@@ -210,5 +210,5 @@ Deno.test("an update shows nothing in place of a result that is not there yet, s
   await assert.rejects(failing, /no/);
   assert.deepEqual([seen, watch.localResult()], [[], undefined]);
   socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, [{ _id: "a", n: 1 }])]));
-  assert.deepEqual(seen, ["ay"], "what is still under way is played over the result when it comes");
+  assert.deepEqual(seen, ["ay"], "pending optimistic updates are applied to the result when it arrives");
 });

@@ -1,4 +1,4 @@
-/** What signed-in users do with their own account, against a real server. */
+/** Own account of signed-in users, against a real server. */
 import assert from "node:assert/strict";
 import { type OwnSession, ownSessions, SynclineClient } from "../../mod/client/mod.ts";
 import { until } from "../support/waiting.ts";
@@ -6,7 +6,7 @@ import { memoryStorage, withServer } from "./support/real_server.ts";
 
 const account = { email: "ada@example.com", password: "correct horse" };
 
-Deno.test("a user names themselves, changes the password, and is told what cannot be done", async () => {
+Deno.test("users change their name and password, and rejected changes report why", async () => {
   await withServer(async (url) => {
     const client = new SynclineClient(url, { accounts: { storage: memoryStorage() } });
     try {

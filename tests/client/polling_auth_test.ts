@@ -1,4 +1,4 @@
-/** Tokens while the client polls: the rules of the socket, told by status 401 (CL12). */
+/** Tokens while the client polls: the rules of the socket, signaled by status 401 (CL12). */
 import assert from "node:assert/strict";
 import type { FetchToken } from "../../mod/client/mod.ts";
 import { type HttpCalls, type HttpRequest, invalidToken, success } from "./support/http_calls.ts";
@@ -24,7 +24,7 @@ function getter(
   return { fetchToken, asked };
 }
 
-Deno.test("polling waits for the token, uses it for every request and tells that it was accepted", async () => {
+Deno.test("polling waits for the token, uses it for every request and reports that it was accepted", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   accept(http, new Set(["a"]));
@@ -63,7 +63,7 @@ Deno.test("CL12 a token refused over HTTP is renewed by force once, and what was
   assert.deepEqual(ran.map(({ path }) => path), ["first", "second"]);
 });
 
-Deno.test("CL12 a session that ended while polling is renewed by force, and without success goes on anonymously", async () => {
+Deno.test("CL12 a session that ended while polling is renewed by force; if that fails, the client continues anonymously", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   const accepted = new Set(["a"]);

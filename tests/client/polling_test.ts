@@ -92,7 +92,7 @@ Deno.test("six queries are asked at once, one round at a time, and a slow server
   assert.equal(http.take().length, 20);
 });
 
-Deno.test("a query that fails is told once and recovers; one without an answer keeps what it shows", async () => {
+Deno.test("a query that fails is reported once and recovers; one without an answer keeps its result", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   const failure = { status: "error", errorMessage: "too big", errorData: { code: "big", data: [1] } };
@@ -261,7 +261,7 @@ Deno.test("CL9 what a proxy refuses for good is not sent again, and does not kee
   }
 });
 
-Deno.test("CL9 a mutation that a socket carried away goes on over HTTP under its name, before one that waited", async () => {
+Deno.test("CL9 a mutation sent on a lost socket is sent again over HTTP with its id, before one that waited", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success(0));
@@ -285,7 +285,7 @@ Deno.test("CL9 a mutation that a socket carried away goes on over HTTP under its
   assert.deepEqual(sentTypes(later), ["Connect", "ModifyQuerySet"], "nor on a later socket");
 });
 
-Deno.test("four actions are under way at once and do not hold back mutations", async () => {
+Deno.test("four actions run at once and do not delay mutations", async () => {
   using test = makePollingTest();
   const { client, http } = test;
   http.answers.set("query", () => success(0));
@@ -339,7 +339,7 @@ Deno.test("CL14 after polling Connect says the ts of mutations that were answere
   assert.equal(connect.maxObservedTs, 7);
 });
 
-Deno.test("a mutation under way over HTTP when a socket opens keeps its place and gets its answer", async () => {
+Deno.test("a mutation in flight over HTTP when a socket opens keeps its position and gets its answer", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   http.answers.set("query", () => success(0));
@@ -423,7 +423,7 @@ Deno.test("waking tries a socket and asks at once", async () => {
   assert.deepEqual([http.take().length, sockets.all.length], [1, before + 1]);
 });
 
-Deno.test("closing ends requests and rounds, and rejects what is under way", async () => {
+Deno.test("closing ends requests and polling, and rejects calls in flight", async () => {
   const test = makePollingTest();
   const { client, http, clock } = test;
   http.answers.set("query", () => new Promise(() => {}));
@@ -448,7 +448,7 @@ Deno.test("the option switches polling off", async () => {
   assert.equal(test.client.connectionState().transport, null);
 });
 
-Deno.test("a mutation over HTTP is not done before a new socket has brought the queries back", async () => {
+Deno.test("a mutation over HTTP is not done before a new socket has restored the queries", async () => {
   using test = makePollingTest();
   const { client, http, clock } = test;
   const shown: unknown[] = [];

@@ -197,7 +197,7 @@ Deno.test("a socket that cannot be made or written to is a failed attempt", asyn
   assert.deepEqual(last.take().map(({ type }) => type), ["Connect", "Mutation"]);
 });
 
-Deno.test("connectionState tells what an app wants to show", async () => {
+Deno.test("connectionState contains the state that apps show", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const states: string[] = [];
@@ -283,7 +283,7 @@ Deno.test("CL14 Connect says the highest ts of applied Transitions and of respon
     logLines: [],
   });
   assert.equal(await greetedWith(test), 9);
-  assert.equal(await greetedWith(test), 9, "also after a socket that brought nothing");
+  assert.equal(await greetedWith(test), 9, "also after a socket without messages");
 });
 
 Deno.test("CL14 a server whose data went back is believed: the client does not ask for the lost ts again", async () => {

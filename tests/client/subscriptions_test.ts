@@ -5,7 +5,7 @@ import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, patched, stateOf, transition, updated } from "./support/test_client.ts";
 import { turn } from "../support/waiting.ts";
 
-Deno.test("CL5 equal queries share one queryId, whatever the order of keys, and ids are never used again", async () => {
+Deno.test("CL5 equal queries share one queryId in any order of keys, and ids are never used again", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -22,7 +22,7 @@ Deno.test("CL5 equal queries share one queryId, whatever the order of keys, and 
   ends[0]?.();
   ends[0]?.();
   await settle();
-  assert.deepEqual(socket.take(), [], "somebody still uses the query");
+  assert.deepEqual(socket.take(), [], "the query is still in use");
   ends[1]?.();
   await settle();
   const removal = {

@@ -67,7 +67,7 @@ Deno.test("a machine that slept with the page in sight is noticed by its clock, 
   assert(pretended.page instanceof EventTarget);
 });
 
-Deno.test("an attempt that was under way before a sleep is given up after it", () => {
+Deno.test("an attempt from before a sleep is abandoned after it", () => {
   using test = makeTestClient();
   const { clock, client, sockets } = test;
   clock.sleep(14_999);

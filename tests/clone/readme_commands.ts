@@ -71,7 +71,7 @@ function shell(
   command: string,
   { dir, env }: { readonly dir: string; readonly env: Record<string, string> },
 ) {
-  // A process group of its own: npx does not pass signals on, so the whole group has to be told, as a terminal does.
+  // A process group of its own: npx does not forward signals, so the whole group is signaled, as a terminal does.
   return new Deno.Command("setsid", {
     args: ["sh", "-c", command],
     cwd: dir,

@@ -19,14 +19,14 @@ export const list = query({ args: {}, handler: (ctx) => ctx.db.query("notes").co
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
 export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug"); } });
 export const later = mutation({ args: {}, handler: async (ctx) =>
-  await ctx.scheduler.runAfter(3_600_000, "notes:tidy", {}) });
-export const tidy = internalMutation({ args: {}, handler: () => null });
+  await ctx.scheduler.runAfter(3_600_000, "notes:cleanUp", {}) });
+export const cleanUp = internalMutation({ args: {}, handler: () => null });
 export const stamp = internalMutation({ args: { id: id("notes") }, handler: (ctx, { id }) =>
   ctx.db.patch(id, { stamped: true }) });
 export const upload = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
   "crons.ts": `import { cronJobs } from "syncline/server";
 const crons = cronJobs();
-crons.interval("tidy", { hours: 5 }, "notes:tidy", {});
+crons.interval("cleanUp", { hours: 5 }, "notes:cleanUp", {});
 export default crons;`,
 };
 
@@ -203,7 +203,7 @@ testDashboard("overview, files, schedule, backups and replication", {
   await t.step("a scheduled function is run now, and another canceled", async () => {
     await call("notes:later");
     await go("schedule?state=pending");
-    await page.getByRole("cell", { name: "notes:tidy" }).last().waitFor();
+    await page.getByRole("cell", { name: "notes:cleanUp" }).last().waitFor();
     const jobs = page.locator("section", { hasText: "Scheduled functions" });
     await jobs.getByRole("button", { name: "Run now" }).first().click();
     await told("No scheduled functions");
@@ -214,9 +214,9 @@ testDashboard("overview, files, schedule, backups and replication", {
   });
 
   await t.step("a cron job is run now", async () => {
-    const row = page.getByRole("row", { name: /^tidy / });
+    const row = page.getByRole("row", { name: /^cleanUp / });
     await row.getByRole("button", { name: "Run now" }).click();
-    await told("tidy started.");
+    await told("cleanUp started.");
     await row.getByText("done").waitFor();
   });
 

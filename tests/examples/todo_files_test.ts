@@ -59,7 +59,7 @@ async function listWith(page: Page, { title, items }: { title: string; items: st
   await page.getByLabel("Name of a new list").press("Enter");
   await page.getByRole("heading", { name: title }).waitFor();
   for (const item of items) {
-    const box = page.getByLabel("What there is to do");
+    const box = page.getByLabel("New task");
     await box.fill(item);
     await box.press("Enter");
     await page.getByRole("checkbox", { name: `Done: ${item}`, exact: true }).waitFor();

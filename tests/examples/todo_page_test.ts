@@ -81,7 +81,7 @@ Deno.test(
 );
 
 async function add(page: Page, text: string): Promise<void> {
-  const box = page.getByLabel("What there is to do");
+  const box = page.getByLabel("New task");
   await box.fill(text);
   await box.press("Enter");
   await row(page, text).waitFor();

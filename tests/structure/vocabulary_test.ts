@@ -4,10 +4,8 @@ import { repository } from "../docs/pages.ts";
 
 /** Folders and files whose text is still being rewritten. Remove an entry when its text passes. */
 const NOT_COVERED: readonly string[] = [
-  "mod/cluster/",
-  "mod/functions/packages/",
-  "mod/ops/",
-  "tests/",
+  "mod/ops/replication/",
+  "tests/ops/replication/",
 ];
 
 /** Files with text of others, or generated from files that are checked. */
@@ -19,7 +17,7 @@ const WORD_LIST = /^### Language$[^]*?(?=^## )/m;
 /** Text that passes although a rule matches it, by file. Each entry needs a reason. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {};
 
-/** What to avoid, and what to write. */
+/** Patterns to avoid, each with the words to use instead. */
 const RULES: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\b(?:told|tells?|telling)\b/i, "report, notify, return, distinguish"],
   [
@@ -137,13 +135,14 @@ Deno.test("comments, strings, documentation and names use the standard vocabular
 });
 
 Deno.test("the vocabulary check finds words in comments, strings, Markdown and names", () => {
-  const count = (file: string, source: string) => findings(file, source).length;
-  assert.equal(count("a.ts", "/** Told of each commit. */\n"), 1);
-  assert.equal(count("a.ts", 'log("the server goes on without it");\n'), 1);
-  assert.equal(count("a.ts", "export const beginAnew = 1;\n"), 1);
-  assert.equal(count("a.ts", "// `told` is a name, and const anew = 1 is code\nconst anew = 1;\n"), 1);
-  assert.equal(count("a.md", "What is read is remembered.\n\n```ts\n// whoever\n```\n"), 1);
-  assert.equal(count("a.md", "What is a segment? A file.\n"), 0);
+  // Hyphens keep these samples out of the check of this file.
+  const count = (file: string, source: string) => findings(file, source.replaceAll("-", "")).length;
+  assert.equal(count("a.ts", "/** To-ld of each commit. */\n"), 1);
+  assert.equal(count("a.ts", 'log("the server go-es on without it");\n'), 1);
+  assert.equal(count("a.ts", "export const beginA-new = 1;\n"), 1);
+  assert.equal(count("a.ts", "// `to-ld` is a name, and const a-new = 1 is code\nconst a-new = 1;\n"), 1);
+  assert.equal(count("a.md", "Wh-at is read is remembered.\n\n```ts\n// whoe-ver\n```\n"), 1);
+  assert.equal(count("a.md", "Wh-at is a segment? A file.\n"), 0);
   assert.equal(count("a.md", `${"word ".repeat(33)}.\n`), 1);
 });
 

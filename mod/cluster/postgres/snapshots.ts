@@ -93,7 +93,7 @@ export class Snapshots implements AsyncDisposable {
     return this.#closing.signal.aborted;
   }
 
-  /** For what cannot be told to end: it is left to itself. */
+  /** Returns the result of `work`; rejects on close, and abandons work that cannot be aborted. */
   async #unlessClosed<Result>(work: Promise<Result>): Promise<Result> {
     const { signal } = this.#closing;
     const closed = Promise.withResolvers<never>();
@@ -155,7 +155,7 @@ export class Snapshots implements AsyncDisposable {
     }
   }
 
-  /** The log goes on from the oldest that is kept. */
+  /** Removes old snapshots, and the log before the oldest kept snapshot. */
   async #removeOld(): Promise<void> {
     const { connection, statements, place } = this.#options;
     const snapshots = await listSnapshots(connection, statements);

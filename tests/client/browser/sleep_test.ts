@@ -13,7 +13,7 @@ const SLEEP_MS = 1_000;
 
 type ClientModule = typeof import("../../../mod/client/mod.ts");
 
-/** What the page under test holds. */
+/** Globals of the page under test. */
 interface Scope {
   shown: number[];
   /** How far the page's clock has jumped, in milliseconds. */
@@ -30,7 +30,7 @@ async function subscribe(url: string): Promise<void> {
   const scope = globalThis as unknown as Scope;
   scope.slept = scope.ticks = 0;
   setInterval(() => scope.ticks++, 50);
-  // Timers stand still while a page sleeps, and the time of day goes on.
+  // Timers are frozen while a page sleeps, and the time of day advances.
   const clock = {
     now: () => Date.now() + scope.slept,
     setTimeout: (callback: () => void, delayMs: number) => setTimeout(callback, delayMs),
@@ -83,7 +83,7 @@ Deno.test(
         await lifecycle("frozen");
         const before = await page.evaluate(ticks, null);
         await pause(300);
-        assert.equal(await page.evaluate(ticks, null), before, "timers stand still");
+        assert.equal(await page.evaluate(ticks, null), before, "timers are frozen");
       };
 
       await t.step("a frozen page whose connection lives", async () => {

@@ -1,4 +1,4 @@
-/** What the clients behind the faulty line write. */
+/** Table written by the clients behind the faulty connection. */
 import { createFunctions, defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 

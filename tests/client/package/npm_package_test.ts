@@ -154,7 +154,7 @@ export const twice = query({
     fn: async () => {
       await project.node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn");
       const script = await builtScript(project);
-      // What only functions need is left out: the package's texts about tables, and zod.
+      // Code that only functions need is left out: the package's messages about tables, and zod.
       const needed = await Deno.readTextFile(join(projectDir, "dist/client/server.js"));
       assert.match(needed, ONLY_FUNCTIONS);
       assert.doesNotMatch(script, ONLY_FUNCTIONS);

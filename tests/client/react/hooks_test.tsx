@@ -28,22 +28,25 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual([result.addedAtFirst, result.adds, result.removes], [1000, 1000, 1000]);
     });
 
-    await t.step("the server is told of a query once, and when nobody shows it any more", async () => {
-      await put("told", 1, "one");
-      await put("told", 2, "two");
-      const { steps, live } = await run("told");
-      assert.deepEqual(steps, [
-        ["skip", 0, 0, undefined],
-        ["asked", 1, 0, "one"],
-        ["equal arguments", 1, 0, "one"],
-        ["other arguments", 2, 1, "two"],
-        ["another component, the same query", 2, 1, "two"],
-        ["taken away", 2, 2, null],
-        ["brought back", 3, 2, "two"],
-        ["skipped again", 3, 3, undefined],
-      ]);
-      assert.equal(live, 0);
-    });
+    await t.step(
+      "the server receives a query once, and its removal when no component shows it any more",
+      async () => {
+        await put("told", 1, "one");
+        await put("told", 2, "two");
+        const { steps, live } = await run("told");
+        assert.deepEqual(steps, [
+          ["skip", 0, 0, undefined],
+          ["asked", 1, 0, "one"],
+          ["equal arguments", 1, 0, "one"],
+          ["other arguments", 2, 1, "two"],
+          ["another component, the same query", 2, 1, "two"],
+          ["unmounted", 2, 2, null],
+          ["mounted again", 3, 2, "two"],
+          ["skipped again", 3, 3, undefined],
+        ]);
+        assert.equal(live, 0);
+      },
+    );
 
     await t.step("a failing query reaches the error boundary and recovers", async () => {
       await put("failing", 1, "fine");
@@ -51,21 +54,24 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual(texts, ["fine", "told_to_fail: This row fails", "well again"]);
     });
 
-    await t.step("a component suspends while its query loads, and what was abandoned is let go", async () => {
-      await put("suspending", 1, "one");
-      await put("suspending", 2, "fail");
-      const { shown, abandoned, adds, removes } = await run("suspending");
-      assert.deepEqual(shown, [
-        "waiting",
-        "one",
-        "uno",
-        "waiting",
-        "told_to_fail: This row fails",
-        "waiting",
-        "",
-      ]);
-      assert.deepEqual([abandoned, adds, removes], [3, 3, 3]);
-    });
+    await t.step(
+      "a component suspends while its query loads, and abandoned queries are released",
+      async () => {
+        await put("suspending", 1, "one");
+        await put("suspending", 2, "fail");
+        const { shown, abandoned, adds, removes } = await run("suspending");
+        assert.deepEqual(shown, [
+          "waiting",
+          "one",
+          "uno",
+          "waiting",
+          "told_to_fail: This row fails",
+          "waiting",
+          "",
+        ]);
+        assert.deepEqual([abandoned, adds, removes], [3, 3, 3]);
+      },
+    );
 
     await t.step(
       "several queries in one component: values, errors as values, one render a change",
@@ -122,13 +128,13 @@ Deno.test(needs(chromium, "hooks in a browser"), async (t) => {
       assert.deepEqual([sameLoadMore, isSameList], [true, true]);
     });
 
-    await t.step("a list whose query reads other rows after a sign-in begins anew", async () => {
+    await t.step("a list whose query reads other rows after a sign-in starts again", async () => {
       const { text, lengths } = await run("foreign");
       assert.equal(text, "");
       assert.deepEqual(lengths, [0, 4, 8, 0, 2, 4]);
     });
 
-    await t.step("signing in and out is shown, with the queries of whom it is", async () => {
+    await t.step("signing in and out is shown, with the queries of the current user", async () => {
       assert.deepEqual(await run("signing"), ["loading", "out", "in as me", "out"]);
     });
 

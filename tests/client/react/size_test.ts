@@ -1,11 +1,11 @@
-/** What the hooks add to a page that has the client. */
+/** Size that the hooks add to a page with the client. */
 import assert from "node:assert/strict";
 import * as esbuild from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const HOOKS = fileURLToPath(new URL("../../../mod/client/react/", import.meta.url));
 
-// The service behind esbuild ends a moment after it was told to.
+// The service behind esbuild exits shortly after it was stopped.
 const options = { sanitizeOps: false, sanitizeResources: false };
 
 Deno.test("the hooks are under 5 KB on top of the client", options, async () => {

@@ -1,4 +1,4 @@
-/** A clock that stands still until a test moves it. */
+/** A clock that is frozen until a test advances it. */
 import type { Clock } from "../../../mod/client/clock.ts";
 
 interface Timer {
@@ -30,7 +30,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  /** Lets the time of day go on while timers stand still, as when a machine sleeps. */
+  /** Advances the time of day while timers are frozen, as when a machine sleeps. */
   sleep(ms: number): void {
     this.#now += ms;
     for (const [id, timer] of this.#timers) this.#timers.set(id, { ...timer, at: timer.at + ms });

@@ -9,7 +9,7 @@ export class FakeSocket implements WebSocketLike {
   onclose: ((event: never) => void) | null = null;
   onerror: ((event: never) => void) | null = null;
   readonly url: string;
-  /** What the client has sent, oldest first. */
+  /** Messages the client has sent, oldest first. */
   readonly sent: ClientMessage[] = [];
   /** Whether the client has closed it. */
   dropped = false;
@@ -30,7 +30,7 @@ export class FakeSocket implements WebSocketLike {
     this.dropped = true;
   }
 
-  /** What the client has sent since the last call. */
+  /** Returns the messages the client has sent since the last call. */
   take(): ClientMessage[] {
     const messages = this.sent.slice(this.#taken);
     this.#taken = this.sent.length;

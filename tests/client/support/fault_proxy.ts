@@ -1,8 +1,8 @@
 /** A TCP proxy that treats connections badly: loses answers, stalls, falls silent, breaks in the middle of a frame. */
 
 /**
- * What can happen to a connection:
- * `cut` closes both ends at once; `loseAnswers` goes on carrying what the client sends, throws away what the server
+ * Faults of a connection:
+ * `cut` closes both ends at once; `loseAnswers` still carries messages of the client, throws away what the server
  * answers, and closes a little later, so that commits stay unanswered; `halve` carries half of the next piece from the
  * server and closes; `halfOpen` carries nothing any more and closes nothing; `stall` holds everything for a while.
  */
@@ -21,7 +21,7 @@ class Link {
   #mode: "carry" | "loseAnswers" | "halve" | "silent" = "carry";
   #stalled: Promise<void> = Promise.resolve();
   #open = true;
-  /** What is to happen later, run at once when the link closes. */
+  /** Scheduled callbacks, run at once when the link closes. */
   readonly #later = new Map<ReturnType<typeof setTimeout>, () => void>();
   readonly done: Promise<unknown>;
 

@@ -14,7 +14,7 @@ type Answer = (request: HttpRequest) => Response | Promise<Response>;
 export class HttpCalls {
   /** All requests so far. */
   readonly requests: HttpRequest[] = [];
-  /** Requests under way, and the most there ever were. */
+  /** Requests in flight, and the most there ever were. */
   open = 0;
   openMost = 0;
   /** Whether the server recognises mutations that come again. */
@@ -50,7 +50,7 @@ export class HttpCalls {
     }
   };
 
-  /** What was asked since the last call, without the looks at `/api/health`. */
+  /** Returns the requests since the last call, without checks of `/api/health`. */
   take(): HttpRequest[] {
     const requests = this.requests.slice(this.#taken);
     this.#taken = this.requests.length;

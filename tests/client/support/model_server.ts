@@ -1,7 +1,7 @@
 /**
  * The simplest server that keeps the contract, in memory: numbered entries in lists, queries over them, mutations
  * recorded by session and request id. Messages wait on both ways of a line until the test carries them over, and a cut
- * loses what is under way, so a seed decides every order of events.
+ * loses the messages in flight, so a seed decides every order of events.
  */
 import type { ClientMessage, ModifyQuerySet, Mutation } from "../../../mod/protocol/client_messages.ts";
 import type { MutationResponse, ServerMessage, Transition } from "../../../mod/protocol/server_messages.ts";
@@ -49,7 +49,7 @@ export class ModelServer {
     return line;
   }
 
-  /** Loses everything under way on a line; the server knows it no more. */
+  /** Loses all messages in flight on a line, and removes the line from the server. */
   cut(line: Line): void {
     this.lines.delete(line);
     line.toServer.length = 0;

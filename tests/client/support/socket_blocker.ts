@@ -1,4 +1,4 @@
-/** A proxy that carries HTTP and refuses WebSockets, as some networks do, until it is told not to. */
+/** A proxy that carries HTTP and refuses WebSockets, as some networks do, until a test allows them. */
 
 export class SocketBlocker implements AsyncDisposable {
   readonly #target: string;

@@ -1,4 +1,4 @@
-/** A client over sockets in memory and a clock that stands still. */
+/** A client over sockets in memory, with a frozen clock. */
 import { SynclineClient } from "../../../mod/client/mod.ts";
 import type { Transition } from "../../../mod/protocol/server_messages.ts";
 import type { StateVersion } from "../../../mod/protocol/state_version.ts";

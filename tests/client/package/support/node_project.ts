@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const projectDir = fileURLToPath(new URL("../../../../", import.meta.url));
 const sources = new URL("../project/", import.meta.url);
 
-/** What a program that ended has printed. */
+/** Output of a program that has exited. */
 interface Output {
   readonly success: boolean;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** What the pages of the tests ask and do. */
+/** Functions called by the test pages. */
 import { paginationOpts, UserError } from "syncline/server";
 import { z } from "zod";
 import { action, mutation, query } from "./schema.ts";
@@ -72,7 +72,7 @@ export const change = mutation({
   },
 });
 
-/** Says what it is told, in capitals. */
+/** Returns its argument in capitals. */
 export const shout = action({
   args: { text: z.string() },
   handler: (_ctx, { text }) => text.toUpperCase(),

@@ -13,7 +13,7 @@ import {
 import { api } from "./api.ts";
 import { mount, until } from "./support.tsx";
 
-/** What is shown while somebody signs up and out again. */
+/** Frames shown while a user signs up and out again. */
 export async function signing() {
   const frames: string[] = [];
   let view: AuthView | null = null;
@@ -51,7 +51,7 @@ export async function signing() {
   return frames.filter((text, i) => text !== frames[i - 1]);
 }
 
-/** What an app shows that signs in with tokens of its own, in an effect, while the accounts know somebody else. */
+/** Frames of an app that signs in with its own tokens in an effect, while another user is signed in with an account. */
 export async function ownTokens() {
   const elsewhere = new SynclineClient(location.origin);
   await elsewhere.auth.signUp({ email: "own@example.com", password: "correct horse" });

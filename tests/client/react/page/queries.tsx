@@ -1,4 +1,4 @@
-/** Scenarios of queries: how often components render, what the server is told, errors, suspense. */
+/** Scenarios of queries: how often components render, messages to the server, errors, suspense. */
 import { memo, Suspense, useEffect, useState } from "react";
 import { flushSync } from "react-dom";
 import { useConnectionState, useQueries, useQuery, useSuspenseQuery } from "syncline/react";
@@ -41,7 +41,7 @@ export async function counted({ count, change }: { count: number; change: number
   return { addedAtFirst, afterChange, adds: wire.adds, removes: wire.removes, renderAllMs };
 }
 
-/** What a component that is skipped, asked, rendered again, asked otherwise, taken away and brought back tells the server. */
+/** Messages to the server from a component that is skipped, rendered again, given other arguments, unmounted and mounted again. */
 export async function told() {
   const seen: unknown[] = [];
   function One({ args }: { args: { list: string; rank: number } | "skip" }) {
@@ -67,9 +67,9 @@ export async function told() {
   await step("another component, the same query", "two");
   show(null);
   await pause(50);
-  steps.push(["taken away", wire.adds, wire.removes, null]);
+  steps.push(["unmounted", wire.adds, wire.removes, null]);
   show(<One args={{ list: "told", rank: 2 }} />);
-  await step("brought back", "two");
+  await step("mounted again", "two");
   show(<One args="skip" />);
   await step("skipped again", undefined);
   await end();
@@ -127,7 +127,7 @@ export async function suspending() {
   await until(() => place.textContent === "waiting");
   show(null);
   const abandoned = wire.adds;
-  // The abandoned query is let go, and so are those whose components were mounted.
+  // The abandoned query is released, and so are those whose components were mounted.
   await until(() => wire.live.size === 0);
   observer.disconnect();
   const { adds, removes } = wire;
@@ -168,7 +168,7 @@ export async function several() {
   return { values: [one, two, bad instanceof Error, none], isSame, rendersOfOneChange: renders };
 }
 
-/** The connection's state as a component sees it: from the start, and while other things go on. */
+/** The connection's state as a component sees it: from the start, and during other updates. */
 export async function connection() {
   const seen: string[] = [];
   function State() {

@@ -1,11 +1,11 @@
-/** What the scenarios share: a client whose messages are counted, a mounted tree, waiting. */
+/** Support of the scenarios: a client whose messages are counted, a mounted tree, waiting. */
 import { Component, type ReactNode, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { FunctionError, SynclineClient, type WebSocketFactory } from "syncline/client";
 import { SynclineProvider } from "syncline/react";
 import { pause, until } from "../../../support/waiting.ts";
 
-/** What a client told the server about its queries. */
+/** Counts of the query messages that a client sent. */
 export class Wire {
   adds = 0;
   removes = 0;
@@ -47,7 +47,7 @@ export interface Mounted {
   readonly place: HTMLElement;
   /** Renders another tree in its place. */
   show(tree: ReactNode): void;
-  /** Takes the tree away, waits until the server was told, and closes the client. */
+  /** Unmounts the tree, waits until its queries are removed, and closes the client. */
   end(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What must not compile, and what must: every marked line is an error, and no other. */
+/** Type tests: every marked line is a compile error, and no other line is. */
 import { createApi, SynclineClient, SynclineHttpClient } from "syncline/client";
 import { useQuery } from "syncline/react";
 import { api } from "../functions/api.ts";
