@@ -173,6 +173,8 @@ export const logLimits = {
   queuedCharsMax: 32 * MiB,
   /** Runs stored in one transaction. */
   batchRunsMax: 1_000,
+  /** Characters stored in one transaction, because the text index takes up to a second for a megabyte. */
+  batchCharsMax: MiB,
   /** Delay before queued runs are sent; longer delays make larger transactions. */
   flushMs: 200,
   /** Characters of log lines kept per run; the rest is truncated and marked. */
@@ -183,6 +185,8 @@ export const logLimits = {
   deletedRunsMax: 2_000,
   /** Newest runs copied from a log of the previous format. */
   convertedRunsMax: 200_000,
+  /** Characters of their errors and log lines. */
+  convertedCharsMax: 8 * MiB,
   /** Timeout of a search, which then returns what it has found and how far it searched. */
   searchMs: 100,
   /** Timeout of a histogram. */

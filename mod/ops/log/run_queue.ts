@@ -37,13 +37,16 @@ export class RunQueue {
   }
 
   push(run: RunRecord, chars: number): void {
-    const { queuedRunsMax, queuedCharsMax, batchRunsMax } = logLimits;
+    const { queuedRunsMax, queuedCharsMax, batchRunsMax, batchCharsMax } = logLimits;
     if (this.#size >= queuedRunsMax || this.#chars + chars > queuedCharsMax || this.#closed) {
       this.#dropped++;
       return;
     }
     let batch = this.#batches.at(-1);
-    if (batch === undefined || batch.runs.length >= batchRunsMax) {
+    if (
+      batch === undefined || batch.runs.length >= batchRunsMax ||
+      batch.chars + chars > batchCharsMax
+    ) {
       this.#batches.push(batch = { runs: [], chars: 0 });
     }
     batch.runs.push(run);

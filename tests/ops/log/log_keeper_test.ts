@@ -6,6 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { LogFile } from "../../../mod/ops/log/log_file.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
+import { convertLog } from "../../../mod/ops/log/store/convert_log.ts";
 import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.ts";
 import { searchRuns } from "../../../mod/ops/log/store/search.ts";
 import { LogKeeper } from "../../../mod/ops/log/worker/log_keeper.ts";
@@ -170,6 +171,19 @@ Deno.test("[EL3] the log of the previous format is converted", () =>
     clock.now += retention.keepMs + 1_000;
     keeper.cleanUp();
     assert.throws(() => Deno.statSync(`${path}.unusable`), Deno.errors.NotFound);
+  }));
+
+Deno.test("[EL3] of a log of the previous format with much text only the newest runs are copied", () =>
+  inFolder((path) => {
+    Deno.writeFileSync(
+      path,
+      gunzipSync(Deno.readFileSync(new URL("support/format_2.db.gz", import.meta.url))),
+    );
+    using log = LogStore.open(`${path}.new`, { retention });
+    const copied = convertLog(path, log, { now: START, charsMax: 4_000 });
+    assert.ok(copied > 0 && copied < 206, String(copied));
+    const { runs } = searchRuns(log, { filter: {}, limit: 1_000, deadline: Infinity });
+    assert.deepEqual(runs.map(({ id }) => id), Array.from({ length: copied }, (_, i) => 206 - i));
   }));
 
 Deno.test("[EL13] a damaged log of the previous format is quarantined", () =>

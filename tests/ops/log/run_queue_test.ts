@@ -35,6 +35,21 @@ Deno.test("[EL18] runs are sent in order and in batches; a full queue drops the 
   assert.equal(queue.dropped, 9);
 });
 
+Deno.test("[EL18] runs with much text are sent in batches that are stored in time", async () => {
+  const sizes: number[] = [];
+  const queue = new RunQueue({
+    isOpen: () => true,
+    send: (runs) => {
+      sizes.push(runs.length);
+      return Promise.resolve(true);
+    },
+  });
+  const chars = logLimits.batchCharsMax / 2;
+  for (const size of [chars, chars, 1, 4 * chars, 1, 1]) queue.push(run(1), size);
+  await queue.close();
+  assert.deepEqual([sizes, queue.size], [[2, 1, 1, 2], 0]);
+});
+
 Deno.test("[EL18] lost runs are counted; a flush waits only for runs queued before it", async () => {
   const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
   let sent = 0;

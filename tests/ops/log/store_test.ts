@@ -67,6 +67,18 @@ Deno.test("[EL8] [EL9] [EL11] for every filter pages contain exactly the matchin
     }
   }));
 
+Deno.test("[EL9] text before and after a NUL is found, and text with a NUL", () =>
+  withStore((store) => {
+    const [at, ...rest] = someRun(seeded(1), START);
+    const withLine = (line: string) => [at, ...rest.slice(0, -1), [line]] as unknown as RunRecord;
+    store.add([withLine("[INFO] before\0after"), withLine("[INFO] before after")]);
+    for (
+      const [text, ids] of [["before", [2, 1]], ["after", [2, 1]], ["re\0af", [1]], ["re\0xx", []]] as const
+    ) {
+      assert.deepEqual(pages(store, { text }), ids, JSON.stringify(text));
+    }
+  }));
+
 Deno.test("[EL8] filters by time find runs of a clock that was set back", () =>
   withStore((store) => {
     const random = seeded(9);

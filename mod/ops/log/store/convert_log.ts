@@ -24,7 +24,11 @@ interface Batch {
 }
 
 /** Returns the number of copied runs. Throws for a damaged file. */
-export function convertLog(path: string, store: LogStore, now: number): number {
+export function convertLog(
+  path: string,
+  store: LogStore,
+  { now, charsMax = logLimits.convertedCharsMax }: { readonly now: number; readonly charsMax?: number },
+): number {
   using old = new DatabaseSync(path, { readOnly: true });
   const names = new Map(
     old.prepare("SELECT id, path, kind FROM functions").all()
@@ -34,12 +38,16 @@ export function convertLog(path: string, store: LogStore, now: number): number {
   store.saveFigures(figures as unknown as Parameters<LogStore["saveFigures"]>[0], now);
   const batches: { readonly part: number; readonly first: number; readonly runs: number }[] = [];
   let found = 0;
-  for (const { no } of old.prepare("SELECT no FROM segments ORDER BY no DESC").iterate()) {
+  let chars = 0;
+  search: for (const { no } of old.prepare("SELECT no FROM segments ORDER BY no DESC").iterate()) {
     for (
       const { first, runs } of old.prepare(`SELECT first, runs FROM packs_${no} ORDER BY first DESC`)
         .iterate()
     ) {
-      if (found >= logLimits.convertedRunsMax) break;
+      const sum = old.prepare(`SELECT sum(length(body)) AS chars FROM runs_${no} WHERE id >= ? AND id < ?`)
+        .get(first as number, Number(first) + Number(runs));
+      chars += Number(sum?.["chars"] ?? 0);
+      if (found >= logLimits.convertedRunsMax || chars > charsMax) break search;
       found += Number(runs);
       batches.push({ part: Number(no), first: Number(first), runs: Number(runs) });
     }

@@ -153,7 +153,8 @@ export class LogStore implements Disposable {
       lines.length === 0 ? null : JSON.stringify(lines),
     );
     const text = searchedText(error, lines);
-    if (text !== "") this.database.run(INSERT_TEXT, id, text);
+    // The index ends at a NUL.
+    if (text !== "") this.database.run(INSERT_TEXT, id, text.replaceAll("\0", " "));
   }
 
   /** Returns the first of the next runs that is not too old, or the end of the batch. */

@@ -243,10 +243,10 @@ function foundRun(row: Row): FoundRun {
   return { id: id as number, record: record as unknown as RunRecord };
 }
 
-/** Returns a query for all runs with each trigram of a text; `null` if the text is too short. */
+/** Returns a query for all runs with each trigram of a text; `null` if the text is too short or has a NUL, which ends queries. */
 function trigramQuery(text: string): string | null {
   const chars = [...text];
-  if (chars.length < TRIGRAM_CHARS) return null;
+  if (chars.length < TRIGRAM_CHARS || text.includes("\0")) return null;
   const trigrams = new Set<string>();
   const apart = Math.max(1, Math.floor((chars.length - TRIGRAM_CHARS) / TRIGRAMS_MAX));
   for (let start = 0; start <= chars.length - TRIGRAM_CHARS; start += apart) {

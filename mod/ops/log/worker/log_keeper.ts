@@ -242,7 +242,7 @@ export class LogKeeper implements LogMethods, Disposable {
   #convert(from: string, to: LogStore): void {
     const file = `the old file is "${basename(from)}"`;
     try {
-      const reason = `copied the ${convertLog(from, to, this.#options.now())} newest runs`;
+      const reason = `copied the ${convertLog(from, to, { now: this.#options.now() })} newest runs`;
       this.#log("info", `Execution log converted to a new format; ${file}`, reason);
     } catch (error) {
       this.#log("warn", `Execution log of an earlier version cannot be converted; ${file}`, messageOf(error));
