@@ -56,7 +56,7 @@ Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which r
   const { ts } = await mutate(leader, "uploadUrl", {});
   await shipped(leader, bearer, { what: "the file" });
 
-  // Of an upload to the other server, which goes on.
+  // Part of an unfinished upload to the other server.
   bucket.uploads.set("begun", { key: "files/blobs/00", parts: [] });
   {
     await using follower = await startTestServer({

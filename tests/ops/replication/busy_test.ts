@@ -1,4 +1,4 @@
-/** What a busy server asks of its target, and how many objects there are: what the documentation says a day costs. */
+/** Requests and objects of a busy server at its target, which decide the documented costs of a day. */
 import assert from "node:assert/strict";
 import { newHead } from "../../../mod/engine/journal/journal.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
@@ -111,7 +111,7 @@ Deno.test("[RP2] a commit in each second of an hour costs a put, a look and a re
     const entry = { ts: journal.head.ts + 1, at: now, changes: [] };
     journal.append({ entries: [entry], records: [], lastCreationTime: now });
     await shipper.ship();
-    // What goes on beside shipping takes less than a second.
+    // Background work of the shipper takes less than a second.
     await shipper[Symbol.asyncDispose]();
   }
   const { segments, merges, failures } = shipper.status.counts;

@@ -11,7 +11,7 @@ const verifying = Commands.with("restoreRemote");
 const namesIn = async (folder: string) =>
   (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).sort();
 
-Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, tells what it would do, and restores a commit, a time or the newest", async () => {
+Deno.test("[PT1] [PT2] [PT6] restore --from lists a replica, reports its plan, and restores a commit, a time or the newest state", async () => {
   await using rig = await Rig.start({ seed: 37, merges: [] });
   await rig.ship();
   for (let group = 0; group < 6; group++) rig.group();
@@ -127,6 +127,6 @@ Deno.test("[RP16] replica verify reads all that lies there: older snapshots and 
     damaged.err,
     new RegExp(`segments between ts ${segment.fromTs - 1} and the snapshot of ts ${second.ts} are missing`),
   );
-  // What does not need them is sound.
+  // States that do not need them are sound.
   assert.match(damaged.out, new RegExp(`^Damaged: .*the state of ts ${last} `));
 });

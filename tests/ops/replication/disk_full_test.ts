@@ -1,4 +1,4 @@
-/** A disk that is full for good, here or at the target: what was acknowledged stays, and shipping goes on when there is room. */
+/** A full disk of the server or the target: acknowledged commits stay, and shipping continues when there is space. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ class Notes {
     return new Notes(server, await bearerOf(server));
   }
 
-  /** Gives back why it was refused; `null` when it was acknowledged. */
+  /** Returns why the note was refused; `null` if it was acknowledged. */
   async add(): Promise<string | null> {
     const n = this.#next++;
     const { status, body } = await this.#server.post("/api/mutation", {
@@ -73,7 +73,7 @@ class Notes {
     return null;
   }
 
-  /** The newest one, as a query tells it. */
+  /** Returns the newest note by a query. */
   async newest(): Promise<number | null> {
     const { body } = await this.#server.post("/api/query", { path: "notes:newest", args: {} });
     assert.equal(body.status, "success", JSON.stringify(body));
@@ -121,7 +121,7 @@ async function notesRestored(replica: string, folder: TempFolder): Promise<numbe
 
 Deno.test({
   name:
-    `[RP7] [RP8] [HC10] on a full disk with a growing journal commits are refused, none that was acknowledged is lost, and all goes on with room${leftOut}`,
+    `[RP7] [RP8] [HC10] on a full disk with a growing journal commits are refused, no acknowledged commit is lost, and all continues with space${leftOut}`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();
@@ -148,7 +148,7 @@ Deno.test({
     assert.deepEqual(await notesAt(dataDir, folder.at("copy")), notes.acknowledged);
 
     await disk.makeRoom();
-    assert.equal(await notes.add(), null, "it goes on by itself");
+    assert.equal(await notes.add(), null, "writes continue without a restart");
     await Deno.rename(folder.at("away"), replica);
     await notes.shipped();
     assert.deepEqual(await notesRestored(replica, folder), notes.acknowledged);
@@ -172,7 +172,7 @@ Deno.test({
     const told = await found(async () => {
       const status = await notes.status();
       return status.errors.length > 0 ? status : null;
-    }, { what: "the trouble is told" });
+    }, { what: "the error is reported" });
     assert.match(told.errors.at(-1).message, /its disk is full/);
     assert.ok(told.lagCommits > 0 && told.lagMs > 0 && told.journalBytes > 0, JSON.stringify(told));
     await disk.makeRoom();

@@ -3,12 +3,12 @@ import { basename, dirname, join } from "node:path";
 import type { ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
 
-/** What a target is asked to do, "place" and the end aside. */
+/** Operations of a target, without "place" and closing. */
 type Operation = Exclude<Extract<keyof ReplicaTarget, string>, "place">;
 
 export type Moment = "before" | "amid" | "after";
 
-/** What is thrown by the operation at which its user is killed, and by all later ones. */
+/** Thrown by the operation at which the process is killed, and by all later ones. */
 export class Killed extends Error {}
 
 /** When one user of a target is killed. */
@@ -29,7 +29,7 @@ export class Mortal {
     this.#death = death;
   }
 
-  /** To be called before each operation. Gives back when in it the user dies, if it does. */
+  /** Call before each operation. Returns when the process dies in it; `null` if it does not. */
   begin(operation: Operation, name: string): Moment | null {
     if (this.diedAt !== null) throw new Killed("It is dead");
     const step = `${operation} ${objectOf(name)}`;
@@ -48,7 +48,7 @@ function objectOf(name: string): string {
   return name.startsWith("generations/") ? "generations" : "place";
 }
 
-/** `user`: whoever uses the target at the time of an operation. */
+/** `user`: returns the current user of the target. */
 export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaTarget {
   const doing = async <Value>(
     { operation, name }: { readonly operation: Operation; readonly name: string },
@@ -77,7 +77,7 @@ export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaT
   };
 }
 
-/** What a folder has of a file that was being written. */
+/** Leaves the partial file of an interrupted write. */
 async function leaveHalf(place: string, name: string): Promise<void> {
   const folder = dirname(join(place, name));
   await Deno.mkdir(folder, { recursive: true });

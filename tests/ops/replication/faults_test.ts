@@ -42,7 +42,7 @@ const kinds: readonly ((turn: () => number) => Faults)[] = [
   }),
   // A request is done, and its answer is lost.
   () => ({}),
-  // What was put is not listed yet.
+  // New objects are not listed yet.
   (turn) => ({ listed: (objects) => objects.filter(() => turn() % 4 !== 0) }),
   () => ({}),
 ];
@@ -100,7 +100,7 @@ for (const seed of [1, 2, 3]) {
   });
 }
 
-Deno.test("[RP16] a sound replica is verified; of one that lost an object it is told which point can still be reached", async () => {
+Deno.test("[RP16] a sound replica is verified; for one that lost an object the newest restorable point is reported", async () => {
   await using rig = await Rig.start({ seed: 4, merges: [] });
   await rig.ship();
   const reached: number[] = [];
@@ -277,7 +277,7 @@ Deno.test("[RP5] [RP16] what becomes too old while it is verified is no damage, 
   assert.match(faults.join("\n"), new RegExp(`The snapshot of ts ${lost.ts} .* is missing`));
 });
 
-Deno.test("[RP14] whoever copies pages of the database beside the journal gets a whole state, and takes nothing from the replica", async () => {
+Deno.test("[RP14] a copy of the database files beside the journal has a whole state, and the replica loses nothing", async () => {
   await using rig = await Rig.start({ seed: 8 });
   await rig.ship();
   const path = join(rig.dataDir, "data.db");
@@ -291,7 +291,7 @@ Deno.test("[RP14] whoever copies pages of the database beside the journal gets a
     const copy = await Deno.makeTempDir({ dir: rig.folder, prefix: "pages-" });
     await Deno.copyFile(path, join(copy, "data.db"));
     const wal = await Deno.readFile(`${path}-wal`);
-    // Commits go on meanwhile, and so does shipping, which removes rows.
+    // Commits continue, and so does shipping, which removes rows.
     for (let more = 0; more < 3; more++) rig.group();
     await rig.ship();
     await Deno.writeFile(join(copy, "data.db-wal"), wal);
@@ -313,7 +313,7 @@ Deno.test("[RP14] whoever copies pages of the database beside the journal gets a
   }
 });
 
-Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, a generation begins, and that is told at once", async () => {
+Deno.test("[RP8] on a disk that the journal fills commits continue: it is dropped, a generation begins, and that is reported at once", async () => {
   const faults: Faults = {};
   await using rig = await Rig.start({
     seed: 31,
@@ -328,7 +328,7 @@ Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, 
   faults.before = () => {
     throw new ReplicaError("away", "the cable is out");
   };
-  // What the writer's loop does: a group for which there was no room runs once more when some has been made.
+  // As in the loop of the writer: a group without disk space runs once more when space was freed.
   const group = (text: string) => {
     rig.db.openGroup();
     try {
@@ -369,7 +369,7 @@ Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, 
   const full = new Error("database or disk is full");
   assert.equal(rig.db.freeDiskSpace(full, { again: true }), false);
   assert.equal(rig.db.history?.generation, last);
-  assert.equal(rig.shipper.status.counts.overflows, 1, "it is told while the target is away");
+  assert.equal(rig.shipper.status.counts.overflows, 1, "it is reported while the target is unreachable");
   assert.ok(rig.shipper.status.errors.some(({ message }) => /dropped.*disk was full/.test(message)));
   assert.equal(rig.db.freeDiskSpace(new Error("something else"), { again: true }), false);
   faults.before = () => {};
@@ -384,7 +384,7 @@ Deno.test("[RP8] on a disk that the journal fills commits go on: it is dropped, 
   assert.deepEqual([old.staged.ts, sorted(old.model)], [reached, sorted(rig.models[reached])]);
 });
 
-Deno.test("[RP11] the address of the heartbeat is asked at most once a minute, and what it says is told", async () => {
+Deno.test("[RP11] the heartbeat address is requested at most once a minute, and its answer is logged", async () => {
   let asked = 0;
   let status = 200;
   await using watcher = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
@@ -412,7 +412,7 @@ Deno.test("[RP11] the address of the heartbeat is asked at most once a minute, a
   {
     await using heartbeat = new Heartbeat(url, { log });
     heartbeat.beat();
-    await until(() => told.length === 1, { what: "its refusal is told" });
+    await until(() => told.length === 1, { what: "the refusal is logged" });
   }
   assert.match(told[0] ?? "", /The heartbeat of the replica was not taken .*answered 500/);
   await using none = new Heartbeat(null, { log });

@@ -1,11 +1,11 @@
-/** A target with faults that come and go, between whoever uses it and a real one. */
+/** A wrapper of a real target with temporary faults. */
 import type { ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
 import type { TargetObject } from "../../../mod/ops/replication/target/replica_target.ts";
 
 export interface Faults {
   /** Called before each operation; what it throws is what the operation fails with. */
   before?: (operation: keyof ReplicaTarget, name: string) => void | Promise<void>;
-  /** What a listing gives of what is there. */
+  /** Returns the objects that a listing contains. */
   listed?: (objects: readonly TargetObject[]) => readonly TargetObject[];
 }
 

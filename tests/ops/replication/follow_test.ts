@@ -71,7 +71,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
   assert.equal(snapshots, 3);
 });
 
-Deno.test("[RP20] one that stands in the middle of what was merged goes on there; one behind all that is kept begins anew", async () => {
+Deno.test("[RP20] a follower in the middle of merged rows continues there; one behind all kept rows starts from a snapshot", async () => {
   const merges = [{ spanMs: 1e12, pieces: 6, bytes: 1e9 }];
   await using rig = await Rig.start({ seed: 3, merges, keepMs: 10_000 });
   const [fresh, stale] = [await copyOf(rig), await copyOf(rig)];
@@ -98,13 +98,13 @@ Deno.test("[RP20] one that stands in the middle of what was merged goes on there
     await rig.ship();
     await rig.ship();
   }
-  // What goes on beside shipping has ended then.
+  // A restart waits for the background work of the shipper.
   await rig.restart();
   assert.equal((await stale.bring()).snapshot, true);
   same(stale, rig, rig.db.ts);
 });
 
-Deno.test("[RP20] a newer state is made ready beside the one in use, and put in its place whatever was interrupted", async () => {
+Deno.test("[RP20] a newer state is prepared beside the one in use, and replaces it after any interruption", async () => {
   await using rig = await Rig.start({ seed: 5 });
   rig.group();
   await rig.ship();
@@ -130,7 +130,7 @@ Deno.test("[RP20] a newer state is made ready beside the one in use, and put in 
   assert.ok(!names.includes("incoming-replica"), String(names));
 });
 
-Deno.test("[RP20] [RP22] what is damaged or missing is never applied: it is told, or a newer snapshot leads on", async () => {
+Deno.test("[RP20] [RP22] damaged or missing objects are never applied: they are reported, or a newer snapshot is used", async () => {
   await using rig = await Rig.start({ seed: 9 });
   rig.group();
   await rig.ship();
@@ -166,7 +166,7 @@ Deno.test("[RP20] [RP22] what is damaged or missing is never applied: it is told
   assert.throws(() => openWriterDatabase(join(copy.dataDir, "data.db")), /its commits come from/);
 });
 
-Deno.test("[RP20] a follower whose own file lacks what is to change begins anew", async () => {
+Deno.test("[RP20] a follower whose database lacks the documents of a change starts from a snapshot", async () => {
   await using rig = await Rig.start({ seed: 4 });
   for (let group = 0; group < 5; group++) rig.group();
   await rig.ship();
@@ -301,7 +301,7 @@ class World {
   }
 }
 
-Deno.test("[RP19] what was seen last tells how far behind a follower is, and what fails is told once and tried again", async () => {
+Deno.test("[RP19] the newest known commit determines the lag of a follower, and an error is reported once and retried", async () => {
   const world = new World();
   world.commit();
   let failing = true;
@@ -326,12 +326,12 @@ Deno.test("[RP19] what was seen last tells how far behind a follower is, and wha
   await until(() => Promise.resolve(follower.figures.lagMs === 0), { what: "all is shown again" });
 });
 
-Deno.test("[RP20] behind a gap a follower begins anew, and is done itself", async () => {
+Deno.test("[RP20] behind a gap a follower requests a newer state, and ends", async () => {
   const world = new World();
   world.fault = new LogGapError("nothing follows row 0");
   await using follower = world.follow();
   follower.start();
-  await until(() => Promise.resolve(world.renewed !== null), { what: "it begins anew" });
+  await until(() => Promise.resolve(world.renewed !== null), { what: "a newer state is requested" });
   assert.equal(world.renewed, "nothing follows row 0");
   assert.deepEqual(world.applied, []);
 });

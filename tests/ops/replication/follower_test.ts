@@ -1,4 +1,4 @@
-/** A server that follows the replica of another: what it shows, what it refuses, how it goes on, and what becomes of it. */
+/** A server that follows the replica of another: reads, refused writes, restarts and promotion. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -43,7 +43,7 @@ const shows = (server: TestServer, texts: readonly string[]) =>
     what: `the follower shows ${texts}`,
   });
 
-Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, shows its commits, refuses writes, begins anew, and takes its place", async (t) => {
+Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, shows its commits, refuses writes, starts from a snapshot, and is promoted", async (t) => {
   await using folder = await tempFolder();
   const replica = join(folder.path, "replica");
   await using leader = await startTestServer({ functions, config: shipping(replica) });
@@ -97,7 +97,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
     await socket.message(({ type }) => type === "AuthError");
   });
 
-  await t.step("whatever writes is refused with one code", async () => {
+  await t.step("all writes are refused with one code", async () => {
     const before = await notes(follower);
     const add = await follower.post("/api/mutation", { path: "notes:add", args: { text: "no" } });
     assert.equal(add.status, 400);
@@ -132,7 +132,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
     assert.deepEqual(await notes(follower), before);
   });
 
-  await t.step("it tells how far behind it is", async () => {
+  await t.step("it reports its lag", async () => {
     await until(async () => (await asked("/api/admin/replication")).follower.lagCommits === 0, {
       what: "all is shown",
     });
@@ -162,10 +162,10 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
     await shows(follower, ["one", "two", "three", "four", "five"]);
   });
 
-  await t.step("when the log does not go on it begins anew by itself, and sockets come back", async () => {
+  await t.step("at a gap in the log it restarts from a snapshot, and sockets reconnect", async () => {
     await using socket = await follower.socket();
     await leader.restart(async () => {
-      // What is written without a journal is in no segment: another generation begins.
+      // Commits without a journal are in no segment: another generation begins.
       await using alone = await startTestServer({
         functions,
         config: { dataDir: leader.dataDir, functionsDir: join(leader.dataDir, "../functions") },
@@ -180,16 +180,19 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
     await shows(follower, ["one", "two", "three", "four", "five", "six", "seven", "eight"]);
   });
 
-  await t.step("a start without the replica shows what is there, and goes on when it is back", async () => {
-    await Deno.rename(replica, `${replica}-away`);
-    await follower.restart();
-    assert.equal((await notes(follower)).length, 8);
-    const { follower: status } = await asked("/api/admin/replication");
-    assert.equal(status.lagMs, null);
-    await Deno.rename(`${replica}-away`, replica);
-    await add(leader, "nine");
-    await until(async () => (await notes(follower)).length === 9, { what: "it goes on" });
-  });
+  await t.step(
+    "a start without the replica shows the local state, and continues when the replica is back",
+    async () => {
+      await Deno.rename(replica, `${replica}-away`);
+      await follower.restart();
+      assert.equal((await notes(follower)).length, 8);
+      const { follower: status } = await asked("/api/admin/replication");
+      assert.equal(status.lagMs, null);
+      await Deno.rename(`${replica}-away`, replica);
+      await add(leader, "nine");
+      await until(async () => (await notes(follower)).length === 9, { what: "it goes on" });
+    },
+  );
 
   await t.step(
     "a folder of data is never taken for something else, and promoted it has commits of its own",
@@ -227,7 +230,7 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
         }
         await Deno.remove(dataDir, { recursive: true });
       });
-      assert.equal((await notes(follower)).length, 9, "an empty folder begins anew");
+      assert.equal((await notes(follower)).length, 9, "an empty folder starts from a snapshot");
     },
   );
 });

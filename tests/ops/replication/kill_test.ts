@@ -6,7 +6,7 @@
  * take. What does not depend on it is asserted: each shipment takes all that was acknowledged before it began, so what the
  * target lacks came after the last shipment but one was there. (That one begins no later than the interval says, and that it
  * waits for nothing else, is in `shipping_test.ts`.) A long run kills more often and prints how
- * much time that was, beside a control that tells what of it is the machine's.
+ * much time that was, beside a control that measures the share of the machine.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ import { documentsIn, type Model, sorted } from "./rig.ts";
 import { MachineControl, type Turn } from "./machine_control.ts";
 
 const ROUNDS = repeats(2, 200);
-/** So many kills are of one database; then it begins anew, which keeps restores short. */
+/** Kills of one database; then a new one is used, which keeps restores short. */
 const ROUNDS_TOGETHER = 10;
 const WRITERS = 8;
 /** `--replicate-every` as it is when nobody says. */
@@ -76,7 +76,7 @@ async function restored(folder: TempFolder, replica: string): Promise<Restored |
   return { model, hasAllBefore: isNewest ? await shipmentBegan(target, { plan, replica }) : -Infinity };
 }
 
-/** A time before the last shipment began, which took all that was there by then: when the one before it was written. */
+/** A time before the last shipment began, which had all commits until it began: when the one before it was written. */
 async function shipmentBegan(
   target: ReplicaTarget,
   { plan: { segments }, replica }: { readonly plan: RestorePlan; readonly replica: string },
@@ -91,7 +91,7 @@ async function shipmentBegan(
   return (await Deno.stat(join(replica, before.file.name))).mtime?.getTime() ?? -Infinity;
 }
 
-/** What a log holds: its entries in the order in which they were made, and its counts. */
+/** Contents of a log: its entries in the order in which they were made, and its counts. */
 class Log {
   readonly entries: (Append & { readonly at: number })[] = [];
   /** Texts of the entries, by place: of both tables. */
@@ -127,23 +127,23 @@ class Log {
   }
 }
 
-/** What the target lacked of a server that was killed. */
+/** Commits of a killed server that the target lacked. */
 interface Kill {
   /** Acknowledged commits, and how long before the kill the answer to the first of them came. */
   readonly missing: number;
   readonly missingMs: number;
-  /** Commits of which the server knew, and how old the oldest of them was by the server's clock. */
+  /** Commits that the server reported as unshipped, and the age of the oldest by the server's clock. */
   readonly unshipped: number;
   readonly unshippedMs: number;
   /** The longest turn of the control between that commit and the kill. */
   readonly controlMs: number;
 }
 
-/** What a kill left behind, copied while nothing writes to it. */
+/** Files after a kill, copied while nothing writes to them. */
 interface Remains {
   readonly where: string;
   readonly at: number;
-  /** Answers that had come by then. */
+  /** Answers received before the copy. */
   readonly acknowledged: readonly Acknowledged[];
   readonly database: string;
   readonly replica: string;
@@ -247,7 +247,7 @@ async function checked(
   };
 }
 
-/** Kills a server of one data folder some times, lets it go on, and has it stop in order. */
+/** Kills a server of one data folder some times, restarts it after each kill, and stops it in order. */
 async function killedAgainAndAgain(
   rounds: number,
   { first, control }: { readonly first: number; readonly control: MachineControl },

@@ -19,7 +19,7 @@ import { documentsIn, Rig, sorted } from "./rig.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
 const ROWS_READ = 5;
-/** What a listing reads when nothing ends it is given up here. */
+/** A listing that never ends fails after this many reads. */
 const READS_MAX = 1_000;
 
 /** A log in memory. */
@@ -127,12 +127,12 @@ Deno.test("[PG24] of a log that is trimmed while it is read that is said, and no
     Array.fromAsync(rowsOf(replica, [first])),
     trimmed("Row 1 is not in the log any more"),
   );
-  // What is kept is listed as ever.
+  // Kept rows are listed as before.
   const [{ ranges } = assert.fail()] = await listGenerations(replica);
   assert.deepEqual(ranges.map(({ fromTs, toTs }) => [fromTs, toTs]), [[12, 23]]);
 });
 
-Deno.test("[PG24] rows that are removed while the snapshot is fetched are here by then; a snapshot that is removed before is named", async () => {
+Deno.test("[PG24] rows removed while the snapshot is fetched were fetched before; a snapshot that is removed first is reported", async () => {
   await using rig = await Rig.start({ seed: 5, merges: [] });
   for (let n = 0; n < 12; n++) {
     rig.group();

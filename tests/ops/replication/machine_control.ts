@@ -1,6 +1,6 @@
 /**
- * What the machine does to a process that writes a small file now and then, as the one that ships does: how late its turn
- * comes, and how long the disk takes.
+ * Delays of a process that writes a small file now and then, as the one that ships does: how late its timers fire,
+ * and how long the disk takes.
  */
 import { fileURLToPath } from "node:url";
 import { Child } from "../../support/processes/child.ts";

@@ -7,7 +7,7 @@ export class MemoryJournal implements JournalReader {
   #confirmed: { readonly seq: number; readonly ts: number; readonly sum: string };
   #rows: JournalRow[] = [];
 
-  /** Goes on from where a history stands. */
+  /** Continues a history after its newest row. */
   constructor(head: JournalHead) {
     this.#head = head;
     this.#confirmed = head;

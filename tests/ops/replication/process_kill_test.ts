@@ -41,7 +41,7 @@ export default defineSchema({ notes: defineTable({ n: z.number() }) });
 `,
 };
 
-Deno.test("[RP2] [RP6] [RP7] the process that ships is killed again and again: commits go on, and are all shipped in their generation", async () => {
+Deno.test("[RP2] [RP6] [RP7] the process that ships is killed repeatedly: commits continue, and are all shipped in their generation", async () => {
   await using folder = new TempFolder();
   const replica = folder.at("replica");
   await using server = await startTestServer({

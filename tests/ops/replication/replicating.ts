@@ -1,4 +1,4 @@
-/** Whole servers that replicate: what they are told to do, and what they tell their administrator of it. */
+/** Whole servers that replicate: their configuration, and the status they report to administrators. */
 import type { ReplicationConfig } from "../../../mod/config/config.ts";
 import type { TestServer } from "../../auth/server/test_server.ts";
 import { until } from "../../support/waiting.ts";

@@ -1,4 +1,4 @@
-/** What is kept at a target, and what is told of it. */
+/** Retention at a target, and listings of the kept objects. */
 import assert from "node:assert/strict";
 import { listText } from "../../../mod/cli/replica_restore.ts";
 import { chainFrom, type Segment } from "../../../mod/ops/replication/history.ts";
@@ -17,7 +17,7 @@ Deno.test("[RP5] what is too old goes, and every point of the time to keep can s
     await rig.ship();
   }
   const { now } = rig;
-  // What goes on beside shipping has ended then.
+  // Closing waits for the background work of the shipper.
   await rig.close();
   await using target = await rig.target();
   const [generation] = await listGenerations(target);
@@ -83,7 +83,7 @@ Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and on
     rig.shipper.status.errors.map(({ message }) => message).join(),
     /clock has gone ahead by 2\d{4} h/,
   );
-  // Started anew, with commits of that time at the target: it believes the clock, and goes step by step.
+  // Restarted, with commits of that time at the target: it trusts the clock, and removes step by step.
   await rig.open();
   let last = await kept();
   for (let turn = 0; turn < 3; turn++) {
@@ -120,7 +120,7 @@ Deno.test("[RP5] neither many starts nor a start with a clock that is years ahea
     return (await listGenerations(target)).flatMap(({ snapshots }) => snapshots.map(({ file }) => file.name));
   };
   const before = await kept();
-  // All but the newest are older than what is to be kept, by this clock.
+  // All but the newest are older than the retention time, by this clock.
   rig.jump(1_000 * DAY);
   await rig.open();
   for (let turn = 0; turn < 3; turn++) {
@@ -142,7 +142,7 @@ Deno.test("[RP5] neither many starts nor a start with a clock that is years ahea
   }
 });
 
-Deno.test("[PT1] a replica's generations and ranges are told as a table and as JSON", async () => {
+Deno.test("[PT1] a replica's generations and ranges are printed as a table and as JSON", async () => {
   await using rig = await Rig.start({ seed: 14 });
   await rig.ship();
   for (let step = 0; step < 3; step++) rig.group();
@@ -164,7 +164,7 @@ Deno.test("[PT1] a replica's generations and ranges are told as a table and as J
   assert.match(listText([], { place: "nowhere", json: false }), /is still empty/);
 });
 
-Deno.test("[RP5] what a merged segment left of its pieces does not stand before it, wherever a snapshot was taken", () => {
+Deno.test("[RP5] remaining pieces of a merged segment do not come before it, with a snapshot at any row", () => {
   const file = { name: "", size: 1 };
   const segment = (fromSeq: number, toSeq: number, level: number): Segment => ({
     ...{ kind: "segment", generation: "g", level, file },

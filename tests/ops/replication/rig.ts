@@ -34,7 +34,7 @@ export const schemas = [
   schemaOf({ items: anyTable({ fingerprint: "3" }), _jobs: anyTable(), more: anyTable({ indexes: [by_n] }) }),
 ];
 
-/** What the documents of all tables were after a commit. */
+/** Documents of all tables after a commit. */
 export type Model = ReadonlyMap<string, string>;
 
 export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "keepMs" | "snapshotEveryMs">> {
@@ -201,7 +201,7 @@ export class Rig implements AsyncDisposable {
     return await openTarget(this.#place, { make: false });
   }
 
-  /** Restores a point into a new folder, and gives back what was staged and the documents that are there then. */
+  /** Restores a point into a new folder. Returns the staged restore and the restored documents. */
   async restore(
     point: RestorePoint,
     now = Date.now(),

@@ -1,4 +1,4 @@
-/** Replication of a whole server: its endpoints, and a point of the past brought back by the next start. */
+/** Replication of a whole server: its endpoints, and an earlier point restored by the next start. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { bearerOf, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
@@ -43,7 +43,7 @@ Deno.test("[RP11] a server without replication says so, and has no points to go 
   }
 });
 
-Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far it is, takes snapshots, and goes back to a commit made right after its start", async () => {
+Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server reports its progress, takes snapshots, and restores a commit made right after its start", async () => {
   const place = await Deno.makeTempDir({ prefix: "syncline-replica-" });
   const replication = replicationTo(join(place, "replica"));
   try {
@@ -122,20 +122,20 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
     }
     assert.equal((await admin("/restore")).restore.ts, two);
     await add(server, "four");
-    assert.equal((await notes(server)).length, 4, "the running server goes on");
+    assert.equal((await notes(server)).length, 4, "the running server continues");
     await server.restart();
     assert.deepEqual(await notes(server), ["one", "two"]);
     await add(server, "five");
     await until(async () => {
       const { generation, lagCommits } = await statusOf(server, bearer);
       return generation !== status.generation && lagCommits === 0;
-    }, { what: "it goes on in another generation" });
+    }, { what: "it continues in another generation" });
   } finally {
     await Deno.remove(place, { recursive: true });
   }
 });
 
-Deno.test("[RP11] how long commits have waited is told before they are shipped", async () => {
+Deno.test("[RP11] the age of waiting commits is reported before they are shipped", async () => {
   await using folder = new TempFolder();
   const before = performance.now();
   await using server = await startTestServer({
@@ -155,7 +155,7 @@ Deno.test("[RP11] how long commits have waited is told before they are shipped",
   assert.ok(told.lagMs <= Math.ceil(performance.now() - before));
 });
 
-Deno.test("[RP7] [RP8] what waits beyond its bound is dropped: commits go on, and log, status and metrics tell of it", async () => {
+Deno.test("[RP7] [RP8] a journal beyond its bound is dropped: commits continue, and log, status and metrics report it", async () => {
   await using folder = new TempFolder();
   const replica = folder.at("replica");
   await using server = await startTestServer({
@@ -174,7 +174,7 @@ Deno.test("[RP7] [RP8] what waits beyond its bound is dropped: commits go on, an
   const { errors } = await found(async () => {
     const told = await status();
     return told.counts.overflows === 1 ? told : null;
-  }, { what: "it is told while the target is away" });
+  }, { what: "it is reported while the target is unreachable" });
   assert.ok(errors.some(({ message }: { message: string }) => /The journal was dropped/.test(message)));
   await Deno.rename(folder.at("unmounted"), replica);
   await found(async () => {

@@ -1,4 +1,4 @@
-/** What is shipped to a target can be restored at every point, whatever happens on the way. */
+/** A shipped history can be restored at every point, also after faults during shipping. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
@@ -53,7 +53,7 @@ Deno.test("RP1 RP2 RP4 PT2 PT3 every ts and every time can be restored, document
   }
 });
 
-Deno.test("RP9 a restored database goes on in a new generation beside the old one, which stays restorable", async () => {
+Deno.test("RP9 a restored database continues in a new generation beside the old one, which stays restorable", async () => {
   await using rig = await Rig.start({ seed: 5 });
   await rig.ship();
   for (let step = 0; step < 20; step++) rig.group();
@@ -83,7 +83,7 @@ Deno.test("RP9 a restored database goes on in a new generation beside the old on
   assert.deepEqual(sorted((await rig.restore({ toTs: last })).model), sorted(old[last]));
 });
 
-Deno.test("RP9 a database that is older than what was shipped, or was changed beside it, never goes on in its generation", async () => {
+Deno.test("RP9 a database that is older than its replica, or was changed without it, never continues its generation", async () => {
   await using rig = await Rig.start({ seed: 8 });
   await rig.ship();
   for (let step = 0; step < 5; step++) rig.group();
@@ -335,7 +335,7 @@ Deno.test("RP2 what is committed while a segment is on its way waits for the nex
           if (name === "put") {
             return async (...args: Parameters<typeof target.put>) => {
               puts++;
-              // Somebody commits all the time.
+              // Commits arrive all the time.
               if (busy && puts < 50) rig.group();
               await object.put(...args);
             };

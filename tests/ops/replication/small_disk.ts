@@ -64,7 +64,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What still has a file open there loses it later.
+    // A process that still has a file open there loses it later.
     if (await run("umount", this.path) !== null) await run("umount", "--lazy", this.path);
     await Deno.remove(this.path);
   }

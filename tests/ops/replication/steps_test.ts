@@ -16,7 +16,7 @@ import { type Death, dyingTarget, Killed, type Moment, Mortal } from "./dying_ta
 import { faultyTarget } from "./faulty_target.ts";
 import { documentsIn, Rig, type RigOptions, sorted } from "./rig.ts";
 
-/** A rig of many lives, each of which may be ended by a kill. */
+/** A rig of many lives; a kill may end each of them. */
 class Lives implements AsyncDisposable {
   readonly rig: Rig;
   readonly #user: { current: Mortal };
@@ -32,7 +32,7 @@ class Lives implements AsyncDisposable {
     return new Lives(await Rig.start({ ...options, through }), user);
   }
 
-  /** One life: some commits, each of which is shipped. Gives back at what it was ended; `null` when it was not. */
+  /** One life: some commits, each shipped on its own. Returns the operation at which it was killed; `null` if it was not. */
   async live(death: Death | null): Promise<string | null> {
     const { rig } = this;
     const user = this.#user.current = new Mortal(death);
@@ -84,7 +84,7 @@ function deathAt(step: string, { nth, moment }: { readonly nth: number; readonly
   return { moment, isAt: (at) => at === step && --left === 0 };
 }
 
-Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of shipping goes on in its generation, and every point told can be restored", async () => {
+Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of shipping continues in its generation, and every reported point can be restored", async () => {
   const merges = [{ spanMs: 1e12, pieces: 3, bytes: 1e9 }, { spanMs: 1e12, pieces: 3, bytes: 1e9 }];
   await using lives = await Lives.of({ seed: 19, merges, snapshotEveryMs: 10_000, keepMs: 40_000 });
   const { rig } = lives;
@@ -130,7 +130,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   await using target = await rig.target();
   const folder = await Deno.makeTempDir({ dir: rig.folder });
   assert.deepEqual((await verifyReplica(target, { folder })).faults, []);
-  // What was half written is no object, and goes when it is old.
+  // Partial files are no objects, and are removed when they are old.
   const owners = join(rig.replica, "owners");
   const halves = async () =>
     (await Array.fromAsync(Deno.readDir(owners))).map(({ name }) => name).filter((name) =>
@@ -143,7 +143,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   assert.ok(!(await halves()).includes(half));
 });
 
-Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a place that the next one goes on with", async () => {
+Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a target that the next one continues with", async () => {
   const first = [
     "read place",
     "list place",
@@ -174,7 +174,7 @@ Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a place t
   }
 });
 
-/** What was being written to a folder. */
+/** Partial files of interrupted writes to a folder. */
 async function halvesIn(folder: string): Promise<string[]> {
   const halves: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
@@ -246,7 +246,7 @@ Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing,
   }
 });
 
-Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step shows a whole state, and the next start goes on from there", async () => {
+Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step shows a whole state, and the next start continues from there", async () => {
   await using rig = await Rig.start({ seed: 31, merges: [] });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
   const { signal } = new AbortController();

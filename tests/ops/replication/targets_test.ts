@@ -1,4 +1,4 @@
-/** What every target does, whichever it is: the folder, a bucket, and a bucket that knows no conditional writes. */
+/** Contract tests of targets: a folder, a bucket, and a bucket without conditional writes. */
 import assert from "node:assert/strict";
 import {
   listGenerations,
@@ -151,7 +151,7 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
 
 const isAway = (error: unknown) => error instanceof ReplicaError && error.fault === "away";
 
-Deno.test("[RP3] [RP7] a bucket that asks for fewer requests is asked again after pauses that grow, whatever is asked of it", async () => {
+Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after growing pauses, in every operation", async () => {
   await using folder = new TempFolder();
   await using service = new FakeBucket();
   const pauses: number[] = [];
@@ -209,7 +209,7 @@ Deno.test("[RP3] [RP7] a bucket that asks for fewer requests is asked again afte
     fault: "away",
   });
   assert.ok(pauses.every((ms) => ms <= 400), "a broken answer is no reason to wait for long");
-  // Who may not is not asked again.
+  // A request without permission is not retried.
   assert.deepEqual(await refusedWith(() => service.refusal("AccessDenied", 403)), {
     requests: 1,
     fault: "refused",
