@@ -9,6 +9,7 @@ import { sendHello } from "./handshake.ts";
 import type { LeaderCalls } from "./leader_calls.ts";
 import { LeaderConnection } from "./leader_connection.ts";
 import { linkLimits } from "./limits.ts";
+import type { LinkConn } from "./link.ts";
 import { relay } from "./relay.ts";
 import { connectTls } from "./tls.ts";
 
@@ -180,7 +181,7 @@ export class LeaderLink implements AsyncDisposable {
         continue;
       }
       const { gone: { signal } } = leader;
-      let far: Deno.TlsConn;
+      let far: LinkConn;
       try {
         far = await this.#connect(leader);
       } catch {
@@ -193,7 +194,7 @@ export class LeaderLink implements AsyncDisposable {
   }
 
   /** Opens a connection for requests. */
-  async #connect({ address, certificate, gone: { signal } }: KnownLeader): Promise<Deno.TlsConn> {
+  async #connect({ address, certificate, gone: { signal } }: KnownLeader): Promise<LinkConn> {
     const { name, secret } = this.#options;
     const conn = await connectTls({ address, certificate }, signal);
     const close = () => closeQuietly(conn);

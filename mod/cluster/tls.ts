@@ -3,12 +3,13 @@
  * address. Followers accept exactly that certificate, under a name that no public authority can certify.
  */
 import { Buffer } from "node:buffer";
-import { createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
-import { TLSSocket } from "node:tls";
+import { connect, TLSSocket } from "node:tls";
 import { closeQuietly } from "../kit/local_socket.ts";
 import { linkLimits } from "./limits.ts";
-import type { LinkConn } from "./link.ts";
+import { type LinkConn, writeAll } from "./link.ts";
 
 /** PEM texts. */
 export interface LinkCertificate {
@@ -17,8 +18,6 @@ export interface LinkCertificate {
 }
 
 const SERVER_NAME = "leader.syncline.internal";
-/** Connections accepted and not yet taken. Further ones are closed. */
-const BACKLOG_MAX = 128;
 
 /** The certificate never expires, because clocks may differ; it is replaced at each start. */
 export async function createCertificate(): Promise<LinkCertificate> {
@@ -51,138 +50,128 @@ export async function createCertificate(): Promise<LinkCertificate> {
   };
 }
 
-/** Connects to `host:port` and verifies the certificate. Rejects after a timeout or an abort. */
+/**
+ * Connects to `host:port` and verifies the certificate. Rejects after a timeout or an abort. `Deno.startTls` would also accept
+ * the certificates of every authority that this machine trusts.
+ */
 export async function connectTls(
   { address, certificate }: { readonly address: string; readonly certificate: string },
   signal: AbortSignal,
-): Promise<Deno.TlsConn> {
+): Promise<LinkConn> {
   const end = address.lastIndexOf(":");
   const hostname = address.slice(0, end).replace(/^\[(.*)\]$/, "$1");
-  let conn: Deno.TcpConn | Deno.TlsConn | null = null;
-  let over = false;
-  const open = async () => {
-    const plain = conn = await Deno.connect({ hostname, port: Number(address.slice(end + 1)) });
-    if (over) throw new Deno.errors.TimedOut("Too late");
-    plain.setNoDelay();
-    const secure = conn = await Deno.startTls(plain, { hostname: SERVER_NAME, caCerts: [certificate] });
-    await secure.handshake();
-    return secure;
-  };
-  const opening = open();
-  const done = new AbortController();
-  const late = wait(linkLimits.handshakeMs, null, { signal: AbortSignal.any([signal, done.signal]) })
-    .catch(() => null);
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(new Deno.errors.TimedOut(`${address} does not answer`));
+  const late = setTimeout(stop, linkLimits.handshakeMs);
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  const connecting = Deno.connect({ hostname, port: Number(address.slice(end + 1)) });
+  let opened: TlsConn | null = null;
   try {
-    const secure = await Promise.race([opening, late]);
-    if (secure === null || signal.aborted) throw new Deno.errors.TimedOut(`${address} does not answer`);
-    return secure;
+    const conn = await Promise.race([connecting, stopped]);
+    conn.setNoDelay();
+    const secure = opened = new TlsConn(
+      conn,
+      (socket) => connect({ socket, servername: SERVER_NAME, ca: [certificate], rejectUnauthorized: true }),
+    );
+    const peer = await Promise.race([secure.peerCertificate(), stopped]);
+    if (derOf(certificate).equals(peer)) return secure;
+    throw new Deno.errors.InvalidData(`${address} has another certificate than the published one`);
   } catch (error) {
-    over = true;
-    if (conn !== null) closeQuietly(conn);
-    opening.then(closeQuietly, () => conn !== null && closeQuietly(conn));
+    opened?.close();
+    if (opened === null) connecting.then(closeQuietly, () => {});
     throw error;
   } finally {
-    done.abort();
+    clearTimeout(late);
+    signal.removeEventListener("abort", stop);
   }
 }
 
-/**
- * Listens for TLS connections. `Deno.listenTls` cannot disable Nagle's algorithm, which delays a small message behind
- * another one by 40 ms.
- */
+function derOf(certificate: string): Buffer {
+  return Buffer.from(certificate.replaceAll(/-----[^-]+-----|\s/g, ""), "base64");
+}
+
+/** Listens for TLS connections. `Deno.listenTls` cannot disable Nagle's algorithm, which delays small messages by 40 ms. */
 export class TlsListener implements AsyncIterable<LinkConn> {
-  readonly #server: Server;
-  readonly #waiting: LinkConn[] = [];
-  #wake: () => void = () => {};
-  #error: Error | null = null;
+  readonly #listener: Deno.TcpListener;
+  readonly #pair: LinkCertificate;
   #closed = false;
 
-  private constructor(server: Server) {
-    this.#server = server;
+  private constructor(listener: Deno.TcpListener, pair: LinkCertificate) {
+    this.#listener = listener;
+    this.#pair = pair;
   }
 
-  static async listen(
-    { hostname, port, certificate, privateKey }:
-      & { readonly hostname: string; readonly port: number }
-      & LinkCertificate,
-  ): Promise<TlsListener> {
-    const server = createServer({ allowHalfOpen: true });
-    const self = new TlsListener(server);
-    server.on("connection", (socket) => self.#take(socket, { certificate, privateKey }));
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    server.once("error", reject);
-    server.listen(port, hostname, resolve);
-    await promise;
-    server.on("error", (error) => self.#end(error));
-    return self;
+  static listen(
+    { hostname, port, ...pair }: { readonly hostname: string; readonly port: number } & LinkCertificate,
+  ): TlsListener {
+    return new TlsListener(Deno.listen({ hostname, port }), pair);
   }
 
   get port(): number {
-    const address = this.#server.address();
-    return address === null || typeof address === "string" ? 0 : address.port;
+    return this.#listener.addr.port;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<LinkConn, void> {
-    for (;;) {
-      const conn = this.#waiting.shift();
-      if (conn !== undefined) yield conn;
-      else if (this.#error !== null) throw this.#error;
-      else if (this.#closed) return;
-      else await new Promise<void>((resolve) => this.#wake = resolve);
+    const { certificate: cert, privateKey: key } = this.#pair;
+    while (!this.#closed) {
+      let conn: Deno.TcpConn | null = null;
+      try {
+        conn = await this.#listener.accept();
+        conn.setNoDelay();
+      } catch {
+        // The client has closed it already, or too many files are open.
+        if (conn !== null) closeQuietly(conn);
+        else if (!this.#closed) await wait(linkLimits.retryMsMin);
+        continue;
+      }
+      yield new TlsConn(conn, (socket) => new TLSSocket(socket, { isServer: true, cert, key }));
     }
   }
 
   close(): void {
-    if (this.#closed) return;
     this.#closed = true;
-    this.#server.close();
-    for (const conn of this.#waiting.splice(0)) conn.close();
-    this.#wake();
-  }
-
-  #end(error: Error): void {
-    this.#error = error;
-    this.#wake();
-  }
-
-  #take(socket: Socket, { certificate, privateKey }: LinkCertificate): void {
-    socket.on("error", () => socket.destroy());
-    if (this.#closed || this.#waiting.length >= BACKLOG_MAX) return void socket.destroy();
-    socket.setNoDelay(true);
-    const remoteAddr = {
-      transport: "tcp" as const,
-      hostname: socket.remoteAddress ?? "",
-      port: socket.remotePort ?? 0,
-    };
-    const secure = new TLSSocket(socket, { isServer: true, cert: certificate, key: privateKey });
-    this.#waiting.push(new TlsServerConn(secure, { socket, remoteAddr }));
-    this.#wake();
+    closeQuietly(this.#listener);
   }
 }
 
-/** An accepted connection with the methods of `Deno.Conn`. The handshake takes place with the first read. */
-class TlsServerConn implements LinkConn {
+/** A TLS connection with the methods of `Deno.Conn`. */
+class TlsConn implements LinkConn {
   readonly remoteAddr: Deno.NetAddr;
+  readonly #conn: Deno.TcpConn;
+  /** Reads and writes encrypted data. */
+  readonly #socket: Duplex;
   readonly #secure: TLSSocket;
-  readonly #socket: Socket;
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array();
+  /** Resolved when received data is read. */
+  #wasRead = Promise.withResolvers<void>();
 
-  constructor(
-    secure: TLSSocket,
-    { socket, remoteAddr }: { readonly socket: Socket; readonly remoteAddr: Deno.NetAddr },
-  ) {
-    this.#secure = secure;
-    this.#socket = socket;
-    this.remoteAddr = remoteAddr;
+  constructor(conn: Deno.TcpConn, open: (socket: Socket) => TLSSocket) {
+    this.#conn = conn;
+    this.remoteAddr = conn.remoteAddr;
+    this.#socket = this.#encrypted();
+    this.#secure = open(this.#socket as Socket);
     // Errors reject reads and writes.
-    secure.on("error", () => {});
-    this.#chunks = secure[Symbol.asyncIterator]();
+    for (const stream of [this.#socket, this.#secure]) stream.on("error", () => {});
+    // The end of one direction leaves the other one open.
+    this.#chunks = this.#secure.iterator({ destroyOnReturn: false });
+  }
+
+  /** Resolves with the verified certificate of the server. Rejects if the handshake fails. */
+  async peerCertificate(): Promise<Uint8Array> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#secure.once("secureConnect", resolve).once("error", reject)
+      .once("close", () => reject(new Deno.errors.ConnectionReset("The connection was closed")));
+    await promise;
+    return this.#secure.getPeerCertificate().raw;
   }
 
   async read(target: Uint8Array): Promise<number | null> {
     if (this.#rest.length === 0) {
       const next = await this.#chunks.next();
+      this.#wasRead.resolve();
+      this.#wasRead = Promise.withResolvers();
       if (next.done === true) return null;
       this.#rest = next.value;
     }
@@ -201,12 +190,47 @@ class TlsServerConn implements LinkConn {
 
   closeWrite(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#secure.end(resolve);
+    // The runtime does not call back if the connection is closed.
+    if (this.#secure.destroyed) resolve();
+    else this.#secure.once("close", resolve).end(resolve);
     return promise;
   }
 
   close(): void {
     this.#secure.destroy();
     this.#socket.destroy();
+    closeQuietly(this.#conn);
+  }
+
+  /** The runtime would buffer received data without a limit, so that more is received only after it was read. */
+  #encrypted(): Duplex {
+    const conn = this.#conn;
+    const chunk = new Uint8Array(linkLimits.tunnelChunkBytes);
+    let isReading = false;
+    const receive = async () => {
+      while (this.#isFull()) await this.#wasRead.promise;
+      return await conn.read(chunk);
+    };
+    const socket = new Duplex({
+      read() {
+        if (isReading) return;
+        isReading = true;
+        receive().then((length) => {
+          isReading = false;
+          socket.push(length === null ? null : Buffer.from(chunk.subarray(0, length)));
+        }, (error) => socket.destroy(error));
+      },
+      write: (bytes: Uint8Array, _encoding, done) => void writeAll(conn, bytes).then(() => done(), done),
+      final: (done) => void conn.closeWrite().then(() => done(), done),
+      destroy(error, done) {
+        closeQuietly(conn);
+        done(error);
+      },
+    });
+    return socket;
+  }
+
+  #isFull(): boolean {
+    return this.#secure.readableLength >= this.#secure.readableHighWaterMark;
   }
 }

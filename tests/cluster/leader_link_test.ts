@@ -15,6 +15,7 @@ import { failed } from "../../mod/functions/outcome.ts";
 import type { Clock } from "../../mod/kit/clock.ts";
 import { listenForServers } from "../../mod/server/forwarding/link_listener.ts";
 import { FakeClock } from "../support/fake_clock.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { Gate } from "./support/gate.ts";
 import { HostDouble } from "./support/link_world.ts";
@@ -43,7 +44,7 @@ class LeadingDouble implements AsyncDisposable {
 
   static async start({ clock }: { readonly clock?: Clock } = {}): Promise<LeadingDouble> {
     const pair = await createCertificate();
-    const listener = await TlsListener.listen({ ...pair, hostname: "127.0.0.1", port: 0 });
+    const listener = TlsListener.listen({ ...pair, hostname: "127.0.0.1", port: 0 });
     return new LeadingDouble(listener, { certificate: pair.certificate, clock });
   }
 
@@ -84,7 +85,7 @@ Deno.test("[PG17] a follower accepts only the certificate that the leader has pu
   const { certificate } = other.published(1);
   await assert.rejects(
     connectTls({ ...leading.published(1), certificate }, signal),
-    /invalid peer certificate/,
+    /unable to verify/,
   );
   const calls = new LeaderCalls({ ts: () => 0 });
   await using link = linkOf(calls);
@@ -95,6 +96,72 @@ Deno.test("[PG17] a follower accepts only the certificate that the leader has pu
   link.follow(leading.published(2));
   await leading.followed();
   calls.close();
+});
+
+Deno.test("[PG17] a follower refuses another certificate, also if the machine trusts it", async () => {
+  await using folder = new TempFolder();
+  await using leading = await LeadingDouble.start();
+  await using other = await LeadingDouble.start();
+  const authority = folder.at("authority.pem");
+  await Deno.writeTextFile(authority, other.published(1).certificate);
+  const answers = [];
+  for (const certificate of [leading.published(1).certificate, other.published(1).certificate, ""]) {
+    const script = `
+      import { connectTls } from ${JSON.stringify(new URL("../../mod/cluster/tls.ts", import.meta.url).href)};
+      const server = ${JSON.stringify({ ...other.published(1), certificate })};
+      const answer = connectTls(server, new AbortController().signal).then(() => "accepted", () => "refused");
+      console.log(await answer);
+      Deno.exit();`;
+    const { stdout } = await new Deno.Command(Deno.execPath(), {
+      args: ["eval", "--quiet", script],
+      env: { DENO_CERT: authority, NO_COLOR: "1" },
+    }).output();
+    answers.push(new TextDecoder().decode(stdout).trim());
+  }
+  assert.deepEqual(answers, ["refused", "accepted", "refused"]);
+});
+
+Deno.test("[PG17] a TLS connection receives only what is read, and every operation ends when it is closed", async () => {
+  const pair = await createCertificate();
+  const listener = TlsListener.listen({ ...pair, hostname: "127.0.0.1", port: 0 });
+  const server = { address: `127.0.0.1:${listener.port}`, certificate: pair.certificate };
+  const accepting = listener[Symbol.asyncIterator]();
+  const connecting = connectTls(server, new AbortController().signal);
+  const { value: far } = await accepting.next();
+  assert.ok(far);
+  // The first read performs the handshake.
+  const first = far.read(new Uint8Array(1));
+  const near = await connecting;
+  await near.write(new Uint8Array(1));
+  assert.equal(await first, 1);
+  for (const [from, to] of [[near, far], [far, near]] as const) {
+    let writes = 0;
+    const filling = (async () => {
+      for (; writes < 300; writes++) await from.write(new Uint8Array(1 << 20));
+    })();
+    filling.catch(() => {});
+    let before = -1;
+    while (writes > before) {
+      before = writes;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    assert.ok(writes < 100, `${writes} MiB were received without a reader`);
+    if (to === near) {
+      near.close();
+      far.close();
+      await assert.rejects(filling);
+      await near.closeWrite();
+      await far.closeWrite();
+      await assert.rejects(near.read(new Uint8Array(1)));
+    } else {
+      const chunk = new Uint8Array(1 << 16);
+      for (let left = 300 << 20; left > 0;) {
+        left -= await to.read(chunk) ?? assert.fail("the connection ended");
+      }
+      await filling;
+    }
+  }
+  listener.close();
 });
 
 Deno.test("[PG17] small messages on a TLS link are not delayed, and large ones arrive complete", async () => {

@@ -189,16 +189,9 @@ export class ClusterLinks implements AsyncDisposable {
 
   /** Never rejects. */
   async #accept(): Promise<void> {
-    try {
-      for await (const conn of this.#opened.listener) {
-        if (this.#leading === null) closeQuietly(conn);
-        else this.#leading.leader.accept(conn);
-      }
-    } catch (error) {
-      if (this.#closed) return;
-      this.#options.log("error", "Stopped listening for other servers of the cluster. Restart the server", {
-        error,
-      });
+    for await (const conn of this.#opened.listener) {
+      if (this.#leading === null) closeQuietly(conn);
+      else this.#leading.leader.accept(conn);
     }
   }
 

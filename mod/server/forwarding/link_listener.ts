@@ -43,7 +43,7 @@ export async function listenForServers(
   try {
     const listener = listen === null
       ? await listenAt(host, { port, pair, log, resolve })
-      : await TlsListener.listen({ ...pair, hostname: listen.host, port });
+      : TlsListener.listen({ ...pair, hostname: listen.host, port });
     return {
       listener,
       address: `${asHost(host)}:${address?.port || listener.port}`,
@@ -79,7 +79,7 @@ async function listenAt(
   const { address, why } = await addressHere(host, resolve);
   if (address !== null) {
     try {
-      return await TlsListener.listen({ ...pair, hostname: address, port });
+      return TlsListener.listen({ ...pair, hostname: address, port });
     } catch (error) {
       // The runtime also reports EINVAL for an address of another machine.
       const code = error instanceof Error && "code" in error ? error.code : null;
@@ -87,7 +87,7 @@ async function listenAt(
     }
   }
   log("warn", EVERYWHERE, { reason: why ?? `${host} is not an address of this machine` });
-  return await TlsListener.listen({ ...pair, hostname: host.includes(":") ? "::" : "0.0.0.0", port });
+  return TlsListener.listen({ ...pair, hostname: host.includes(":") ? "::" : "0.0.0.0", port });
 }
 
 /** Resolves a name to an address of this machine; `null` with a reason if the result may differ for other machines. */
