@@ -293,7 +293,10 @@ export class Server implements AsyncDisposable {
     const forwarding = this.#membership?.forwarding;
     // Other servers are notified first: they keep requests they have not sent yet for the next leader.
     const left = forwarding?.drainFollowers();
-    const { backend } = this.#serving;
+    // Ends in any case before the data folder is released: there must be one writer.
+    await using ending = new AsyncDisposableStack();
+    const backend = ending.use(this.#serving.backend);
+    ending.defer(() => this.#serving.drain());
     if (!answers) this.#serving.drain();
     // Workers finish while this process still answers them.
     const workersEnded = this.#workers?.[Symbol.asyncDispose]();
@@ -304,7 +307,6 @@ export class Server implements AsyncDisposable {
     await left;
     await workersEnded;
     await forwarding?.stopLeading();
-    await backend?.[Symbol.asyncDispose]();
   }
 
   #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {

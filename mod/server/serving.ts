@@ -174,10 +174,11 @@ export class Serving {
     this.#served = null;
     this.#role = "starting";
     try {
+      // Ends in any case before the next one starts: there must be one writer.
+      await using _ending = backend;
       // First: other servers keep their waiting requests for the next leader.
       await parts.membership?.forwarding.stopLeading();
       await backend.closeSockets();
-      await backend[Symbol.asyncDispose]();
     } catch (error) {
       log("error", "Cannot close the old backend cleanly", { error });
     }

@@ -153,6 +153,19 @@ Deno.test("a backend that does not start is started again, until the server stop
   assert.equal(serving.backend, null);
 });
 
+Deno.test("a backend ends before the next one starts, also if its sockets cannot be closed", async () => {
+  await using world = await World.open();
+  const { serving, backends } = world;
+  await world.start();
+  const [backend] = backends;
+  assert.ok(backend !== undefined);
+  backend.closeSockets = () => Promise.reject(new Error("a bug"));
+  world.change();
+  await serving.settled;
+  assert.deepEqual(backend.events, ["dispose"]);
+  assert.equal(serving.backend, backends[1]);
+});
+
 Deno.test("a draining server refuses requests, and serves again when a takeover has failed", async () => {
   await using world = await World.open();
   const { serving } = world;

@@ -238,6 +238,17 @@ Deno.test("[TO4] a new process gives up on an old one that does not answer, and 
   assert.deepEqual(events, ["resumed"]);
 });
 
+Deno.test("[TO4] a backend whose sockets cannot be closed ends before the folder is released", async () => {
+  await using folder = new TempFolder();
+  const { backends: [backend], server } = await started(folder.path);
+  await using _server = server;
+  assert.ok(backend !== undefined);
+  backend.closeSockets = () => Promise.reject(new Error("a bug"));
+  using _oldProcess = await steppedDown(folder);
+  assert.deepEqual(backend.events, ["dispose"]);
+  using _lock = await DataLock.acquire(folder.path, { by: "serve" });
+});
+
 Deno.test("[TO4] a server that cannot step down now refuses", async () => {
   await using folder = new TempFolder();
   await using _listener = await TakeoverListener.open({

@@ -415,13 +415,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     // Runs that are aborted from now on have not failed.
     this.#reports[Symbol.dispose]();
+    await using ending = new AsyncDisposableStack();
+    ending.defer(() => this.#served.release());
+    // Ends every isolate in any case.
+    ending.use(this.#parts.starter);
     await this.#runners.close();
     // The writer last: it checkpoints the database into one file if no one else has it open.
     await this.#readers.close();
     await this.#writer.close();
     this.#news.close();
-    await this.#parts.starter[Symbol.asyncDispose]();
-    await this.#served.release();
   }
 
   async #serve(kind: "query" | "mutation" | "action", call: FunctionCall): Promise<Outcome> {
