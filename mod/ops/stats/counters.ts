@@ -52,12 +52,14 @@ export class Histogram {
   /** Ascending. */
   readonly bounds: readonly number[];
   /** One count per bound, for values above the previous bound; the last one counts values above all bounds. */
-  readonly #counts: Uint32Array;
+  readonly #counts: Uint32Array | Float64Array;
   #sum = 0;
 
   constructor(bounds: readonly number[]) {
     this.bounds = bounds;
-    this.#counts = new Uint32Array(bounds.length + 1);
+    // Those of latencies are many, and of a day at most. The others count since the start.
+    const Counts = bounds === LATENCY_BOUNDS ? Uint32Array : Float64Array;
+    this.#counts = new Counts(bounds.length + 1);
   }
 
   add(value: number): void {

@@ -104,6 +104,20 @@ Deno.test("[EL13] damage found later is quarantined too", () =>
     assert.match(said.messages.join("\n"), /Execution log unusable/);
   }));
 
+Deno.test("[EL13] a log with a damaged row is quarantined", () =>
+  inFolder((path) => {
+    const { keeper, said } = keeperOf(path);
+    using _keeper = keeper;
+    store(keeper, someRuns(20));
+    {
+      using log = new DatabaseSync(path);
+      log.exec("UPDATE runs SET lines = '[' WHERE id = 20");
+    }
+    assert.deepEqual(keeper.page(PAGE)?.runs, []);
+    assert.match(said.messages.join("\n"), /Execution log unusable/);
+    assert.equal(quarantinedRuns(path), 20);
+  }));
+
 Deno.test("[EL13] if the file of a running server's log is removed, a new one is started", () =>
   inFolder((path) => {
     const { keeper, said } = keeperOf(path);

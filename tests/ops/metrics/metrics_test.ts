@@ -242,6 +242,8 @@ Deno.test("[ME5] a histogram counts a value in the first bound it does not excee
   for (const value of [0, 1, 1.5, 2, 3, 4, 5, 100]) sizes.add(value);
   assert.deepEqual(sizes.cumulative, [2, 4, 6]);
   assert.deepEqual([sizes.count, sizes.sum], [8, 116.5]);
+  sizes.unpack([0, 2 ** 32]);
+  assert.equal(sizes.count, 2 ** 32 + 8, "counts since the start do not overflow");
 });
 
 Deno.test("[ME5] label values and help texts are escaped", async () => {

@@ -216,9 +216,9 @@ function createPrivateFile(path: string): void {
   }
 }
 
-/** Whether an error means that the file has to be replaced. */
+/** Whether an error means that the file has to be replaced. Damaged rows may contain invalid JSON. */
 export function isBadFile(error: unknown): boolean {
-  return error instanceof UnusableLogError || BAD_FILE.test(messageOf(error));
+  return error instanceof UnusableLogError || error instanceof SyntaxError || BAD_FILE.test(messageOf(error));
 }
 
 /** Whether the disk is full or does not work, which may be temporary. */
