@@ -2,19 +2,11 @@
 import assert from "node:assert/strict";
 import { repository } from "../docs/pages.ts";
 
-/** Folders and files whose text is still being rewritten. Remove an entry when its text passes. */
-const NOT_COVERED: readonly string[] = [
-  "mod/ops/replication/",
-];
-
 /** Files with text of others, or generated from files that are checked. */
 const NOT_OURS = /(?:^|\/)(?:dist|built|vendor|node_modules)\/|\/zod\/zod\.js$|\/public\/app\.js$/;
 
 /** Section of CONTRIBUTING.md that lists the words to avoid. */
 const WORD_LIST = /^### Language$[^]*?(?=^## )/m;
-
-/** Text that passes although a rule matches it, by file. Each entry needs a reason. */
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {};
 
 /** Patterns to avoid, each with the words to use instead. */
 const RULES: readonly (readonly [pattern: RegExp, instead: string])[] = [
@@ -58,7 +50,6 @@ async function* coveredFiles(folder = ""): AsyncGenerator<string> {
     const path = `${folder}${name}`;
     if (name.startsWith(".") || ["data", "coverage"].includes(path)) continue;
     if (NOT_OURS.test(isDirectory ? `${path}/` : path)) continue;
-    if (NOT_COVERED.some((prefix) => `${path}/`.startsWith(prefix))) continue;
     if (isDirectory) yield* coveredFiles(`${path}/`);
     else if (/\.(?:tsx?|m?js|md)$/.test(name)) yield path;
   }
@@ -102,11 +93,9 @@ function isLong(text: string): boolean {
 }
 
 function findings(file: string, source: string): string[] {
-  const allowed = ALLOWED[file] ?? [];
   const found: string[] = [];
   const text = file === "CONTRIBUTING.md" ? source.replace(WORD_LIST, "") : source;
   for (const { at, text: line } of prose(file, text)) {
-    if (allowed.some((part) => line.includes(part))) continue;
     for (const [pattern, instead] of RULES) {
       const [word] = pattern.exec(line) ?? [];
       if (word !== undefined) found.push(`${at}: "${word.trim()}"; write: ${instead}`);
@@ -147,9 +136,6 @@ Deno.test("the vocabulary check finds words in comments, strings, Markdown and n
 
 /** Classes of one name. Each entry needs a reason. */
 const SHARED_CLASS_NAMES: Readonly<Record<string, string>> = {
-  Accounts: "one in the server and one in browsers",
-  Connection: "the names of the cluster are still being rewritten",
-  ObjectLostError: "the readers of buckets are still being merged",
   TestServer: "the same interface in Deno and in Node",
 };
 

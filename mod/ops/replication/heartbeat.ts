@@ -22,7 +22,7 @@ export class Heartbeat implements AsyncDisposable {
     this.#now = now;
   }
 
-  /** At most one request a while; what it fails with is told. */
+  /** Sends at most one request per interval; failures are logged. */
   beat(): void {
     const { heartbeatMs, heartbeatTimeoutMs } = replicationLimits;
     const now = this.#now();

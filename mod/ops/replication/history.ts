@@ -1,4 +1,4 @@
-/** What can be restored from a replica, told from the names of its objects alone. */
+/** Restorable points of a replica, derived from the names of its objects alone. */
 import type { TargetObject } from "./target/replica_target.ts";
 import { parseName, type SegmentName, type SnapshotName } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
@@ -23,7 +23,7 @@ export interface Generation {
   readonly ranges: readonly RestorableRange[];
 }
 
-/** What is asked for; the newest state without either. */
+/** Requested point; the newest state without a ts or time. */
 export interface RestorePoint {
   readonly generation?: string | undefined;
   readonly toTs?: number | undefined;
@@ -36,7 +36,7 @@ export interface RestorePlan {
   readonly generation: string;
   readonly snapshot: Snapshot;
   readonly segments: readonly Segment[];
-  /** The commit it ends with; `null` when only the last segment's rows can tell, because a time was asked for. */
+  /** The commit it ends with; `null` when it depends on the rows of the last segment, because a time was requested. */
   readonly toTs: number | null;
   readonly toTime: number | null;
   /** Whether a point was named; else it is the newest. */
@@ -208,11 +208,11 @@ function planIn(generation: Generation, { toTs, toTime }: RestorePoint): Restore
     if (toTs !== undefined) segments = chain.slice(0, 1 + chain.findIndex((segment) => segment.toTs >= toTs));
     if (toTs !== undefined && toTs === snapshot.ts) segments = [];
     if (toTime !== undefined) {
-      // The newest commit that is not later, whatever the clock did in between.
+      // The newest commit that is not later, also after clock jumps.
       segments = chain.slice(0, 1 + chain.findLastIndex(({ minAt }) => minAt <= toTime));
       const complete = segments.length === chain.length && (chain.at(-1)?.maxAt ?? 0) <= toTime;
       if (complete && !isNewest(generation, snapshot)) {
-        // What followed is missing here: only a later snapshot could tell what was so at that time.
+        // Later rows are missing here: only a later snapshot has the state of that time.
         const gap = gapOf({ ...generation, snapshots: [snapshot] });
         if (gap !== null) continue;
       }
@@ -237,7 +237,7 @@ function isNewest({ snapshots }: Generation, snapshot: Snapshot): boolean {
   return snapshots.at(-1) === snapshot;
 }
 
-/** What can be restored, in lines for people. */
+/** Returns the restorable ranges as readable lines. */
 export function rangesText(generations: readonly Generation[], place: string): string {
   const lines = generations.flatMap(({ name, ranges }) =>
     ranges.map(({ fromTs, toTs, fromTime, toTime }) =>
@@ -248,5 +248,5 @@ export function rangesText(generations: readonly Generation[], place: string): s
   );
   return lines.length === 0
     ? `"${place}" has no snapshot that could be restored`
-    : `What can be restored from "${place}":\n${lines.join("\n")}`;
+    : `Restorable from "${place}":\n${lines.join("\n")}`;
 }

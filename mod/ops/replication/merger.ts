@@ -26,7 +26,7 @@ export interface MergerOptions {
 
 export class Merger {
   readonly #target: ReplicaTarget;
-  /** What is at the target, by name; kept true. */
+  /** Objects at the target, by name; updated with each change. */
   readonly #objects: Map<string, TargetObject>;
   /** Recently shipped segments by name. */
   readonly #cache = new LRUCache<string, Uint8Array<ArrayBuffer>>({
@@ -36,7 +36,7 @@ export class Merger {
   /** By level: segments of the generation in their order that wait for the next merge. */
   #waiting: Segment[][] = [];
   #generation: string | null = null;
-  /** Pieces that a larger segment holds, and that are to be removed. */
+  /** Pieces contained in a larger segment, which will be removed. */
   #merged: string[] = [];
   readonly #rules: readonly MergeRule[];
 
@@ -71,11 +71,11 @@ export class Merger {
     this.#cache.set(name, bytes);
   }
 
-  /** Merges what is to be merged. Gives back how many segments were made. */
+  /** Merges all due segments. Returns the number of segments made. */
   async merge(): Promise<number> {
     let made = 0;
     await this.#removeMerged();
-    // What was too old is gone from the target.
+    // Objects that were too old are gone from the target.
     this.#waiting = this.#waiting.map((waiting) =>
       waiting.filter(({ file }) => this.#objects.has(file.name))
     );
@@ -129,7 +129,7 @@ export class Merger {
   }
 }
 
-/** The first segments that are to be one; `null` when it is too early, or they do not follow one another. */
+/** Returns the first segments to merge; `null` when it is too early, or they do not follow one another. */
 function piecesOf(
   waiting: readonly Segment[],
   rule: MergeRule,

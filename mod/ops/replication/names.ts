@@ -1,5 +1,5 @@
 /**
- * Names of what lies at a target. A listing tells all there is to know of a replica without reading any of it: which
+ * Names of the objects at a target. A listing describes a replica without reading any object: which
  * segment follows which, what ts and time it reaches, and what fits together.
  *
  *     syncline-replica.json                                  what this place is
@@ -100,7 +100,7 @@ export function segmentFile(segment: Omit<SegmentName, "kind">): string {
     `${time(minAt)}-${time(maxAt)}_${prev}-${sum}.${level}.zst`;
 }
 
-/** What a name says; `null` for a name of something else. */
+/** Parses a name; returns `null` for names of other objects. */
 export function parseName(name: string): ReplicaName | null {
   const segment = SEGMENT.exec(name);
   if (segment !== null) {

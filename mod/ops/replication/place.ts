@@ -1,4 +1,4 @@
-/** What a target is, and who ships there. */
+/** Marker, format and ownership of a target. */
 import { z } from "zod";
 import { claimOf, isGeneration, MARKER, ownerFile, OWNERS, TRIED } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
@@ -17,7 +17,7 @@ const claimShape = z.object({
   since: z.iso.datetime(),
 });
 
-/** Who ships to a target. */
+/** The server that ships to a target. */
 export type Claim = z.infer<typeof claimShape>;
 
 /**
@@ -56,12 +56,12 @@ export async function openReplica(
   }
 }
 
-/** What says that a place is a replica. */
+/** Content of the marker of a replica. */
 export function markerBytes(): Uint8Array<ArrayBuffer> {
   return encoded({ syncline: "replica", format: REPLICA_FORMAT });
 }
 
-/** The right to ship to a target. It goes to whoever asked last, and who had it before can see that. */
+/** The right to ship to a target. The last server to claim it has it, and the previous owner can detect that. */
 export class Ownership {
   readonly #target: ReplicaTarget;
   readonly #claim: number;
@@ -84,7 +84,7 @@ export class Ownership {
     return new Ownership(target, number);
   }
 
-  /** Who has taken it since; `null` while it is ours. */
+  /** Returns the claim of a newer owner; `null` while it is ours. */
   async lostTo(): Promise<Claim | null> {
     const bytes = await this.#target.read(ownerFile(this.#claim + 1));
     if (bytes === null) return null;
@@ -93,7 +93,7 @@ export class Ownership {
   }
 }
 
-/** So many old claims stay, so that whoever had one finds the next. */
+/** Number of old claims that are kept, so that an old owner finds the next claim. */
 const OLD_CLAIMS_KEPT = 100;
 
 const generationShape = z.object({

@@ -68,7 +68,7 @@ async function takeAll(
   // Older records nobody asks for.
   const withRecordsFrom = (plan.segments.at(-1)?.minAt ?? 0) - 2 * replayLimits.recordMs;
   const progress = { rows: 0, commits: 0, at: null as number | null };
-  // What else this process does has its turn.
+  // Yields to other work of this process.
   const pause = async () => {
     onProgress({ rows: progress.rows, ofRows: plan.rows, ts: copy.ts });
     await new Promise((resolve) => setTimeout(resolve));

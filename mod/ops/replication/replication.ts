@@ -1,6 +1,6 @@
 /**
- * Replication as main sees it: a process ships the journal, and main tells it when there is something new, has snapshots
- * made for it, and passes on to the writer what is safe. None of the shipping runs in main.
+ * Replication in the main process: a child process ships the journal. Main notifies it of new commits, makes snapshots
+ * for it, and forwards confirmed positions to the writer. None of the shipping runs in main.
  */
 import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
@@ -20,7 +20,7 @@ import { locationText, type ObjectLocation } from "../../kit/locations/object_st
 export interface ReplicationOptions {
   /** Absolute; held by this server. */
   readonly dataDir: string;
-  /** What others are told of this server: its address. */
+  /** Address of this server, shown to other servers. */
   readonly server: string;
   readonly target: ObjectLocation;
   readonly everyMs: number;
@@ -35,7 +35,7 @@ export interface ReplicationOptions {
     readonly withFiles: boolean;
     readonly includeSecret: boolean;
   }) => Promise<BackupSummary>;
-  /** Tells the writer what became of its journal. */
+  /** Notifies the writer of confirmed rows and journal restarts. */
   readonly tendJournal: (
     message:
       | { readonly type: "JournalConfirmed"; readonly generation: string; readonly seq: number }
@@ -57,9 +57,9 @@ export class Replication implements AsyncDisposable {
   readonly #heartbeat: Heartbeat;
   #process: ReplicaProcess | null = null;
   #status: ShippingStatus | null = null;
-  /** Set while there is something new that was not told. */
+  /** Set while the process has not been notified of new commits. */
   #shipTimer: ReturnType<typeof setTimeout> | undefined;
-  /** By the clock that never goes back: when the process was told last, and since when a commit has waited at the most. */
+  /** Times by the monotonic clock: the last notification of the process, and the earliest start of a commit's wait. */
   #toldAt = performance.now();
   #waitingSince: number | null = null;
   readonly #lead: ShippingLead;
@@ -85,9 +85,9 @@ export class Replication implements AsyncDisposable {
   }
 
   /**
-   * Begins, and waits for a bounded time until what is committed from now on can be gone back to, which takes a snapshot
-   * when a generation begins. Throws a `ReplicaError` when the target is something else, or refuses; one that cannot be
-   * reached now is only told, since a server is worth more than its replica.
+   * Starts, and waits for a bounded time until commits from now on can be restored, which takes a snapshot
+   * when a generation begins. Throws a `ReplicaError` when the target is not a replica, or refuses access. An unreachable
+   * target is only logged, since availability takes precedence over replication.
    */
   static async start(options: ReplicationOptions): Promise<Replication> {
     const replication = new Replication(options);
@@ -124,7 +124,7 @@ export class Replication implements AsyncDisposable {
     }, this.#lead.waitMs);
   }
 
-  /** What is known now; the process is asked for what can be restored. */
+  /** Returns the current figures, and the restorable generations from the process. */
   async status(): Promise<object> {
     return { ...this.figures(), generations: await this.#report() };
   }
@@ -193,7 +193,7 @@ export class Replication implements AsyncDisposable {
     await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
   }
 
-  /** Starts the process. Gives back what the target said first. */
+  /** Starts the process. Returns the first error of the target, if any. */
   async #start(): Promise<{ readonly fault: ReplicaError["fault"]; readonly message: string } | null> {
     const opened = Promise.withResolvers<
       { readonly fault: ReplicaError["fault"]; readonly message: string } | null
@@ -291,7 +291,7 @@ export class Replication implements AsyncDisposable {
       this.#lead.took(performance.now() - this.#toldAt);
     }
     if (shippedTs !== null && shippedTs >= ts()) this.#waitingSince = null;
-    // What it was told of is shipped: what waits came after that.
+    // All rows of the last notification are shipped: waiting commits are newer.
     else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#toldAt;
     if (status.generation !== null && status.generation !== before?.generation) {
       const { generation, reason } = status;
@@ -359,7 +359,7 @@ export class Replication implements AsyncDisposable {
     return await promise;
   }
 
-  /** The same trouble is told once. */
+  /** Logs a problem unless the last one had the same message. */
   #tell(message: string): void {
     if (this.#logged === message) return;
     this.#logged = message;

@@ -41,10 +41,10 @@ export type PointProgress =
   | ({ readonly step: "replay" } & ReplayProgress)
   | { readonly step: "check" };
 
-/** Names told of files that are missing. */
+/** Maximum number of missing files that are listed by name. */
 const FILES_NAMED_MAX = 20;
 
-/** Where a snapshot is brought to, and rows that would not wait for it, below the data folder. */
+/** Folder for a fetched snapshot, and for rows that could be trimmed before, in the data folder. */
 export const SNAPSHOT_DIR = "incoming-snapshot";
 
 /**
@@ -140,7 +140,7 @@ async function findMissing(
   }
 }
 
-/** What a plan would take, in words. */
+/** Describes the size and duration of a plan. */
 export function planText(plan: RestorePlan): string {
   const { bytesPerSecond, rowsPerSecond } = replicationLimits;
   const seconds = Math.ceil(

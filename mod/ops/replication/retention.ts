@@ -10,7 +10,7 @@ export interface SweepOptions {
   readonly current: string | null;
   /** Points before this time need not be reached, ms since the epoch. */
   readonly before: number;
-  /** What is at the target, by name; kept true. */
+  /** Objects at the target, by name; updated with each change. */
   readonly objects: Map<string, TargetObject>;
 }
 
@@ -48,7 +48,7 @@ export function namesToRemove({ generations, current, before }: SweepOptions): s
   });
 }
 
-/** The newest time that the names tell, ms since the epoch; `-Infinity` when there are none. */
+/** The newest time in the names, ms since the epoch; `-Infinity` when there are none. */
 export function newestOf(generations: readonly Pick<Generation, "snapshots" | "segments">[]): number {
   let newest = -Infinity;
   for (const { snapshots, segments } of generations) {
@@ -59,8 +59,8 @@ export function newestOf(generations: readonly Pick<Generation, "snapshots" | "s
 }
 
 /**
- * The time by which it is decided what is too old. It begins with the newest time that the target knows of and goes on by
- * the clock that never goes back, an eighth faster while the wall clock is ahead of it: a clock that jumps, or that is wrong
+ * Clock that decides which objects are too old. It starts at the newest time that the target has and advances with the
+ * monotonic clock, an eighth faster while the wall clock is ahead of it: a wall clock that jumps, or that is wrong
  * at the start, makes nothing old at once. It is never later than the wall clock says.
  */
 export class KeptTime {
@@ -88,7 +88,7 @@ export class KeptTime {
     this.aheadAtStart = this.#told ? ahead : null;
   }
 
-  /** `jumped`: how far the wall clock has gone ahead since the start, told once when that is far; else `null`. */
+  /** `jumped`: how far the wall clock has jumped ahead since the start, reported once if that is far; otherwise `null`. */
   read(): { readonly at: number; readonly jumped: number | null } {
     const steady = this.#steady();
     const passed = steady - this.#lookedAt;

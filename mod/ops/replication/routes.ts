@@ -12,7 +12,7 @@ import { isGeneration } from "./names.ts";
 import type { StagedPoint } from "./restore_point.ts";
 import { StageJobError } from "./stage_job.ts";
 
-/** What the endpoints need of replication. */
+/** Replication as used by the endpoints. */
 export interface ReplicationPort {
   status(): Promise<object>;
   takeSnapshot(): Promise<object>;
@@ -31,7 +31,7 @@ export function replicationRoutes(
   { port, restores, follower, log }: {
     readonly port: ReplicationPort | null;
     readonly restores: Pick<RestorePort, "cancel">;
-    /** What a server that follows another has to tell. */
+    /** Returns the status of a server that follows another. */
     readonly follower?: (() => object) | null | undefined;
     readonly log: Log;
   },

@@ -38,7 +38,7 @@ export interface PackOptions {
   readonly level: number;
 }
 
-/** Packs rows, of which there is at least one. Gives the thread up between frames. */
+/** Packs at least one row. Yields the thread between frames. */
 export async function packSegment(
   rows: AsyncIterable<JournalRow> | Iterable<JournalRow>,
   { generation, prev, level }: PackOptions,
@@ -185,7 +185,7 @@ class RowReader {
       this.#buffer = buffer;
       return;
     }
-    // Where each byte is a character one text is made of all, of which rows are parts: that takes far less than one by one.
+    // ASCII is decoded as one string that rows are sliced from, which is far cheaper than decoding each row.
     const whole = isAscii(buffer) ? buffer.toString("latin1") : null;
     const text = (from: number, to: number) => whole?.slice(from, to) ?? buffer.toString("utf8", from, to);
     let at = 0;

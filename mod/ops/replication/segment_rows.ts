@@ -23,8 +23,8 @@ export async function* rowsOf(
 type Reached = Pick<Segment, "sum"> & { readonly seq: number };
 
 /**
- * The rows of segments, of which each follows the one before, some at a time; the next segments are fetched meanwhile.
- * Throws a `ReplicaError` for one that is damaged, or that is gone and part of no other.
+ * Yields the rows of consecutive segments, some at a time; the next segments are fetched in the meantime.
+ * Throws a `ReplicaError` for a segment that is damaged, or that is missing and part of no other.
  */
 export async function* partsOf(
   target: ReplicaTarget,
@@ -74,7 +74,7 @@ function within(
   return rows.filter(({ seq }) => seq > after && seq <= upTo);
 }
 
-/** What leads on, as it is listed now; `null` when nothing does. */
+/** Returns the segments that replace a missing one, by a new listing; `null` when there are none. */
 async function became(
   target: ReplicaTarget,
   { missing, reached, upTo }: { readonly missing: Segment; readonly reached: Reached; readonly upTo: number },
@@ -116,7 +116,7 @@ async function* fetched(
       delete fetching[at];
     }
   } finally {
-    // What was asked for ahead counts until it is there.
+    // Waits for segments that were requested ahead.
     await Promise.allSettled(fetching);
   }
 }

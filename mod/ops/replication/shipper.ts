@@ -1,6 +1,6 @@
 /**
- * Ships the journal of one database to one target: segments, snapshots, and what keeps the target tidy. It runs in a
- * process of its own, reads the database beside the writer, and says what is safe, so that the writer can remove it.
+ * Ships the journal of one database to one target: segments, snapshots, merges and retention. It runs in a
+ * separate process, reads the database beside the writer, and confirms shipped rows, so that the writer can remove them.
  */
 import { Buffer } from "node:buffer";
 import { firstSum, type JournalHead, type JournalReader, type JournalRow } from "../../engine/mod.ts";
@@ -30,11 +30,11 @@ export interface JournalRestart {
   readonly reason: "lost" | "overflow";
 }
 
-/** What the shipper asks of the server. None of it may throw. */
+/** Calls from the shipper to the server. They must not throw. */
 export interface ShipperSide {
   /** Rows of a generation up to this one are safe. */
   confirmed(row: { readonly generation: string; readonly seq: number }): void;
-  /** The journal cannot be gone on with: another generation has to begin. */
+  /** The journal cannot be continued: another generation must begin. */
   restart(restart: JournalRestart): void;
   /** A snapshot is wanted; `addSnapshot` or `snapshotFailed` is called when there is one, or none. */
   snapshotWanted(): void;
@@ -54,7 +54,7 @@ export interface ShipperOptions {
   readonly wait?: (ms: number) => Promise<void>;
 }
 
-/** Where the target stands. */
+/** Newest row at the target. */
 interface Position {
   readonly generation: string;
   readonly seq: number;
@@ -78,19 +78,19 @@ export class Shipper implements AsyncDisposable {
   readonly #objects = new Map<string, TargetObject>();
   #position: Position | null = null;
   #reason: JournalHead["reason"] | null = null;
-  /** Time of the newest snapshot of the generation, and the row it stands at; `null` without one. */
+  /** Time of the newest snapshot of the generation, and its row; `null` without one. */
   #snapshot: { readonly at: number; readonly seq: number } | null = null;
   #snapshotAsked = false;
   #snapshotWanted = false;
-  /** After one that failed the next is not asked for before this time, unless somebody wants it. */
+  /** After a failed snapshot the next is not requested before this time, unless an administrator requests one. */
   #snapshotPauseUntil = 0;
-  /** The generation of which it was told that it began because the journal had been dropped. */
+  /** The generation whose dropped journal was reported. */
   #overflowNoted: string | null = null;
-  /** By the clock that never goes back. A start is no look: a server that starts often would hurry what goes step by step. */
+  /** By the monotonic clock. A start is no pass: a server that starts often would hurry the stepwise removal. */
   #sweptAt: number;
-  /** By what time it is decided what is too old; `null` until it is known what the target had before this process. */
+  /** Retention clock; `null` until the earlier objects at the target are known. */
   #keptTime: KeptTime | null = null;
-  /** What goes on beside shipping; never rejects. */
+  /** Background work beside shipping; never rejects. */
   #beside: Promise<void> = Promise.resolve();
   #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs" | "restorable"> = {
     pending: { rows: 0, bytes: 0, oldestAt: null },
@@ -111,7 +111,7 @@ export class Shipper implements AsyncDisposable {
     this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
   }
 
-  /** Resolves when what goes on beside shipping has ended. */
+  /** Resolves when the background work beside shipping has ended. */
   get beside(): Promise<void> {
     return this.#beside;
   }
@@ -122,7 +122,7 @@ export class Shipper implements AsyncDisposable {
     return { ...this.#status, generation, shippedTs: ts, reason: this.#reason, restorable };
   }
 
-  /** What can be restored. */
+  /** Returns the restorable generations. */
   generations(): ToldGeneration[] {
     return generationsOf(this.#objects.values()).map(({ name, snapshots, segments, ranges }) => ({
       generation: name,
@@ -152,8 +152,8 @@ export class Shipper implements AsyncDisposable {
   }
 
   /**
-   * Ships what waits now: what comes meanwhile is for the next time, or a segment would follow the other for as long as
-   * there is load. Throws a `ReplicaError`, which is noted too; called again, it goes on.
+   * Ships the rows that wait now. Later rows wait for the next call, or it would not end under constant
+   * load. Throws a `ReplicaError`, which the status has too; the next call continues.
    */
   async ship(): Promise<void> {
     if (this.#status.takenBy !== null) return;
@@ -221,7 +221,7 @@ export class Shipper implements AsyncDisposable {
     await this.#beside;
   }
 
-  /** Ships one segment at most. Gives back whether there may be more, up to a row. */
+  /** Ships one segment at most. Returns whether there may be more, up to a row. */
   async #shipSome(upTo: number): Promise<boolean> {
     const { journal, target, side } = this.#options;
     const { head, confirmed } = journal.read(NO_ROW);
@@ -239,7 +239,7 @@ export class Shipper implements AsyncDisposable {
     const [first] = part.rows;
     if (first === undefined) return false;
     if (first.seq !== position.seq + 1 || first.tsBefore !== position.ts) {
-      this.#lost(position.generation, "the journal does not go on where the target ends");
+      this.#lost(position.generation, "the journal does not continue where the target ends");
       return false;
     }
     const { generation, sum: prev } = position;
@@ -281,7 +281,7 @@ export class Shipper implements AsyncDisposable {
     };
   }
 
-  /** Finds where the target stands in a generation. Gives back whether it can be gone on from there. */
+  /** Finds the newest row of a generation at the target. Returns whether shipping can continue from it. */
   async #attach(
     head: JournalHead & { readonly generation: string },
     confirmed: { readonly seq: number; readonly ts: number; readonly sum: string },
@@ -308,11 +308,11 @@ export class Shipper implements AsyncDisposable {
         this.#options.side.confirmed({ generation, seq: end.toSeq });
         return true;
       }
-      // What was confirmed once is not listed: listings may be late.
+      // Confirmed rows are not listed: listings may be late.
       if (look >= lateListings) break;
       await wait(lateListingMs);
     }
-    this.#lost(generation, "what was shipped before is not there, or is another history");
+    this.#lost(generation, "earlier segments are missing, or belong to another history");
     return false;
   }
 
@@ -327,7 +327,7 @@ export class Shipper implements AsyncDisposable {
     this.#merger.follow(position.generation);
   }
 
-  /** Tells once that a journal was dropped, also while the target cannot be told of the generation that has begun. */
+  /** Reports a dropped journal once, also while the new generation cannot be written to the target. */
   #noteOverflow({ generation, reason }: { readonly generation: string; readonly reason: string }): void {
     if (reason !== "overflow" || this.#overflowNoted === generation) return;
     this.#overflowNoted = generation;

@@ -1,8 +1,8 @@
-/** What there is to tell of replication. */
+/** Status of replication. */
 import type { GenerationReason } from "../../engine/mod.ts";
 import type { RestorableRange } from "./history.ts";
 
-/** What the process that ships knows, told after each step. */
+/** Status of the process that ships, sent after each step. */
 export interface ShippingStatus {
   readonly generation: string | null;
   /** Why the generation began. */
@@ -18,8 +18,8 @@ export interface ShippingStatus {
   /** The newest last. */
   readonly errors: readonly ShippingError[];
   /**
-   * How far the clock was ahead of the newest that the target had when the process began, where that was far: it is wrong,
-   * or nothing was shipped for so long.
+   * How far the clock was ahead of the newest object at the target when the process started, if that was far: the clock
+   * is wrong, or nothing was shipped in the meantime.
    */
   readonly aheadMs: number | null;
   /** Set when another server has taken the target. */
@@ -52,7 +52,7 @@ export interface ShippingCounts {
   readonly overflows: number;
 }
 
-/** A generation as administrators are told of it. */
+/** A generation as administrators see it. */
 export interface ToldGeneration {
   readonly generation: string;
   readonly snapshots: number;

@@ -23,7 +23,7 @@ export interface VerifyReport {
   readonly segments: number;
   readonly rows: number;
   readonly bytes: number;
-  /** What is missing or damaged, in words. */
+  /** Descriptions of missing or damaged objects. */
   readonly faults: readonly string[];
   /** The newest state that could be rebuilt; `null` when none could. */
   readonly rebuilt: { readonly ts: number; readonly documents: number; readonly seconds: number } | null;
@@ -91,7 +91,7 @@ async function listed(target: ReplicaTarget, generation: string): Promise<Genera
   return generationsOf(await Array.fromAsync(target.list(`${GENERATIONS}${generation}/`)))[0];
 }
 
-/** Whether an object was removed meanwhile with all that is older, because nobody has to be able to restore it any more. */
+/** Whether retention has removed an object, and all older ones, in the meantime. */
 async function isTooOld(target: ReplicaTarget, object: Snapshot | Segment): Promise<boolean> {
   const { snapshots = [], segments = [] } = await listed(target, object.generation) ?? {};
   return "sum" in object && "fromSeq" in object
@@ -100,7 +100,7 @@ async function isTooOld(target: ReplicaTarget, object: Snapshot | Segment): Prom
     : snapshots.every(({ ts }) => ts > object.ts);
 }
 
-/** What is wrong with a snapshot: missing, or other bytes than were written. `null`: nothing. */
+/** Returns why a snapshot is missing or damaged; `null` if it is intact. */
 async function faultOf(
   target: ReplicaTarget,
   { snapshot, folder }: { readonly snapshot: Snapshot; readonly folder: string },

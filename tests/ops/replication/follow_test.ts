@@ -155,7 +155,7 @@ Deno.test("[RP20] [RP22] damaged or missing objects are never applied: they are 
   rig.group();
   await rig.ship();
   const gap = await copy.bring();
-  assert.match(gap.stale ?? "", /does not go on behind ts/);
+  assert.match(gap.stale ?? "", /does not continue after ts/);
   same(copy, rig, ts);
   rig.shipper.wantSnapshot();
   await rig.ship();

@@ -1,6 +1,6 @@
 /**
- * Brings the database of a data folder that nobody has open to the newest state of a replica: the rows that it lacks, or a
- * snapshot where it cannot go on. `data.db` is replaced only by a database that is whole and checked.
+ * Updates the closed database of a data folder to the newest state of a replica: with the missing rows, or with a
+ * snapshot at a gap. `data.db` is replaced only by a database that is complete and checked.
  */
 import { join } from "node:path";
 import {
@@ -88,7 +88,7 @@ async function bringRows(
     if (step !== "renew") await putInPlace(dataDir);
     return done(ts, { snapshot: true });
   } catch (error) {
-    // What is there can be shown without the target; without anything there is nothing to show.
+    // An existing database is served without the target.
     if (position === null || step === "renew" || !(error instanceof ReplicaError)) throw error;
     return done(position.ts, { stale: error.message });
   }
@@ -99,7 +99,7 @@ function positionOf(state: Pick<ReturnType<typeof readFollowerState>, "history">
   return generation === null ? null : { generation, seq, ts, sum };
 }
 
-/** Applies what follows in the log. Gives back the newest ts. Throws a `LogGapError` when it does not go on. */
+/** Applies the rows that follow in the log. Returns the newest ts. Throws a `LogGapError` at a gap. */
 async function catchUp(
   target: ReplicaTarget,
   { path, signal, lookAgainMs = replicationLimits.lateListingMs }:
@@ -128,7 +128,7 @@ async function catchUp(
   }
 }
 
-/** Makes the newest state ready in a folder of its own. Gives back its ts. */
+/** Prepares the newest state in its own folder. Returns its ts. */
 async function makeReady(
   target: ReplicaTarget,
   { dataDir, signal, behind, ...more }: BringOptions & { readonly behind: LogPosition | null },
@@ -152,19 +152,19 @@ async function makeReady(
   });
 }
 
-/** What of a target becomes a database that follows. */
+/** The snapshot of a target that becomes the database of a follower. */
 export interface SnapshotOptions {
   readonly dataDir: string;
   /** The archive, at the target. */
   readonly name: string;
-  /** What the database's mark says. */
+  /** Content of the follower mark of the database. */
   readonly place: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Puts a snapshot in the place of the database of a data folder that nobody has open, once it is whole and checked. Gives
- * back its ts. Throws a `ReplicaError`, or what the disk says.
+ * Replaces the closed database of a data folder with a snapshot, once it is complete and checked. Returns its ts.
+ * Throws a `ReplicaError`, or an error of the file system.
  */
 export async function fetchSnapshot(
   open: () => Promise<ReplicaTarget>,
@@ -176,7 +176,7 @@ export async function fetchSnapshot(
   return ts;
 }
 
-/** Makes a snapshot ready, and what follows it. Gives back the newest ts. */
+/** Prepares a snapshot and the rows that follow it. Returns the newest ts. */
 async function unpackReady(
   target: ReplicaTarget,
   { dataDir, signal, name, place, catchUp }: SnapshotOptions & {
@@ -211,7 +211,7 @@ async function putInPlace(dataDir: string): Promise<void> {
   const path = join(dataDir, archiveNames.database);
   const ready = join(dataDir, INCOMING, READY, archiveNames.database);
   if (await statIfThere(ready) !== null) {
-    // Never over a database of its own, whatever a folder was used for meanwhile.
+    // Never replaces a database that does not follow, such as one created in the meantime.
     if (await statIfThere(path) === null || isFollowed(path)) {
       for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
       await Deno.rename(ready, path);

@@ -1,4 +1,4 @@
-/** A database brought to the newest state of a replica by a process of its own. */
+/** Updates a database to the newest state of a replica in a separate process. */
 import type { ReplicaFault } from "../replica_error.ts";
 import type { Begin } from "../process/messages.ts";
 import { oneJob } from "../process/one_job.ts";
@@ -7,11 +7,11 @@ import type { BringOptions, Brought, SnapshotOptions } from "./bring.ts";
 
 export interface BringJobOptions extends Pick<BringOptions, "dataDir" | "step"> {
   readonly target: ObjectLocation;
-  /** Ends it; what it was at is begun anew by the next. */
+  /** Aborts the job; the next job restarts the unfinished step. */
   readonly signal: AbortSignal;
 }
 
-/** Why a database could not be brought. */
+/** Thrown when a database cannot be updated. */
 export class BringError extends Error {
   override readonly name = "BringError";
   readonly fault: ReplicaFault | null;

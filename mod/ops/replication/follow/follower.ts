@@ -4,7 +4,7 @@ import type { Log } from "../../../kit/log.ts";
 import { replicationLimits } from "../../limits.ts";
 import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
 
-/** What a follower does with what it reads. */
+/** Database side of a follower. */
 export interface FollowSide<Item> {
   /** Where it stands. */
   readonly position: () => LogPosition;
@@ -13,7 +13,7 @@ export interface FollowSide<Item> {
    * wherever the position is then.
    */
   readonly apply: (items: readonly Item[]) => Promise<void>;
-  /** Begins anew with a newer state. When it resolves this follower is done; rejects when there is nothing newer. */
+  /** Starts again from a newer state. This follower ends when it resolves; it rejects when there is no newer state. */
   readonly renew: (reason: string, signal: AbortSignal) => Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export interface FollowerFigures {
   /** The newest that the log is known to have. */
   readonly newestTs: number;
   readonly lagCommits: number;
-  /** Since when something may be there that is not shown; `null` before the first look. */
+  /** Time since the last check that found all commits shown; `null` before the first one. */
   readonly lagMs: number | null;
   /** The newest last; ms since the epoch. */
   readonly errors: readonly { readonly at: number; readonly message: string }[];
@@ -119,7 +119,7 @@ export class Follower<Item> implements AsyncDisposable {
     if (this.#options.side.position().ts >= newestTs) this.#completeAt = lookedAt;
   }
 
-  /** The same trouble is told once. */
+  /** Logs an error unless the last one had the same message. */
   #note(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     this.#errors = [...this.#errors, { at: this.#now(), message }].slice(-replicationLimits.errorsKept);

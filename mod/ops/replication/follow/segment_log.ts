@@ -80,7 +80,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
     this.#lookedAt = lookedAt;
   }
 
-  /** Opens what follows a position. Gives back whether there is a way on, or nothing to go to. */
+  /** Opens the segments after a position. Returns `false` at a gap. */
   async #begin(after: LogPosition): Promise<boolean> {
     await this.#end();
     const own = this.#generations.find(({ name }) => name === after.generation);
@@ -134,7 +134,7 @@ export class SegmentLog implements CommitLog<JournalRow> {
       return { items: [], newestTs: Math.max(this.#newestTs(after), after.ts + 1), lookedAt: this.#lookedAt };
     }
     const message =
-      `"${this.place}" does not go on behind ts ${after.ts} of generation ${after.generation}: ${why}`;
+      `"${this.place}" does not continue after ts ${after.ts} of generation ${after.generation}: ${why}`;
     if (this.#newer(after) !== undefined) throw new LogGapError(message);
     throw new ReplicaError("target", `${message}, and there is no snapshot behind it yet`);
   }

@@ -1,4 +1,4 @@
-/** The work of a process for a follower: rows of a replica as they are asked for, and a database brought to its newest state. */
+/** Work of a follower's process: reads the requested rows of a replica, and updates a database to its newest state. */
 import { replicationLimits } from "../../limits.ts";
 import { bring, type Brought, fetchSnapshot } from "../follow/bring.ts";
 import { LogGapError } from "../follow/commit_log.ts";
@@ -31,7 +31,7 @@ export async function followWork(
     next = messages.next();
     const ended = () => stopping.abort(new Error("The server that reads this has ended"));
     next.then(({ done }) => done && ended(), ended);
-    if (message.type !== "ReadLog") throw new TypeError(`Who follows is not sent ${message.type}`);
+    if (message.type !== "ReadLog") throw new TypeError(`A follower does not accept ${message.type}`);
     try {
       if (log === null) {
         // A folder may be one of a disk that is not mounted now: it is looked for at each reading.
@@ -58,7 +58,7 @@ export async function followWork(
   }
 }
 
-/** Brings the database and tells how that went; the input's end ends it. */
+/** Updates the database and reports the result; stops at the end of the input. */
 export async function bringWork(
   begin: Begin & { readonly work: "bring" },
   parts: WorkParts,
@@ -70,7 +70,7 @@ export async function bringWork(
   });
 }
 
-/** Puts a snapshot in the place of the database, and tells how that went. */
+/** Replaces the database with a snapshot and reports the result. */
 export async function fetchWork(
   begin: Begin & { readonly work: "fetch" },
   parts: WorkParts,

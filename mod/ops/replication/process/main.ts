@@ -47,7 +47,7 @@ async function ship(
     side: {
       confirmed({ generation, seq }) {
         send({ type: "Confirmed", generation, seq });
-        // What waited for long goes in many segments.
+        // A long backlog takes many segments: the status is sent after each.
         send({ type: "Status", status: shipper.status });
       },
       restart: (restart) => send({ type: "Restart", ...restart }),
@@ -90,7 +90,7 @@ async function ship(
   await loop.end();
 }
 
-/** Ships when it is told to, one try at a time, and tries again after one that failed. */
+/** Ships on request, one attempt at a time, and retries after a failure. */
 class ShipLoop {
   readonly #shipper: Shipper;
   readonly #journal: JournalReader;
@@ -124,7 +124,7 @@ class ShipLoop {
     });
   }
 
-  /** Ships what is left, for as long as there is somebody who waits for it. */
+  /** Ships the remaining rows; the server ends the process if it takes too long. */
   async end(): Promise<void> {
     clearTimeout(this.#timer);
     this.#again = false;
@@ -138,7 +138,7 @@ class ShipLoop {
       await this.#shipper.ship();
       this.#failures = 0;
     } catch {
-      // The status tells why.
+      // The status has the error.
       const { retryMsMin, retryMsMax } = replicationLimits;
       const pauseMs = Math.min(retryMsMax, retryMsMin * 2 ** this.#failures++);
       this.#timer = setTimeout(() => {
@@ -228,7 +228,7 @@ async function main(): Promise<void> {
 
 await main().catch(async (error) => {
   await sending;
-  // The parent's log has it already where it was told; a bug is for the terminal.
+  // The server has already logged a `ReplicaError`; other errors are bugs and go to the terminal.
   if (!(error instanceof ReplicaError)) throw error;
   Deno.exit(1);
 });

@@ -1,4 +1,4 @@
-/** What main and the process that works with a target say to one another, in lines of JSON. */
+/** Messages between the main process and the process of a target, as lines of JSON. */
 import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
 import type { RestorePoint } from "../history.ts";
 import type { BringOptions, Brought } from "../follow/bring.ts";
@@ -42,7 +42,7 @@ export type Begin =
     readonly dataDir: string;
     readonly target: ObjectLocation;
     readonly name: string;
-    /** What the mark of the database says. */
+    /** Content of the follower mark of the database. */
     readonly place: string;
   }
   | {
@@ -61,9 +61,9 @@ export type ToProcess =
   | { readonly type: "WantSnapshot" }
   | { readonly type: "Snapshot"; readonly made: MadeSnapshot }
   | { readonly type: "NoSnapshot"; readonly message: string }
-  /** What can be restored is to be told. */
+  /** Requests the restorable generations. */
   | { readonly type: "Report"; readonly id: number }
-  /** What follows a position is asked for, once the last answer has come. */
+  /** Requests the rows after a position; sent after the previous answer. */
   | { readonly type: "ReadLog"; readonly after: LogPosition };
 
 export type FromProcess =

@@ -1,8 +1,8 @@
-/** A process that does one piece of work, tells its result and ends. */
+/** A process that does one job, reports its result and exits. */
 import type { Begin, FromProcess } from "./messages.ts";
 import { ReplicaProcess } from "./replica_process.ts";
 
-/** What there is instead of a result when the process ended without one. */
+/** Returned when the process exits without a result. */
 export interface LostJob {
   readonly ok: false;
   readonly fault: null;
@@ -12,7 +12,7 @@ export interface LostJob {
 export interface OneJobOptions<Result> {
   /** Ends the process. */
   readonly signal: AbortSignal;
-  /** Told of every message; gives the result when it is the one with it. */
+  /** Called with every message; returns the result from the message that contains it. */
   readonly resultOf: (message: FromProcess) => Result | undefined;
 }
 

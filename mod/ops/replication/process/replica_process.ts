@@ -12,7 +12,7 @@ const NICENESS = 5;
 /** V8 lets its heap grow far beyond what is in use: the tasks for restores in `deno.json` have the same. */
 const HEAP_FLAGS = "--max-old-space-size=256,--max-semi-space-size=4";
 
-/** What the client of buckets looks at. */
+/** Environment variables read by the S3 client. */
 const CLIENT_ENV = [
   "AWS_LAMBDA_BENCHMARK_MODE",
   "AWS_LAMBDA_FUNCTION_NAME",

@@ -48,8 +48,8 @@ export class LogReplica implements ReplicaTarget {
   }
 
   /**
-   * The whole log is read for it, up to where it ends when that begins: what times a row reaches stands in the row. What is
-   * read at once is a segment, and none goes on behind a snapshot: from there on rows are kept as long as that.
+   * Reads the whole log up to its end at the start of the listing, because only a row has its times. Each
+   * read is one segment. No segment extends past a snapshot: rows after a snapshot are kept as long as it is.
    */
   async *list(begin: string): AsyncIterable<TargetObject> {
     if (!begin.startsWith(GENERATIONS)) return;
