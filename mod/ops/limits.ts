@@ -175,6 +175,8 @@ export const logLimits = {
   batchRunsMax: 1_000,
   /** Characters stored in one transaction, because the text index takes up to a second for a megabyte. */
   batchCharsMax: MiB,
+  /** Time to store queued runs at shutdown; the rest is dropped. */
+  closeMs: 3_000,
   /** Delay before queued runs are sent; longer delays make larger transactions. */
   flushMs: 200,
   /** Characters of log lines kept per run; the rest is truncated and marked. */

@@ -62,11 +62,16 @@ export class RunQueue {
     await this.#begin();
   }
 
-  /** Sends all queued runs and accepts no more. */
-  async close(): Promise<void> {
+  /** Sends queued runs for a limited time, and accepts no more. */
+  async close(ms: number = logLimits.closeMs): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
+    const late = setTimeout(() => {
+      this.#dropped += this.#size;
+      this.#batches.length = this.#size = this.#chars = 0;
+    }, ms);
     await this.flush();
+    clearTimeout(late);
   }
 
   #schedule(): void {

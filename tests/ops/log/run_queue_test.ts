@@ -50,6 +50,22 @@ Deno.test("[EL18] runs with much text are sent in batches that are stored in tim
   assert.deepEqual([sizes, queue.size], [[2, 1, 1, 2], 0]);
 });
 
+Deno.test("[EL18] a slow log does not delay a shutdown", async () => {
+  let sent = 0;
+  const queue = new RunQueue({
+    isOpen: () => true,
+    send: async (runs) => {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      sent += runs.length;
+      return true;
+    },
+  });
+  for (let at = 0; at < 100; at++) queue.push(run(at), logLimits.queuedCharsMax / 100);
+  await queue.close(40);
+  assert.ok(sent > 0 && sent < 50, String(sent));
+  assert.deepEqual([queue.dropped, queue.size], [100 - sent, 0]);
+});
+
 Deno.test("[EL18] lost runs are counted; a flush waits only for runs queued before it", async () => {
   const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
   let sent = 0;
