@@ -355,7 +355,7 @@ Deno.test(
     });
     await Deno.rename(`${snapshots} away`, snapshots);
     await serve(b.url, 1);
-    const fetched = b.logged.filter((line) => line.includes("newest snapshot of the cluster is fetched"));
+    const fetched = b.logged.filter((line) => line.includes("Downloading the newest snapshot of the cluster"));
     assert.equal(fetched.length, 1, "as it began");
   },
 );
