@@ -107,7 +107,7 @@ Deno.test("a planted bug of the cluster is found: a row with an unknown outcome 
         return refused && { ...refused, known: true };
       },
   });
-  await findBug(/a row is there of which somebody was told that it is not/);
+  await findBug(/a row exists that was reported as absent/);
 });
 
 Deno.test("a planted bug of the cluster is found: a call lost with its leader counts as not run", async () => {

@@ -27,6 +27,13 @@ const PAGE = `<!doctype html>
 <script type="module">
 import { uploadFile } from "/upload_file.js";
 
+/** As a page of the server gets it from there. */
+const client = async (url) => {
+  const { origin } = new URL(url);
+  const { SynclineClient } = await import(origin + "/_/client.js");
+  return new SynclineClient(origin);
+};
+
 const fileOf = (size) =>
   new File([new Uint8Array(size).map((_, at) => (at * 7919) >> 5)], "größe.bin", { type: "application/x-test" });
 
@@ -45,11 +52,15 @@ globalThis.uploadWithTus = (endpoint, size) =>
 globalThis.uploadWithTodo = async (url, size) => {
   const steps = [];
   const { signal } = new AbortController();
-  const id = await uploadFile(url, fileOf(size), { onProgress: (bytes) => steps.push(bytes), signal });
+  const onProgress = (bytes) => steps.push(bytes);
+  const id = await uploadFile(await client(url), { url, file: fileOf(size), onProgress, signal });
   return { id, last: steps.at(-1) };
 };
-globalThis.refusal = (url) =>
-  uploadFile(url, fileOf(10), { onProgress() {}, signal: new AbortController().signal }).catch((error) => error.message);
+globalThis.refusal = async (url) => {
+  const { signal } = new AbortController();
+  return await uploadFile(await client(url), { url, file: fileOf(10), onProgress() {}, signal })
+    .catch((error) => error.message);
+};
 </script>`;
 
 /** The page, at another origin than the server. */

@@ -130,7 +130,7 @@ Deno.test("deploys require an administrator or a deploy key", async (t) => {
     async () => {
       const deployed = await world.deploy(secondApp, { bearer: key.key });
       assert.equal(deployed.status, 200, deployed.body.errorMessage);
-      await world.deploy({ "functions/bad.ts": "}" });
+      await world.deploy({ "functions/bad.ts": "throw new Error();" });
       const { page } = await call(
         "query",
         "_admin/audit:list",

@@ -54,7 +54,7 @@ Deno.test("DP17 tables, indexes, cron jobs and pending jobs that the other versi
     assert.match(text, /^! cron remind is not in this version: it does not run any more$/m);
     assert.match(
       text,
-      /^! function notes:ship is not in this version: 2 waiting jobs call it, and fail when they are due/m,
+      /^! function notes:ship is not in this version: 2 waiting jobs call it and fail when they are due/m,
     );
   }
   // The data, the index's documents and the jobs are there again with the version.

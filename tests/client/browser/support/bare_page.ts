@@ -43,7 +43,8 @@ export class BarePage {
     const { targetId } = await tools.send("Target.createTarget", { url });
     const { sessionId } = await tools.send("Target.attachToTarget", { targetId, flatten: false });
     const page = new BarePage(tools, sessionId);
-    await page.until(() => document.readyState === "complete", null);
+    // A new page shows about:blank first.
+    await page.until((href) => location.href === href && document.readyState === "complete", url);
     return page;
   }
 
