@@ -17,8 +17,9 @@ const SOCKETS = isLongRun ? 1_000 : 40;
 const CALLERS = isLongRun ? 8 : 4;
 const PAUSE_MS = isLongRun ? 2 : 4;
 const START_MS = 60_000;
-/** Failed takeovers, each with an old or new process that is killed at a random moment. */
-const KILLS = repeats(2, 20);
+/** Takeovers with a process that is killed or frozen at a random moment. */
+const DISTURBANCES = repeats(3, 30);
+const FROZEN_MS = 2_000;
 
 const schema = (more: string, indexes = "") => `
 import { defineSchema, defineTable } from "syncline/server";
@@ -327,7 +328,18 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
   });
 });
 
-Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed at any moment of a takeover", async () => {
+async function freeze({ pid }: Child, ms: number): Promise<void> {
+  try {
+    Deno.kill(pid, "SIGSTOP");
+    await pause(ms);
+    Deno.kill(pid, "SIGCONT");
+  } catch (error) {
+    // It has handed over and ended already.
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed or frozen at any moment of a takeover", async () => {
   await using folder = await TempFolder.with({ "one/schema.ts": schema(""), "one/notes.ts": functions(1) });
   const flags = ["--functions", folder.at("one")];
   let current = serve(folder, "--port", "0", ...flags);
@@ -335,14 +347,17 @@ Deno.test("[TO4] [TO6] no acknowledged write is lost when a process is killed at
   const port = Number(new URL(url).port);
   const client = new SynclineClient(url);
   const callers = [httpCaller(port, { by: "http", keepAlive: true }), socketCaller(client, "socket")];
-  for (let round = 0; round < KILLS; round++) {
+  for (let round = 0; round < DISTURBANCES; round++) {
     const next = serve(folder, "--takeover", "--port", String(port), ...flags);
-    const killsNew = round % 2 === 0;
+    const kind = (["new killed", "old killed", "old frozen"] as const)[round % 3];
     // A start takes about a second and a half, and the takeover is at its end.
     await pause(random() * 2_500);
-    const killed = killsNew ? next : current;
-    await killed.kill();
-    const left = killsNew ? current : next;
+    if (kind === "old frozen") {
+      await freeze(current, FROZEN_MS);
+      assert.equal((await current.exited).code, 0);
+      await current[Symbol.asyncDispose]();
+    } else await (kind === "new killed" ? next : current).kill();
+    const left = kind === "new killed" ? current : next;
     // The process that is left serves, or had not taken over or had handed over already and has ended.
     const serves = () => call(url, { kind: "query", path: "notes:version" }).then(() => true, () => false);
     let over = false;
