@@ -355,7 +355,9 @@ Deno.test(
     });
     await Deno.rename(`${snapshots} away`, snapshots);
     await serve(b.url, 1);
-    const fetched = b.logged.filter((line) => line.includes("Downloading the newest snapshot of the cluster"));
+    const fetched = b.logged.filter((line) =>
+      line.includes("Downloading the newest snapshot of the cluster")
+    );
     assert.equal(fetched.length, 1, "as it began");
   },
 );
