@@ -98,7 +98,7 @@ Deno.test({
         });
         const id = (await done).getHeader("Syncline-Storage-Id");
         assert.deepEqual(await read(server, id), contents);
-        assert.ok(failures >= 3, `${failures} failures`);
+        assert.ok(failures >= 1, "no request has failed");
       } finally {
         clearInterval(faults);
       }

@@ -100,7 +100,7 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server reports i
     const beyond = await server.post("/api/admin/restore/point-in-time", { toTs: 1_000_000 }, { bearer });
     assert.equal(beyond.status, 400);
     assert.equal(beyond.body.errorData.code, "point_unreachable");
-    assert.match(beyond.body.errorMessage, /What can be restored/);
+    assert.match(beyond.body.errorMessage, /Restorable from/);
     for (
       const wrong of [{ toTs: -1 }, { toTs: 1, toTime: "2030-01-01T00:00:00Z" }, { toTime: "monday" }, {
         x: 1,
