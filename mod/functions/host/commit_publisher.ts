@@ -18,7 +18,6 @@ export class CommitPublisher {
   readonly #groups: (() => void)[] = [];
   readonly #reloads: (() => void)[] = [];
   readonly #ends: ((ts: number) => void)[] = [];
-  readonly #awaits: (() => void)[] = [];
   /** Answers waiting for commits that were not published yet. */
   readonly #answers: ReadBarrier;
   #ts = 0;
@@ -54,13 +53,8 @@ export class CommitPublisher {
     this.#reloads.push(listener);
   }
 
-  /** Registers a listener, called when an answer waits for a commit that was not published yet. */
-  onAwaited(listener: () => void): void {
-    this.#awaits.push(listener);
-  }
-
   /** Registers the last listener, called after all others with the ts they have processed. Must not throw. */
-  onTold(listener: (ts: number) => void): void {
+  onPublished(listener: (ts: number) => void): void {
     this.#ends.push(listener);
   }
 
@@ -75,7 +69,7 @@ export class CommitPublisher {
     this.#ts = ts;
     this.#count += entries.length;
     if (entries.length > 0) this.#tellCommits(this.#commits, entries);
-    this.#tell(this.#groups, undefined);
+    this.#notify(this.#groups, undefined);
     this.#end(ts);
   }
 
@@ -86,8 +80,8 @@ export class CommitPublisher {
     const concerned = group.count === 0
       ? []
       : this.#commits.filter((listener) => !this.#passes(listener, group));
-    if (concerned.length > 0) this.#tellMade(group, concerned);
-    this.#tell(this.#groups, undefined);
+    if (concerned.length > 0) this.#notifyCommits(group, concerned);
+    this.#notify(this.#groups, undefined);
     this.#end(group.ts);
   }
 
@@ -100,13 +94,12 @@ export class CommitPublisher {
 
   /** Notifies listeners that cached data may be outdated. */
   reloaded(): void {
-    this.#tell(this.#reloads, undefined);
+    this.#notify(this.#reloads, undefined);
   }
 
   /** Resolves when commits up to `ts` were published, or after a bounded time. */
-  async told(ts: number): Promise<void> {
+  async published(ts: number): Promise<void> {
     if (ts <= this.#ts) return;
-    this.#tell(this.#awaits, undefined);
     await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
   }
 
@@ -129,7 +122,7 @@ export class CommitPublisher {
     }
   }
 
-  #tellMade(group: FollowedGroup, concerned: readonly CommitListener[]): void {
+  #notifyCommits(group: FollowedGroup, concerned: readonly CommitListener[]): void {
     let entries: readonly CommitEntry[];
     try {
       entries = group.entries();
@@ -149,7 +142,7 @@ export class CommitPublisher {
     this.#answers.heard(ts);
   }
 
-  #tell<Value>(listeners: readonly ((value: Value) => void)[], value: Value): void {
+  #notify<Value>(listeners: readonly ((value: Value) => void)[], value: Value): void {
     for (const listener of listeners) this.#safely(listener, value);
   }
 

@@ -85,7 +85,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       timeoutMs: timeouts.queryMs,
       isKnown: (udfPath) => served.functions.has(udfPath),
     });
-    news.onTold((ts) => readers.heard(ts));
+    news.onPublished((ts) => readers.heard(ts));
     const runners = this.#runners = new Runners({
       starter,
       clock,
@@ -211,7 +211,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   /** Resolves when commits up to `ts` were published here, or after a bounded time. */
   async told(ts: number): Promise<void> {
-    await this.#news.told(ts);
+    await this.#news.published(ts);
   }
 
   get hasFreeReader(): boolean {
@@ -294,11 +294,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   onReload(listener: () => void): void {
     this.#news.onReload(listener);
-  }
-
-  /** Registers a listener, called when an answer waits for a commit that was not published here yet. */
-  onAwaited(listener: () => void): void {
-    this.#news.onAwaited(listener);
   }
 
   /** Confirms journal rows as stored elsewhere, or abandons a generation. */

@@ -15,13 +15,13 @@ function news() {
   it.onCommits((entries) => void noted.push(`commits ${entries.length} at ${it.ts}`));
   it.onGroup(() => void noted.push(`group at ${it.ts}`));
   it.onReload(() => void noted.push(`reload at ${it.ts}`));
-  it.onTold((ts) => void noted.push(`told ${ts}`));
+  it.onPublished((ts) => void noted.push(`told ${ts}`));
   return { it, logged, noted };
 }
 
 Deno.test("listeners hear of commits, then of groups, and at the ts they are of; who waits for that comes last", async () => {
   const { it, noted } = news();
-  const waiting = it.told(2).then(() => noted.push("waited for 2"));
+  const waiting = it.published(2).then(() => noted.push("waited for 2"));
   it.begin(1);
   it.group([entry], 2);
   it.group([], 3);
@@ -38,7 +38,7 @@ Deno.test("listeners hear of commits, then of groups, and at the ts they are of;
     "told 5",
     "waited for 2",
   ]);
-  await it.told(5);
+  await it.published(5);
 });
 
 Deno.test("a failing listener is logged, and does not keep others from receiving commits", () => {
@@ -55,10 +55,10 @@ Deno.test("a failing listener is logged, and does not keep others from receiving
 Deno.test("once commits are no longer published nothing waits for them", async () => {
   const { it, noted } = news();
   it.begin(1);
-  const waiting = it.told(9);
+  const waiting = it.published(9);
   it.close();
   await waiting;
-  await it.told(10);
+  await it.published(10);
   assert.deepEqual(noted, ["told 1"]);
 });
 
@@ -106,15 +106,15 @@ Deno.test("after rows that contradict published ones all listeners resync", () =
   assert.deepEqual(logged, ["error Cannot publish the commits of applied rows"]);
 });
 
-Deno.test("waiting for an unpublished commit publishes it, and nothing else does", async () => {
+Deno.test("an answer waits until the commits that it reflects were published", async () => {
   const { it } = news();
-  let awaited = 0;
-  it.onAwaited(() => void awaited++);
   it.begin(4);
-  await it.told(4);
-  assert.equal(awaited, 0);
-  const waiting = it.told(6);
-  assert.equal(awaited, 1);
+  await it.published(4);
+  let isPublished = false;
+  const waiting = it.published(6).then(() => isPublished = true);
+  it.group([entry], 5);
+  await Promise.resolve();
+  assert.ok(!isPublished);
   it.group([entry], 6);
   await waiting;
 });
