@@ -40,7 +40,7 @@ export const isolateLimits = {
   /** Time for an isolate to start, load the app and answer. */
   startMs: 30_000,
   /** Schema migrations longer than this are logged. `startMs` does not include them. */
-  fittingToldMs: 5_000,
+  migrationLogMs: 5_000,
   /** Mutations queued for the writer. Further ones are rejected. */
   queuedMutationsMax: 20_000,
   /** Characters of queued arguments. */

@@ -187,7 +187,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? refusal };
     }
     // The leader reports what it runs.
-    if (this.#parts.leader !== undefined) return this.#heardFirst(this.#writer.mutate(call));
+    if (this.#parts.leader !== undefined) return this.#afterPublished(this.#writer.mutate(call));
     const answer = this.#writer.mutate(call);
     answer.then((answered) => {
       // A recorded answer was reported when it was new.
@@ -197,20 +197,20 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /** Returns an answer when the commits it reflects have been published here. */
-  async #heardFirst(answer: Promise<MutationAnswer>): Promise<MutationAnswer> {
+  async #afterPublished(answer: Promise<MutationAnswer>): Promise<MutationAnswer> {
     const answered = await answer;
-    await this.told(answered.ts);
+    await this.waitForPublished(answered.ts);
     return answered;
   }
 
-  async #actedFirst(answer: Promise<ActionAnswer>): Promise<Outcome> {
+  async #actionAfterPublished(answer: Promise<ActionAnswer>): Promise<Outcome> {
     const { outcome, ts } = await answer;
-    await this.told(ts);
+    await this.waitForPublished(ts);
     return outcome;
   }
 
   /** Resolves when commits up to `ts` were published here, or after a bounded time. */
-  async told(ts: number): Promise<void> {
+  async waitForPublished(ts: number): Promise<void> {
     await this.#news.published(ts);
   }
 
@@ -263,7 +263,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   act(call: FunctionCall): Promise<Outcome> {
     if (this.#reports.isRefused(call)) return Promise.resolve(refusedFor(call.udfPath));
     const { leader } = this.#parts;
-    if (leader?.act !== undefined) return this.#actedFirst(leader.act(call));
+    if (leader?.act !== undefined) return this.#actionAfterPublished(leader.act(call));
     const since = performance.now();
     const inMain = this.#mainActions.run(call);
     if (inMain === null) return this.#runners.act(call);

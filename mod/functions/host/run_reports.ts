@@ -53,11 +53,11 @@ export class RunReports implements Disposable {
     const ms = this.now() - since;
     const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
     const seen = call.reportAs?.(outcome);
-    const told = seen === undefined ? call : { ...call, udfPath: seen.udfPath };
+    const reported = seen === undefined ? call : { ...call, udfPath: seen.udfPath };
     observer.runEnded("mutation", {
       outcome: seen?.outcome ?? outcome,
       ms,
-      call: told,
+      call: reported,
       request,
       ts,
       durationMs,

@@ -38,7 +38,7 @@ export interface LeaderForwarding {
 
 export interface ForwardContext {
   readonly info: Deno.ServeHandlerInfo;
-  readonly host: Pick<IsolateHost, "findRoute" | "told">;
+  readonly host: Pick<IsolateHost, "findRoute" | "waitForPublished">;
   /** Address of the client, taking trusted proxies into account. */
   readonly client: string;
 }
@@ -113,7 +113,7 @@ export class ClusterLinks implements AsyncDisposable {
         if (!this.#clientLimit.take(client, info.completed)) {
           return Promise.resolve(errorResponse(new ServiceError("overloaded")));
         }
-        const shown = (ts: number) => host.told(ts);
+        const shown = (ts: number) => host.waitForPublished(ts);
         return this.#toLeader.forward(request, info, { shown, againMs: linkLimits.leaderWaitMs });
       },
     };

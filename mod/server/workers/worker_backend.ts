@@ -123,7 +123,7 @@ async function wire(
       get ts() {
         return newest.ts;
       },
-      waitFor: (ts) => host.told(ts),
+      waitFor: (ts) => host.waitForPublished(ts),
     },
     memoryBytes,
     socketsMax,

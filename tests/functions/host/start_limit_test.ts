@@ -12,7 +12,7 @@ import { until } from "../../support/waiting.ts";
 
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
-const { startMs, fittingToldMs } = isolateLimits;
+const { startMs, migrationLogMs: fittingToldMs } = isolateLimits;
 
 /** Starts processes by a clock that the test advances. */
 class Place implements AsyncDisposable {

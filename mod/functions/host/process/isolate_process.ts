@@ -17,7 +17,7 @@ import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
-import { StderrText } from "./stderr_text.ts";
+import { IsolateStderr } from "./isolate_stderr.ts";
 import {
   type BootGate,
   PrestartedIsolates,
@@ -262,7 +262,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         log,
         authored,
         rows: role === "writer" ? rows : null,
-        tell: (text) => log("warn", "Isolate output", { isolate: name, text: authored(text) }),
+        logOutput: (text) => log("warn", "Isolate output", { isolate: name, text: authored(text) }),
       });
       resources = { listener };
       this.#running.add(process);
@@ -322,7 +322,7 @@ class IsolateProcess implements Isolate {
   readonly #log: Log;
   readonly #authored: (text: string) => string;
   readonly #rows: RowKeeper | null;
-  readonly #stderr: StderrText;
+  readonly #stderr: IsolateStderr;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
   /** Last recorded progress. Set when the file is closed. */
@@ -334,9 +334,9 @@ class IsolateProcess implements Isolate {
   #ready: Ready | null = null;
   #onFrame: ((frame: IsolateFrame) => void) | null = null;
   /** Whether the host is ending the isolate on purpose. */
-  #asked = false;
+  #isClosing = false;
   /** The protocol violation for which the host ends it. */
-  #nonsense: string | null = null;
+  #violation: string | null = null;
 
   constructor(options: {
     readonly child: Deno.ChildProcess;
@@ -347,7 +347,7 @@ class IsolateProcess implements Isolate {
     /** Rewrites paths of app files to the author's. */
     readonly authored: (text: string) => string;
     readonly rows: RowKeeper | null;
-    readonly tell: (text: string) => void;
+    readonly logOutput: (text: string) => void;
   }) {
     this.#child = options.child;
     this.#progressFile = options.progress;
@@ -356,9 +356,9 @@ class IsolateProcess implements Isolate {
     this.#log = options.log;
     this.#authored = options.authored;
     this.#rows = options.rows;
-    this.#stderr = new StderrText(options.child.stderr, {
+    this.#stderr = new IsolateStderr(options.child.stderr, {
       now: () => options.clock.now(),
-      tell: options.tell,
+      log: options.logOutput,
     });
   }
 
@@ -420,7 +420,7 @@ class IsolateProcess implements Isolate {
       this.#onLoaded = () => {
         slow.cancel();
         gate?.loaded();
-        void Promise.resolve(gate?.fitted).then(() => fitted = this.#watchFitting());
+        void Promise.resolve(gate?.fitted).then(() => fitted = this.#watchMigration());
       };
     } else if (role === "reader" && gate !== null) {
       this.#onLoaded = () => {
@@ -465,17 +465,17 @@ class IsolateProcess implements Isolate {
   }
 
   kill(): void {
-    this.#asked = true;
+    this.#isClosing = true;
     kill(this.#child);
   }
 
   end(why: string): void {
-    this.#nonsense ??= why;
+    this.#violation ??= why;
     kill(this.#child);
   }
 
   async close(): Promise<void> {
-    this.#asked = true;
+    this.#isClosing = true;
     close(this.#conn);
     const late = this.#clock.after(CLOSE_MS, () => this.kill());
     await this.ended;
@@ -483,11 +483,11 @@ class IsolateProcess implements Isolate {
   }
 
   /** Logs a long schema migration. Call the returned function when it ends. */
-  #watchFitting(): (ok: boolean) => void {
+  #watchMigration(): (ok: boolean) => void {
     const since = this.#clock.now();
-    let told = false;
-    const timer = this.#clock.after(isolateLimits.fittingToldMs, () => {
-      told = true;
+    let logged = false;
+    const timer = this.#clock.after(isolateLimits.migrationLogMs, () => {
+      logged = true;
       this.#log(
         "info",
         "Migrating tables and indexes to the app's schema: this takes a while with much data, " +
@@ -496,7 +496,7 @@ class IsolateProcess implements Isolate {
     });
     return (ok) => {
       timer.cancel();
-      if (!told || !ok) return;
+      if (!logged || !ok) return;
       const seconds = Math.round((this.#clock.now() - since) / 1000);
       this.#log("info", "Tables and indexes are migrated to the app's schema", { seconds });
     };
@@ -527,7 +527,7 @@ class IsolateProcess implements Isolate {
       await this.#readAll(conn, onAnswer);
       close(conn);
       // It has no purpose without its socket. If it lingers it is ended.
-      if (!this.#asked) await this.#endSoon(status);
+      if (!this.#isClosing) await this.#endSoon(status);
     }
     const { code, signal } = await status;
     await this.#stderr.ended;
@@ -570,11 +570,11 @@ class IsolateProcess implements Isolate {
     } catch (error) {
       // The socket was closed by the host, or its other end died.
       if (
-        this.#asked || error instanceof Deno.errors.BadResource ||
+        this.#isClosing || error instanceof Deno.errors.BadResource ||
         error instanceof Deno.errors.ConnectionReset
       ) return;
       if (error instanceof Deno.errors.Interrupted) return;
-      this.#nonsense = error instanceof Error ? error.message : String(error);
+      this.#violation = error instanceof Error ? error.message : String(error);
       kill(this.#child);
     }
   }
@@ -604,7 +604,7 @@ class IsolateProcess implements Isolate {
 
   async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {
     const late = this.#clock.after(CLOSE_MS / 4, () => {
-      this.#nonsense ??= "it closed its socket";
+      this.#violation ??= "it closed its socket";
       kill(this.#child);
     });
     await status;
@@ -613,8 +613,8 @@ class IsolateProcess implements Isolate {
 
   #death(code: number, signal: Deno.Signal | null): Death {
     const progress = this.progress();
-    if (this.#nonsense !== null) return { cause: "crashed", detail: this.#nonsense, progress };
-    if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
+    if (this.#violation !== null) return { cause: "crashed", detail: this.#violation, progress };
+    if (this.#isClosing) return { cause: "asked", detail: "ended by the server", progress };
     if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
     const summary = this.#authored(this.#stderr.summary);
     if (OUT_OF_MEMORY.test(this.#stderr.text)) {

@@ -80,11 +80,11 @@ export class MutationBatch {
     const answered = calls.map((call, i): Answered => {
       const answer = group.answers[i];
       if (answer === undefined) throw new RangeError(`Group ${group.batch}/${group.from} has a hole`);
-      const told = answerFromWire(answer, segments);
+      const decoded = answerFromWire(answer, segments);
       const { uses } = group;
       return {
         call,
-        answer: uses === undefined ? told : { ...told, run: this.#runOf(call, { uses, at: i * 5 }) },
+        answer: uses === undefined ? decoded : { ...decoded, run: this.#runOf(call, { uses, at: i * 5 }) },
       };
     });
     this.#answered += answered.length;

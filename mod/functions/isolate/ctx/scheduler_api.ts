@@ -35,7 +35,7 @@ export class SchedulerApi {
   }
 
   runAfter(delayMs: number, name: FunctionName, args: Args = {}): Promise<unknown> {
-    return this.#told("runAfter", async () => {
+    return this.#withCallerStack("runAfter", async () => {
       if (typeof delayMs !== "number" || !(delayMs >= 0)) {
         throw new RangeError(
           `runAfter() needs a number of milliseconds from 0 on, not ${
@@ -48,7 +48,7 @@ export class SchedulerApi {
   }
 
   runAt(time: number | Date, name: FunctionName, args: Args = {}): Promise<unknown> {
-    return this.#told("runAt", async () => {
+    return this.#withCallerStack("runAt", async () => {
       const at = time instanceof Date ? time.getTime() : time;
       if (typeof at !== "number" || !Number.isFinite(at)) {
         throw new RangeError(
@@ -60,7 +60,7 @@ export class SchedulerApi {
   }
 
   cancel(id: string): Promise<void> {
-    return this.#told("cancel", async () => {
+    return this.#withCallerStack("cancel", async () => {
       if (typeof id !== "string") {
         throw new TypeError(`cancel() needs the id returned by runAfter() or runAt(), not ${typeof id}`);
       }
@@ -69,7 +69,7 @@ export class SchedulerApi {
   }
 
   /** Records failed operations. */
-  async #told<T>(method: string, work: () => Promise<T>): Promise<T> {
+  async #withCallerStack<T>(method: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {

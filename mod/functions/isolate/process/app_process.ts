@@ -23,7 +23,7 @@ export function appProcess(
     throw withHelp(new TypeError(`process.${name}() is not available to app code`), "package");
   };
   return Object.assign(emitter, {
-    env: telling(env, onMissing),
+    env: withReadReports(env, onMissing),
     argv: [],
     execArgv: [],
     pid: 1,
@@ -50,19 +50,19 @@ export function appProcess(
 }
 
 /** A copy of an environment that reports reads of missing variables. */
-function telling(
+function withReadReports(
   env: Readonly<Record<string, string>>,
   onMissing: (name: string) => boolean,
 ): Record<string, string> {
-  const told: Record<string, number> = Object.create(null);
+  const reads: Record<string, number> = Object.create(null);
   let names = 0;
   return new Proxy({ ...env }, {
     get(own, name) {
       const value = own[name as string];
       if (value !== undefined || typeof name !== "string") return value;
-      const times = told[name] ?? 0;
+      const times = reads[name] ?? 0;
       if (times === 0 && names++ >= NAMES_MAX || times >= TIMES_MAX) return undefined;
-      told[name] = onMissing(name) ? TIMES_MAX : times + 1;
+      reads[name] = onMissing(name) ? TIMES_MAX : times + 1;
       return undefined;
     },
   });

@@ -32,10 +32,10 @@ const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
   parts.untilNext?.waitEnded();
   const endsAt = monotonic() + BATCH_MS_MAX;
-  for (let from = 0, ends = false, told = false; from < batch.calls.length && !ends;) {
-    const group = await runGroup(parts, { batch, from, endsAt, told, roomMade: 0 });
+  for (let from = 0, ends = false, announced = false; from < batch.calls.length && !ends;) {
+    const group = await runGroup(parts, { batch, from, endsAt, announced, roomMade: 0 });
     from += group.answers;
-    ({ ends, told } = group);
+    ({ ends, announced } = group);
     // The database stores the text of the newest group only, so this group's answers must be sent before the next commit.
     await parts.sender.sendText(group.text);
     parts.database.maintain(group.answers);
@@ -52,7 +52,7 @@ interface GroupRun {
   readonly from: number;
   readonly endsAt: number;
   /** Whether main was notified that the batch is about to end. Its calls are then no longer returned to main. */
-  readonly told: boolean;
+  readonly announced: boolean;
   /** How often disk space was freed, after which the calls ran again. */
   readonly roomMade: number;
 }
@@ -61,7 +61,7 @@ interface RunGroup {
   readonly text: string;
   readonly answers: number;
   readonly ends: boolean;
-  readonly told: boolean;
+  readonly announced: boolean;
 }
 
 async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> {
@@ -74,7 +74,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
   const undos = new Undos();
   let opened = false;
   let kept = false;
-  let { told } = given;
+  let { announced } = given;
   let begun = 0;
   let chars = 0;
   let now = monotonic();
@@ -97,13 +97,13 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     }
     progress.storing();
     // For a single call, the notification would take longer than it saves.
-    if (!told && begun > 1 && from + begun === batch.calls.length) {
-      told = true;
+    if (!announced && begun > 1 && from + begun === batch.calls.length) {
+      announced = true;
       // If it cannot be sent, neither can the group, whose sending is awaited.
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
-    const ends = !told && now >= endsAt && from + begun < batch.calls.length;
+    const ends = !announced && now >= endsAt && from + begun < batch.calls.length;
     const more = ends ? { ends } as const : {};
     const ts = database.ts;
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
@@ -114,7 +114,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
       kept = row !== null;
     }
     database.commitGroup(text);
-    return { text, answers: answers.length, ends, told };
+    return { text, answers: answers.length, ends, announced };
   } catch (error) {
     progress.storing();
     // The group is in the external journal but not in this database. It must not be answered as failed, and no other group may
@@ -125,7 +125,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     undos.backTo(0);
     const { roomMade } = given;
     if (roomMade < 2 && opened && database.freeDiskSpace(error, { again: roomMade > 0 })) {
-      return await runGroup(parts, { ...given, told, roomMade: roomMade + 1 });
+      return await runGroup(parts, { ...given, announced, roomMade: roomMade + 1 });
     }
     // If this transaction cannot begin, neither can one for the remaining calls.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
@@ -133,7 +133,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
       text: failedGroupText(database, { batch, from, calls, failure: failureOf(error) }),
       answers: calls,
       ends: false,
-      told,
+      announced,
     };
   }
 }

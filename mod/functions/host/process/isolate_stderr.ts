@@ -4,22 +4,22 @@
 const KEPT_CHARS_MAX = 8_192;
 const SUMMARY_CHARS_MAX = 500;
 /** Longest text logged at once. */
-const TOLD_CHARS_MAX = 4_096;
+const LOGGED_CHARS_MAX = 4_096;
 /** Texts logged within a window. Further ones are counted. */
-const TOLD_MAX = 20;
+const LOGGED_MAX = 20;
 const WINDOW_MS = 10_000;
 
 /** The runtime's abort message. Pages of addresses follow. */
-const GIVING_UP =
+const ABORT_MESSAGE =
   /FATAL ERROR|^# Fatal|^Fatal |<--- Last few GCs|has panicked|panicked at |^# Check failed|^memory allocation of /m;
 /** Followed by its command line with paths and flags. */
 const COMMAND_LINE = /^Args: .*$/gm;
 /** Boilerplate without a reason. */
-const OF_ITSELF = /^(?:Args|Platform|Version|note):|^stack backtrace:$|^https?:|^=+$/;
+const BOILERPLATE = /^(?:Args|Platform|Version|note):|^stack backtrace:$|^https?:|^=+$/;
 /** Location of the abort. The reason is in the next line. */
-const PLACE = /panicked at \S+:\d+:\d+:$/;
+const PANIC_LOCATION = /panicked at \S+:\d+:\d+:$/;
 /** Lines that contain the reason, best first. */
-const TELLING = [
+const REASON_PATTERNS = [
   /out of memory/i,
   /FATAL ERROR/,
   /^# (?:Fatal|Check failed)/,
@@ -29,22 +29,22 @@ const TELLING = [
   /^error: /i,
 ];
 
-export interface StderrTextOptions {
+export interface IsolateStderrOptions {
   readonly now: () => number;
   /** Called with text as it is written, without surrounding line breaks. */
-  readonly tell: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
-export class StderrText {
-  readonly #options: StderrTextOptions;
+export class IsolateStderr {
+  readonly #options: IsolateStderrOptions;
   #text = "";
-  #givenUp = false;
+  #aborted = false;
   #windowAt = -Infinity;
-  #told = 0;
+  #logged = 0;
   /** Settles when the stream has ended. Never rejects. */
   readonly ended: Promise<void>;
 
-  constructor(stream: ReadableStream<Uint8Array>, options: StderrTextOptions) {
+  constructor(stream: ReadableStream<Uint8Array>, options: IsolateStderrOptions) {
     this.#options = options;
     this.ended = this.#read(stream);
   }
@@ -57,39 +57,39 @@ export class StderrText {
   /** One line with the reason why the process ended, or `""`. */
   get summary(): string {
     const lines = this.#text.split("\n").map((line) => line.trim()).filter((line) =>
-      line !== "" && !OF_ITSELF.test(line)
+      line !== "" && !BOILERPLATE.test(line)
     );
-    const telling = TELLING.map((pattern) => lines.findIndex((line) => pattern.test(line))).find((at) =>
-      at >= 0
-    );
-    const line = lines.at(telling ?? -1) ?? "";
-    const why = telling !== undefined && PLACE.test(line) ? lines[telling + 1] ?? "" : "";
+    const reasonAt = REASON_PATTERNS.map((pattern) => lines.findIndex((line) => pattern.test(line))).find((
+      at,
+    ) => at >= 0);
+    const line = lines.at(reasonAt ?? -1) ?? "";
+    const why = reasonAt !== undefined && PANIC_LOCATION.test(line) ? lines[reasonAt + 1] ?? "" : "";
     return (why === "" ? line : `panicked: ${why}`).slice(0, SUMMARY_CHARS_MAX);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     try {
-      for await (const bytes of stream) this.#take(decoder.decode(bytes, { stream: true }));
+      for await (const bytes of stream) this.#append(decoder.decode(bytes, { stream: true }));
     } catch {
       // The process died while writing. Keeps what was read.
     }
   }
 
-  #take(text: string): void {
+  #append(text: string): void {
     if (this.#text.length < KEPT_CHARS_MAX) {
       // A message may arrive in pieces. The start of one is kept for the next read.
       this.#text = (this.#text + text).replace(COMMAND_LINE, "Args: ").slice(0, KEPT_CHARS_MAX);
     }
-    this.#givenUp ||= GIVING_UP.test(text);
-    if (this.#givenUp || text.trim() === "") return;
+    this.#aborted ||= ABORT_MESSAGE.test(text);
+    if (this.#aborted || text.trim() === "") return;
     const now = this.#options.now();
     if (now - this.#windowAt > WINDOW_MS) {
       this.#windowAt = now;
-      this.#told = 0;
+      this.#logged = 0;
     }
-    this.#told++;
-    if (this.#told <= TOLD_MAX) this.#options.tell(text.trim().slice(0, TOLD_CHARS_MAX));
-    else if (this.#told === TOLD_MAX + 1) this.#options.tell("Further output is dropped for a while");
+    this.#logged++;
+    if (this.#logged <= LOGGED_MAX) this.#options.log(text.trim().slice(0, LOGGED_CHARS_MAX));
+    else if (this.#logged === LOGGED_MAX + 1) this.#options.log("Further output is dropped for a while");
   }
 }

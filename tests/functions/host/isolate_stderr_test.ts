@@ -1,20 +1,20 @@
 /** The part of an isolate's last output that is logged: why it ended, and nothing of how it was started. */
 import assert from "node:assert/strict";
-import { StderrText } from "../../../mod/functions/host/process/stderr_text.ts";
+import { IsolateStderr } from "../../../mod/functions/host/process/isolate_stderr.ts";
 
 async function read(...pieces: string[]) {
-  const told: string[] = [];
+  const logged: string[] = [];
   const stream = ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece)));
-  const text = new StderrText(stream, { now: () => 0, tell: (text) => told.push(text) });
+  const text = new IsolateStderr(stream, { now: () => 0, log: (text) => logged.push(text) });
   await text.ended;
-  return { text: text.text, summary: text.summary, told };
+  return { text: text.text, summary: text.summary, logged };
 }
 
 const NOTE = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
 
 Deno.test("of an abort the line with the reason is logged, not the hint how to get more", async () => {
-  const { summary, told } = await read("memory allocation of 1048576 bytes failed\n", NOTE);
-  assert.deepEqual([summary, told], ["memory allocation of 1048576 bytes failed", []]);
+  const { summary, logged } = await read("memory allocation of 1048576 bytes failed\n", NOTE);
+  assert.deepEqual([summary, logged], ["memory allocation of 1048576 bytes failed", []]);
   assert.equal((await read("the last word\n", NOTE)).summary, "the last word");
 });
 
@@ -30,9 +30,9 @@ Deno.test("of a panic the reason is logged, and the command line is omitted, how
     NOTE,
   ];
   for (const way of [pieces, [pieces.join("")]]) {
-    const { text, summary, told } = await read(...way);
+    const { text, summary, logged } = await read(...way);
     assert.equal(summary, "panicked: no such op");
-    assert.deepEqual(told, []);
+    assert.deepEqual(logged, []);
     assert.doesNotMatch(text, /secret|out of memory/);
   }
 });
