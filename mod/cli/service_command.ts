@@ -58,16 +58,13 @@ CMD ["serve", "--host", "0.0.0.0", "--data", "/data", "--restart-exit-code", "75
 `;
 }
 
+/** Address ranges from which Docker creates networks by default. */
+const DOCKER_NETWORKS = "172.16.0.0/12,192.168.0.0/16";
+
 function composeText({ publicUrl }: { readonly publicUrl: string | null }): string {
-  const environment = publicUrl === null
-    ? `    # Behind a proxy, name the host that browsers ask for. Other containers ask for "syncline".
-    environment:
-      SYNCLINE_ALLOW_HOST: syncline
-`
-    : `    environment:
-      SYNCLINE_ALLOW_HOST: syncline
-      SYNCLINE_PUBLIC_URL: ${JSON.stringify(publicUrl)}
-`;
+  const url = publicUrl === null
+    ? "      # Behind a proxy, name the address that browsers use: SYNCLINE_PUBLIC_URL: https://...\n"
+    : `      SYNCLINE_PUBLIC_URL: ${JSON.stringify(publicUrl)}\n`;
   return `services:
   syncline:
     build: .
@@ -78,7 +75,12 @@ function composeText({ publicUrl }: { readonly publicUrl: string | null }): stri
       - "127.0.0.1:3210:3210"
     volumes:
       - data:/data
-${environment}    read_only: true
+    environment:
+      # Other containers request this host name.
+      SYNCLINE_ALLOW_HOST: syncline
+      # Requests of a proxy on the host come from the gateway of a Docker network.
+      SYNCLINE_TRUSTED_PROXY: "${DOCKER_NETWORKS}"
+${url}    read_only: true
     tmpfs:
       - /tmp:exec
     cap_drop:

@@ -62,8 +62,21 @@ Deno.test("NP13 nothing is written over a file, nor beside one", async () => {
   await assert.rejects(Deno.stat(join(folder.at(), "Dockerfile")), Deno.errors.NotFound);
   await Deno.remove(folder.at("compose.yaml"));
   await writeService("docker", { installed, publicUrl: "https://a.example", folder: folder.at() });
-  assert.match(
-    await Deno.readTextFile(folder.at("compose.yaml")),
-    /SYNCLINE_PUBLIC_URL: "https:\/\/a\.example"/,
-  );
+  const compose = await Deno.readTextFile(folder.at("compose.yaml"));
+  assert.match(compose, /SYNCLINE_PUBLIC_URL: "https:\/\/a\.example"/);
+  assert.match(compose, /SYNCLINE_TRUSTED_PROXY: "172\.16\.0\.0\/12,/);
+  await validated(folder.at("compose.yaml"));
 });
+
+/** By Docker Compose, where it is installed. It needs no daemon. */
+async function validated(path: string): Promise<void> {
+  for (const [program = "", ...args] of [["docker", "compose"], ["docker-compose"]]) {
+    const command = new Deno.Command(program, { args: [...args, "-f", path, "config", "--quiet"] });
+    const ended = await command.output().catch(() => null);
+    const message = new TextDecoder().decode(ended?.stderr);
+    // Docker without the plugin knows neither command nor flag.
+    if (ended !== null && !/unknown (?:shorthand flag|command)/.test(message)) {
+      assert.ok(ended.success, message);
+    }
+  }
+}
