@@ -10,6 +10,7 @@ import { helpFields } from "../explained.ts";
 import { updateGeneratedModule } from "../functions/generated_module.ts";
 import { isDiskFull } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
+import { collectWhenIdle } from "../kit/processes/idle_collection.ts";
 import { startBackend } from "../server/backend.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
 import { checkTypes } from "../server/dev/type_check.ts";
@@ -135,6 +136,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     // Nothing is served yet, and the isolates exit with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
+    collectWhenIdle();
     const { url, setupLink } = server;
     const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });

@@ -12,6 +12,7 @@ import {
   type WriterDatabase,
 } from "../../engine/mod.ts";
 import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
+import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
 import { isolateLimits } from "../limits.ts";
 import { FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
@@ -337,6 +338,7 @@ function ignoreSignals(): void {
 /** Serves main at a unix socket until main closes it, then ends the process. */
 export function runIsolate(socketPath: string, systemModules: readonly SystemModule[]): void {
   ignoreSignals();
+  collectWhenIdle();
   // Not a top-level await: a pending module would look like an idle event loop.
   main(socketPath, systemModules).then(() => exit(0), fail);
 }

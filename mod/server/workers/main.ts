@@ -1,5 +1,6 @@
 /** Entry point of a worker process. Reads its configuration from standard input and ends with the process that started it. */
 import { stderrLog } from "../../kit/log.ts";
+import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
 import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { workerLimits } from "../limits.ts";
 import { openNativeSockets } from "../net/native_sockets.ts";
@@ -20,6 +21,7 @@ const log: typeof plain = (level, message, fields = {}) =>
   plain(level, message, { ...fields, worker: boot.name });
 try {
   const native = await openNativeSockets();
+  collectWhenIdle();
   Deno.exit(await WorkerServer.run(boot, { native, log }) ? 0 : 1);
 } catch (error) {
   log("error", "A worker cannot serve", { error });

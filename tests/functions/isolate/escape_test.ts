@@ -196,6 +196,7 @@ const attempts: readonly Attempt[] = [
   },
   { name: "open an inspector", code: `(await import("node:inspector")).open(0); return 1` },
   { name: "leave by node:vm", code: `return (await import("node:vm")).runInThisContext("1")` },
+  { name: "collect garbage", code: `gc(); return 1` },
   { name: "store on the disk", code: `localStorage.setItem("a", "b"); return 1` },
   { name: "cache on the disk", code: `await caches.open("a"); return 1` },
   { name: "end the process", code: `Deno.exit(3); return 1` },

@@ -1,4 +1,5 @@
 /** Entry of the log worker, a thread that owns the log's database. */
+import { collectWhenIdle } from "../../../kit/processes/idle_collection.ts";
 import { logLimits } from "../../limits.ts";
 import { LogKeeper } from "./log_keeper.ts";
 import type { FromLogWorker, ToLogWorker } from "./messages.ts";
@@ -19,6 +20,8 @@ main.onmessage = ({ data: message }) => {
   const answer = (keeper?.[method] as (...args: readonly unknown[]) => unknown).apply(keeper, [...args]);
   main.postMessage({ type: "Answer", call, answer: answer ?? null });
 };
+
+collectWhenIdle();
 
 /** Deletes in small batches, so that runs and searches do not wait long. */
 function cleanUp(keeper: LogKeeper): void {

@@ -7,6 +7,7 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type JournalReader, openJournalReader, UnusableDatabaseError } from "../../../engine/mod.ts";
 import { writeAll } from "../../../kit/durable_files.ts";
+import { collectWhenIdle } from "../../../kit/processes/idle_collection.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { replicationLimits } from "../../limits.ts";
 import { ArchiveError } from "../../backups/archive/mod.ts";
@@ -226,6 +227,7 @@ async function main(): Promise<void> {
   await sending;
 }
 
+collectWhenIdle();
 await main().catch(async (error) => {
   await sending;
   // The server has already logged a `ReplicaError`; other errors are bugs and go to the terminal.

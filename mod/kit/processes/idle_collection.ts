@@ -1,0 +1,72 @@
+/**
+ * Collects garbage while a process is idle. V8 collects when a process allocates, so a process that has just started, or
+ * has finished much work, would keep twice the memory it needs for as long as it is idle.
+ */
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+const CHECK_MS = 2_000;
+/** Processor time between two checks below which a process counts as idle. */
+const IDLE_MS_MAX = 60;
+/** Growth of the heap since the last collection that is worth another one. */
+const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
+const GROWTH_SHARE_MIN = 0.25;
+
+/** The process or thread whose garbage is collected. */
+export interface CollectedProcess {
+  /** Processor time of all its threads. */
+  processorMs(): number;
+  /** Size of the heap with its unused parts. */
+  heapBytes(): number;
+  collect(): void;
+}
+
+/** Checks a process, at intervals, and collects its garbage. */
+export class IdleCollection {
+  readonly #process: CollectedProcess;
+  #processorMs: number;
+  /** Size of the heap after the last collection. */
+  #heapBytes = 0;
+
+  constructor(process: CollectedProcess) {
+    this.#process = process;
+    this.#processorMs = process.processorMs();
+  }
+
+  check(): void {
+    const processorMs = this.#process.processorMs();
+    const usedMs = processorMs - this.#processorMs;
+    this.#processorMs = processorMs;
+    if (usedMs > IDLE_MS_MAX) return;
+    const growth = this.#process.heapBytes() - this.#heapBytes;
+    if (growth < Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return;
+    this.#process.collect();
+    this.#heapBytes = this.#process.heapBytes();
+    // The collection itself is no work.
+    this.#processorMs = this.#process.processorMs();
+  }
+}
+
+/** Collects garbage of this process while it is idle. Call it before app code is loaded, which may not use timers. */
+export function collectWhenIdle(): void {
+  const { cpuUsage } = Deno as typeof Deno & {
+    readonly cpuUsage: () => { readonly user: number; readonly system: number };
+  };
+  const collection = new IdleCollection({
+    processorMs() {
+      const { user, system } = cpuUsage();
+      return (user + system) / 1000;
+    },
+    heapBytes: () => getHeapStatistics().total_heap_size,
+    collect: garbageCollector(),
+  });
+  Deno.unrefTimer(setInterval(() => collection.check(), CHECK_MS));
+}
+
+/** V8's collector. It is not a global, so that app code cannot call it. */
+function garbageCollector(): () => void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  setFlagsFromString("--no-expose-gc");
+  return collect;
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { IdleCollection } from "../../mod/kit/processes/idle_collection.ts";
+
+const MB = 1_000_000;
+
+/** A process whose collections leave 20 MB. */
+function idleProcess() {
+  const state = { processorMs: 500, heapBytes: 40 * MB, collections: 0 };
+  const collection = new IdleCollection({
+    processorMs: () => state.processorMs,
+    heapBytes: () => state.heapBytes,
+    collect() {
+      state.collections++;
+      state.processorMs += 100;
+      state.heapBytes = 20 * MB;
+    },
+  });
+  return { state, collection };
+}
+
+Deno.test("the garbage of a process is collected once it is idle", () => {
+  const { state, collection } = idleProcess();
+  state.processorMs += 300;
+  collection.check();
+  assert.equal(state.collections, 0, "it was busy");
+  state.processorMs += 10;
+  collection.check();
+  assert.equal(state.collections, 1);
+});
+
+Deno.test("the garbage of an idle process is collected again only after its heap has grown", () => {
+  const { state, collection } = idleProcess();
+  collection.check();
+  state.heapBytes = 24 * MB;
+  collection.check();
+  assert.equal(state.collections, 1);
+  state.heapBytes = 30 * MB;
+  collection.check();
+  assert.equal(state.collections, 2);
+});
