@@ -193,6 +193,10 @@ export const logLimits = {
   searchMs: 100,
   /** Timeout of a histogram. */
   histogramMs: 60,
+  /** Part of these timeouts that a search has at least, when many wait for the log worker. */
+  searchShareMin: 0.1,
+  /** Time that a search waits until queued runs are stored. */
+  searchFlushMs: 5_000,
   /** Maximum number of histogram bars. */
   histogramBarsMax: 240,
   /** Default number of runs per page. */

@@ -4,6 +4,7 @@
  */
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
+import { logLimits } from "../limits.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { RunQueue } from "./run_queue.ts";
 import { runKinds, runOutcomes } from "./run_record.ts";
@@ -109,10 +110,10 @@ export class ExecutionLog implements AsyncDisposable {
     };
   }
 
-  /** Searches runs, including all that ended before the call. Throws `unavailable` and `overloaded`. */
+  /** Searches runs, including those that ended before the call unless many are queued. Throws `unavailable` and `overloaded`. */
   async page(question: PageQuestion): Promise<PageAnswer> {
-    await this.#queue.flush();
-    return await this.#worker.ask("page", question);
+    await this.#queue.flush(logLimits.searchFlushMs);
+    return await this.#worker.ask("page", { ...question, share: this.#worker.searchShare });
   }
 
   /** Reports matching runs from now on. Returns a function that stops it. */
@@ -128,8 +129,8 @@ export class ExecutionLog implements AsyncDisposable {
 
   /** Returns matching runs after a given one, as events. Later runs are reported by a tail with the same filter. */
   async backlog(filter: RunFilter, after: number | null): Promise<BacklogAnswer> {
-    await this.#queue.flush();
-    return await this.#worker.ask("backlog", { filter, after });
+    await this.#queue.flush(logLimits.searchFlushMs);
+    return await this.#worker.ask("backlog", { filter, after, share: this.#worker.searchShare });
   }
 
   #dispatch({ events, shares, lastId }: TailedMessage): void {

@@ -56,10 +56,17 @@ export class RunQueue {
     if (this.#timer === null) this.#schedule();
   }
 
-  /** Sends all queued runs; resolves when they are stored or cannot be. */
-  async flush(): Promise<void> {
-    await this.#sending;
-    await this.#begin();
+  /** Sends all queued runs. Resolves when they are stored or cannot be, at the latest after `msMax`. */
+  async flush(msMax = Infinity): Promise<void> {
+    const all = (async () => {
+      await this.#sending;
+      await this.#begin();
+    })();
+    if (msMax === Infinity) return await all;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, msMax);
+    await Promise.race([all, late]);
+    clearTimeout(timer);
   }
 
   /** Sends queued runs for a limited time, and accepts no more. */

@@ -140,8 +140,8 @@ Deno.test("[EL13] if the file of a running server's log is removed, a new one is
 
 Deno.test("[EL13] if no log can be created, runs are counted and the reason is logged once", () =>
   inFolder((path) => {
-    // Folders block both paths.
-    Deno.mkdirSync(path);
+    // The file is damaged, and cannot be moved because a folder has the name.
+    Deno.writeTextFileSync(path, "no database");
     Deno.mkdirSync(`${path}.unusable`);
     Deno.writeTextFileSync(join(`${path}.unusable`, "kept"), "");
     const { keeper, said } = keeperOf(path);
@@ -151,6 +151,51 @@ Deno.test("[EL13] if no log can be created, runs are counted and the reason is l
     assert.equal(said.messages.length, 1);
     assert.deepEqual([said.state?.lost, said.state?.rows], [5, 0]);
     assert.match(said.state?.trouble ?? "", /cannot create a new one/);
+  }));
+
+Deno.test("[EL13] a log that cannot be opened at present is kept and used later", async () => {
+  const faults: Readonly<Record<string, (path: string) => () => void>> = {
+    // SQLite's error is the one for too many open files.
+    "unable to open": (path) => {
+      Deno.mkdirSync(`${path}-wal`);
+      return () => Deno.removeSync(`${path}-wal`);
+    },
+    "a folder has its name": (path) => {
+      Deno.renameSync(path, `${path}.kept`);
+      Deno.mkdirSync(path);
+      return () => {
+        Deno.removeSync(path);
+        Deno.renameSync(`${path}.kept`, path);
+      };
+    },
+  };
+  for (const [name, begin] of Object.entries(faults)) {
+    await inFolder((path) => {
+      LogStore.open(path, { retention })[Symbol.dispose]();
+      const end = begin(path);
+      const { keeper, said, clock } = keeperOf(path);
+      using _keeper = keeper;
+      store(keeper, someRuns(2));
+      assert.deepEqual([said.state?.lost, said.messages.length], [2, 1], name);
+      assert.match(said.state?.trouble ?? "", /unable to open database file/, name);
+      end();
+      clock.now += 60_000;
+      store(keeper, someRuns(3));
+      assert.equal(keeper.page(PAGE)?.runs.length, 3, name);
+      assert.throws(() => Deno.statSync(`${path}.unusable`), Deno.errors.NotFound);
+    });
+  }
+});
+
+Deno.test("[EL15] a search with a small share of the time ends early, and so does its histogram", () =>
+  inFolder((path) => {
+    const { keeper } = keeperOf(path);
+    using _keeper = keeper;
+    for (let i = 0; i < 10; i++) store(keeper, someRuns(1_000));
+    const histogram = { from: START - 60_000, to: START + 60_000, bars: 120 };
+    const page = keeper.page({ filter: { caller: "user:absent" }, limit: 10, share: 0, histogram });
+    assert.deepEqual([page?.cut, page?.runs.length], [true, 0]);
+    assert.equal(typeof page?.histogram?.countedFrom, "number");
   }));
 
 Deno.test("[EL3] the log of the previous format is converted", () =>

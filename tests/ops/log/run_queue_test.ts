@@ -66,6 +66,16 @@ Deno.test("[EL18] a slow log does not delay a shutdown", async () => {
   assert.deepEqual([queue.dropped, queue.size], [100 - sent, 0]);
 });
 
+Deno.test("[EL15] a search waits for queued runs for a limited time", async () => {
+  const stored = Promise.withResolvers<boolean>();
+  const queue = new RunQueue({ isOpen: () => true, send: () => stored.promise });
+  queue.push(run(1), 1);
+  await queue.flush(10);
+  assert.deepEqual([queue.size, queue.dropped], [0, 0]);
+  stored.resolve(true);
+  await queue.close();
+});
+
 Deno.test("[EL18] lost runs are counted; a flush waits only for runs queued before it", async () => {
   const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
   let sent = 0;

@@ -2,7 +2,7 @@
 import type { RunFilter } from "../run_filter.ts";
 import { runOutcomes } from "../run_record.ts";
 import type { LogStore } from "./log_store.ts";
-import { countedConditions, searchSteps } from "./search.ts";
+import { countedConditions, type CountStep, countSteps, searchSteps } from "./search.ts";
 
 export interface HistogramOptions {
   readonly filter: RunFilter;
@@ -71,26 +71,43 @@ function byMinutes(
   };
 }
 
-/** Counts the runs that a search finds. */
+/** Counts runs by time. Only a text requires the runs themselves. */
 function byRuns(
   store: LogStore,
   { filter, from, to, bars, width, deadline }: HistogramOptions & { readonly width: number },
 ): Histogram {
   const counts = emptyBars(bars);
   const window = { ...filter, from: Math.max(from, filter.from ?? from), to: Math.min(to, filter.to ?? to) };
+  const counted = { filter: window, from, width };
   let countedFrom: number | null = null;
-  let last = to;
-  for (const { runs, next } of searchSteps(store, { filter: window, limit: RUNS_AT_ONCE })) {
-    for (const { record: [at, , , , outcome] } of runs) {
-      last = at;
-      add(counts, { bar: Math.floor((at - from) / width), outcome, runs: 1 });
-    }
-    if (next !== null && performance.now() >= deadline) {
-      countedFrom = last;
+  for (
+    const step of filter.text === undefined
+      ? countSteps(store, counted)
+      : countFound(store, { ...counted, to })
+  ) {
+    for (const [bar, outcome, runs] of step.counts) add(counts, { bar, outcome, runs });
+    if (!step.isLast && performance.now() >= deadline) {
+      countedFrom = Math.max(from, step.at);
       break;
     }
   }
   return { from, to: from + bars * width, barMs: width, bars: counts, outcomes: runOutcomes, countedFrom };
+}
+
+/** Counts the runs that a search finds. */
+function* countFound(
+  store: LogStore,
+  { filter, from, to, width }: Pick<HistogramOptions, "filter" | "from" | "to"> & { readonly width: number },
+): Generator<CountStep> {
+  let last = to;
+  for (const { runs, next } of searchSteps(store, { filter, limit: RUNS_AT_ONCE })) {
+    last = runs.at(-1)?.record[0] ?? last;
+    yield {
+      counts: runs.map(({ record: [at, , , , outcome] }) => [Math.floor((at - from) / width), outcome, 1]),
+      at: last,
+      isLast: next === null,
+    };
+  }
 }
 
 function emptyBars(count: number): number[][] {

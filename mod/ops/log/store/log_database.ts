@@ -33,10 +33,12 @@ export const LOG_SCHEMA_SQL = `
   CREATE TABLE IF NOT EXISTS figures (
     span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
 
-/** Errors of SQLite by their message, because errors of `exec` have no code. */
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+/** Errors of SQLite by their message, because errors of `exec` and of opening have no code. */
 const IN_USE = /is locked/;
 const DISK_ERROR = /is full|disk I\/O error/;
-const BAD_FILE = /readonly database|malformed|corruption|unable to open|not a database/;
+const BAD_FILE = /disk image is malformed|is not a database/;
 
 export type Row = readonly unknown[];
 
@@ -47,7 +49,7 @@ interface Statement {
   run(...parameters: SQLInputValue[]): unknown;
 }
 
-/** The file is damaged, foreign, or cannot be used, and has to be replaced. */
+/** The file is foreign, or of another format, and has to be replaced. For readers, any file that cannot be read. */
 export class UnusableLogError extends Error {
   override readonly name: string = "UnusableLogError";
 }
@@ -93,7 +95,7 @@ export class LogDatabase implements Disposable {
     this.#db = db;
   }
 
-  /** Opens or creates the file. Throws an `UnusableLogError`, or an error of SQLite that may be temporary. */
+  /** Opens or creates the file. Throws an `UnusableLogError`, or an error of SQLite or the file system. */
   static open(path: string, cacheBytes: number = logLimits.cacheBytes): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
@@ -107,9 +109,7 @@ export class LogDatabase implements Disposable {
       return log;
     } catch (error) {
       db?.close();
-      const message = messageOf(error);
-      if (error instanceof UnusableLogError || IN_USE.test(message) || DISK_ERROR.test(message)) throw error;
-      throw new UnusableLogError(message, { cause: error });
+      throw error;
     }
   }
 
@@ -216,9 +216,14 @@ function createPrivateFile(path: string): void {
   }
 }
 
-/** Whether an error means that the file has to be replaced. Damaged rows may contain invalid JSON. */
+/**
+ * Whether an error means that the file has to be replaced: its contents are damaged or foreign. Other errors, such as too many open
+ * files or a lack of permissions, say nothing about the contents. Damaged rows may contain invalid JSON.
+ */
 export function isBadFile(error: unknown): boolean {
-  return error instanceof UnusableLogError || error instanceof SyntaxError || BAD_FILE.test(messageOf(error));
+  if (error instanceof UnusableLogError || error instanceof SyntaxError) return true;
+  const { errcode = 0 } = error as { readonly errcode?: number };
+  return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff) || BAD_FILE.test(messageOf(error));
 }
 
 /** Whether the disk is full or does not work, which may be temporary. */

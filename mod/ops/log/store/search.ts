@@ -81,24 +81,77 @@ export function searchRuns(store: LogStore, options: SearchOptions): SearchResul
 /** Returns all matching runs, newest first, by ranges of IDs. */
 export function* searchSteps(
   { database }: LogStore,
-  { filter, before = Infinity, after = 0, limit }: Omit<SearchOptions, "deadline">,
+  { filter, before, after, limit }: Omit<SearchOptions, "deadline">,
 ): Generator<SearchStep> {
-  const range = idRange(database, filter);
-  if (range === null) return;
-  const low = Math.max(range[0], after + 1);
-  let high = Math.min(range[1], before - 1);
   const { text } = filter;
-  const [sql, parameters] = searchStatement(database, filter);
+  const [from, conditions, id] = searchClauses(database, filter);
+  const sql = `SELECT ${RUN_COLUMNS} ${from} ORDER BY ${id} DESC LIMIT ?`;
   const rowsMax = text === undefined ? limit : Math.max(limit, CHECKED_AT_ONCE);
+  for (const range of idRanges(database, filter, { before, after })) {
+    const rows = database.all(sql, ...conditions, ...range.bounds(), rowsMax);
+    const found = rows.map(foundRun);
+    if (rows.length === rowsMax) range.bottom = found.at(-1)?.id ?? range.bottom;
+    const runs = text === undefined ? found : found.filter(({ record }) => mentionsText(record, text));
+    yield { runs, next: range.bottom > range.low ? range.bottom : null };
+  }
+}
+
+/** Matching runs of a range of IDs, by bar and outcome. */
+export interface CountStep {
+  readonly counts: readonly (readonly [bar: number, outcome: number, runs: number])[];
+  /** Time of the oldest run of the range. */
+  readonly at: number;
+  readonly isLast: boolean;
+}
+
+/** Counts matching runs by ranges of IDs, newest first. The text of a filter is not considered. */
+export function* countSteps(
+  { database }: LogStore,
+  { filter, from, width }: { readonly filter: RunFilter; readonly from: number; readonly width: number },
+): Generator<CountStep> {
+  const { text: _, ...counted } = filter;
+  const [source, conditions] = searchClauses(database, counted);
+  const sql = `SELECT (at - ?) / ?, outcome, count(*) ${source} GROUP BY 1, 2`;
+  for (const range of idRanges(database, counted, {})) {
+    const counts = database.all(sql, BigInt(from), BigInt(width), ...conditions, ...range.bounds());
+    const at = database.value("SELECT at FROM runs WHERE id >= ? ORDER BY id LIMIT 1", range.bottom);
+    yield {
+      counts: counts as unknown as CountStep["counts"],
+      at: Number(at ?? from),
+      isLast: range.bottom <= range.low,
+    };
+  }
+}
+
+/** A range of IDs, both inclusive. */
+interface IdRange {
+  /** The least ID of all ranges. */
+  readonly low: number;
+  /** The least ID of this range. Raised if the reader did not read all of it. */
+  bottom: number;
+  /** As integers: the text index ignores bounds that are floating-point numbers, as which all others are passed. */
+  readonly bounds: () => readonly [bottom: bigint, high: bigint];
+}
+
+/** Divides the IDs that may match into ranges, newest first, which take about `STEP_MS` each. */
+function* idRanges(
+  database: LogDatabase,
+  filter: RunFilter,
+  { before = Infinity, after = 0 }: {
+    readonly before?: number | undefined;
+    readonly after?: number | undefined;
+  },
+): Generator<IdRange> {
+  const ids = idsOf(database, filter);
+  if (ids === null) return;
+  const low = Math.max(ids[0], after + 1);
+  let high = Math.min(ids[1], before - 1);
   for (let span = SPAN_FIRST; high >= low;) {
     const startedAt = performance.now();
     const bottom = Math.max(low, high - span + 1);
-    // As integers: the text index ignores bounds that are floating-point numbers, as which all others are passed.
-    const rows = database.all(sql, ...parameters, BigInt(bottom), BigInt(high), rowsMax);
-    const found = rows.map(foundRun);
-    high = (rows.length < rowsMax ? bottom : found.at(-1)?.id ?? bottom) - 1;
-    const runs = text === undefined ? found : found.filter(({ record }) => mentionsText(record, text));
-    yield { runs, next: high >= low ? high + 1 : null };
+    const range: IdRange = { low, bottom, bounds: () => [BigInt(bottom), BigInt(high)] };
+    yield range;
+    high = range.bottom - 1;
     const took = performance.now() - startedAt;
     if (took < STEP_MS / 2) span = Math.min(SPAN_MAX, span * 2);
     else if (took > STEP_MS * 2) span = Math.max(SPAN_FIRST, span / 2);
@@ -126,8 +179,11 @@ export function countedConditions({ functions, kinds, system, outcomes, level }:
   return conditions;
 }
 
-/** Returns the statement of a range; its last parameters are the first and last ID and the number of rows. */
-function searchStatement(database: LogDatabase, filter: RunFilter): Condition {
+/** Returns the source and conditions of a range, their parameters before the first and last ID, and the name of the ID. */
+function searchClauses(
+  database: LogDatabase,
+  filter: RunFilter,
+): readonly [sql: string, parameters: readonly SQLInputValue[], id: string] {
   const conditions = countedConditions(filter);
   const { from, to, caller, request, text } = filter;
   if (from !== undefined) conditions.push(["at >= ?", [from]]);
@@ -148,9 +204,9 @@ function searchStatement(database: LogDatabase, filter: RunFilter): Condition {
     : `runs INDEXED BY ${best.index}`;
   conditions.push([`${id} BETWEEN ? AND ?`, []]);
   return [
-    `SELECT ${RUN_COLUMNS} FROM ${source} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}
-     ORDER BY ${id} DESC LIMIT ?`,
+    `FROM ${source} WHERE ${conditions.map(([sql]) => sql).join(" AND ")}`,
     conditions.flatMap(([, parameters]) => parameters),
+    id,
   ];
 }
 
@@ -211,7 +267,7 @@ function indexedPaths(database: LogDatabase, functions: readonly string[]): stri
 }
 
 /** Returns the range of IDs that may match a filter's time; `null` if there is none. */
-function idRange(
+function idsOf(
   database: LogDatabase,
   { from, to }: RunFilter,
 ): readonly [low: number, high: number] | null {

@@ -277,8 +277,8 @@ export class LogKeeper implements LogMethods, Disposable {
   }
 }
 
-function pageOf(store: LogStore, { filter, before, limit, histogram }: PageQuestion): PageAnswer {
-  const deadline = performance.now() + logLimits.searchMs;
+function pageOf(store: LogStore, { filter, before, limit, share = 1, histogram }: PageQuestion): PageAnswer {
+  const deadline = performance.now() + logLimits.searchMs * share;
   const { runs, next, cut } = searchRuns(store, {
     filter,
     limit,
@@ -292,15 +292,15 @@ function pageOf(store: LogStore, { filter, before, limit, histogram }: PageQuest
     histogram: histogram === undefined ? null : histogramOf(store, {
       filter,
       ...histogram,
-      deadline: performance.now() + logLimits.histogramMs,
+      deadline: performance.now() + logLimits.histogramMs * share,
     }),
   };
 }
 
-function backlogOf(store: LogStore, { filter, after }: BacklogQuestion): BacklogAnswer {
+function backlogOf(store: LogStore, { filter, after, share = 1 }: BacklogQuestion): BacklogAnswer {
   const { lastId } = store;
   if (after === null) return { events: "", missed: 0, lastId };
-  const deadline = performance.now() + logLimits.searchMs;
+  const deadline = performance.now() + logLimits.searchMs * share;
   const limit = logLimits.backlogRunsMax;
   const { runs, next } = searchRuns(store, { filter, after, limit, deadline });
   let missed = 0;

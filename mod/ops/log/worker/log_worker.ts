@@ -55,6 +55,11 @@ export class LogWorker implements AsyncDisposable {
     return this.#state === null ? null : { ...this.#state, lost: this.#state.lost + this.#lostBefore };
   }
 
+  /** Part of the search timeout for the next search: searches that wait for each other share it. */
+  get searchShare(): number {
+    return Math.max(logLimits.searchShareMin, 1 / (1 + this.#waiting.size));
+  }
+
   get running(): boolean {
     return this.#worker !== null;
   }

@@ -9,6 +9,8 @@ export interface PageQuestion {
   readonly filter: RunFilter;
   readonly before?: number;
   readonly limit: number;
+  /** Part of the search timeout that the search may use, up to 1. */
+  readonly share?: number;
   /** Requests a histogram with the page. */
   readonly histogram?: { readonly from: number; readonly to: number; readonly bars: number };
 }
@@ -25,6 +27,8 @@ export interface PageAnswer {
 export interface BacklogQuestion {
   readonly filter: RunFilter;
   readonly after: number | null;
+  /** Part of the search timeout that the search may use, up to 1. */
+  readonly share?: number;
 }
 
 export interface BacklogAnswer {
