@@ -3,6 +3,7 @@
  * sockets advance to the new results (ARCHITECTURE.md, "The way of one Transition"). Changes within one event loop tick are
  * handled together at its end.
  */
+import { setImmediate } from "node:timers";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import type { Log } from "../kit/log.ts";
 import type { Identity } from "../functions/identity.ts";
@@ -42,6 +43,8 @@ export interface HubOptions {
   readonly memoryBytes?: number;
   /** Sockets the system has capacity for. */
   readonly socketsMax?: number;
+  /** Runs a function in a later task. For tests. */
+  readonly later?: (run: () => void) => void;
 }
 
 export interface NewestCommit {
@@ -90,7 +93,10 @@ export class Hub {
   readonly #wheel: TimerWheel<SyncConnection>;
   #ticking: Timer | null = null;
   #polling: Timer | null = null;
+  readonly #later: (run: () => void) => void;
   #flushing = false;
+  /** Whether a flush of the sockets with mutations in flight is scheduled. */
+  #flushingLater = false;
   #shutDown = false;
   #onAllClosed: (() => void) | null = null;
 
@@ -103,7 +109,9 @@ export class Hub {
       onCacheHit,
       log = () => {},
       memoryBytes = MEMORY_BYTES,
+      later = setImmediate,
     } = options;
+    this.#later = later;
     const { outboundQuotaShare, outboundQuotaBytesMin, outboundQuotaBytesMax } = socketLimits;
     const { inboundQuotaShare, inboundQuotaCharsMin, inboundQuotaCharsMax } = socketLimits;
     this.#socketsMax = Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity);
@@ -325,9 +333,24 @@ export class Hub {
     queueMicrotask(() => this.#flush());
   }
 
+  /**
+   * Sockets with mutations in flight advance in a later task. A commit is published in the task in which its mutation is answered,
+   * so the response is sent before the Transition with its writes. The client drops optimistic updates in that order.
+   */
   #flush(): void {
     this.#flushing = false;
+    this.#advanceTouched(({ mutationsInFlight }) => mutationsInFlight === 0);
+    if (this.#touched.size === 0 || this.#flushingLater) return;
+    this.#flushingLater = true;
+    this.#later(() => {
+      this.#flushingLater = false;
+      this.#advanceTouched(() => true);
+    });
+  }
+
+  #advanceTouched(isDue: (connection: SyncConnection) => boolean): void {
     for (const connection of this.#touched) {
+      if (!isDue(connection)) continue;
       this.#touched.delete(connection);
       connection.advance();
       this.#trackBehind(connection);

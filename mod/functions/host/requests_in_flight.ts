@@ -5,10 +5,7 @@ export class RequestsInFlight {
   /** Bounded by the queues. */
   readonly #answers = new Map<string, Promise<MutationAnswer>>();
 
-  /**
-   * Runs a mutation, or returns the answer of the copy in flight as a recorded one. Returns the promise of the run itself:
-   * further microtasks would let a Transition with the writes overtake the response.
-   */
+  /** Runs a mutation, or returns the answer of the copy in flight as a recorded one. */
   run(call: MutationCall, start: () => Promise<MutationAnswer>): Promise<MutationAnswer> {
     const { replay, identity: { principal } } = call;
     if (replay === undefined) return start();

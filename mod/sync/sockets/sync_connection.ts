@@ -63,6 +63,7 @@ export class SyncConnection implements View {
   slot = -1;
   /** The last `reachableTs` that was not `null`. Kept by the hub to detect progress. */
   lastReachableTs = 0;
+  mutationsInFlight = 0;
   readonly #port: ConnectionPort;
   readonly #channel: Channel;
   readonly #heartbeat: SocketHeartbeat;
@@ -84,7 +85,6 @@ export class SyncConnection implements View {
   #guest: Caller;
   /** Fair-queue key of its mutations. Unchanged while any is in flight, so that later ones do not overtake. */
   #mutationQueueKey: string;
-  #mutationsInFlight = 0;
   readonly #openedAt: number;
   /** Timer that closes the socket after a mutation with an unknown outcome. */
   #unsettled: Timer | null = null;
@@ -373,19 +373,19 @@ export class SyncConnection implements View {
       return;
     }
     const { turn, blame } = callerOf(identity, this.#guest);
-    if (this.#mutationsInFlight === 0) this.#mutationQueueKey = turn;
+    if (this.mutationsInFlight === 0) this.#mutationQueueKey = turn;
     const whose = { identity, origin: "client", caller: { turn: this.#mutationQueueKey, blame } } as const;
     const call: MutationCall = refusal?.ok === false
       // Omits path and arguments, which may be what is too large.
       ? { udfPath: "", args: {}, ...whose, failedWith: refusal.error }
       : { udfPath, args, ...whose };
     this.state.callsInFlight++;
-    this.#mutationsInFlight++;
+    this.mutationsInFlight++;
     const answer = await host.mutate(
       sessionId === null ? call : { ...call, replay: { sessionId, requestId } },
     );
     this.#callEnded(chars);
-    this.#mutationsInFlight--;
+    this.mutationsInFlight--;
     if (this.#ended) return;
     if (!answer.outcome.ok && this.state.isUnsettled(answer.outcome.error)) {
       this.#closeUnsettled(answer.outcome.error);

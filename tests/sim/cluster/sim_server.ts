@@ -298,7 +298,7 @@ export class SimServer implements Disposable {
       onSealed,
       onRefused,
     });
-    const hub = new Hub({ host, authenticator, dev: false, clock });
+    const hub = new Hub({ host, authenticator, dev: false, clock, later: queueMicrotask });
     const caughtUp = caughtUpWith(
       {
         end: () => this.#end().catch((error) => error instanceof AwayError ? null : Promise.reject(error)),

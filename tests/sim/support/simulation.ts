@@ -111,6 +111,7 @@ class Simulation implements Disposable {
       authenticator: this.#authenticator,
       dev: false,
       clock: this.#clock,
+      later: queueMicrotask,
     });
     this.#clients = Array.from({ length: clients ?? 2 + random.below(7) }, (_, i) =>
       new SimClient({

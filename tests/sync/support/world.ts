@@ -75,6 +75,7 @@ export class World {
       authenticator: this.authenticator,
       dev,
       clock: this.clock,
+      later: queueMicrotask,
       ...(memoryBytes !== undefined && { memoryBytes }),
       ...(newest && { newest }),
     });
