@@ -1,7 +1,7 @@
 /** Ranges: the contract's cases, then random headers against an oracle that marks bytes. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseRanges } from "../../mod/storage/reads/ranges.ts";
+import { multipart, multipartStream, parseRanges } from "../../mod/storage/reads/ranges.ts";
 import { repeats } from "../support/long_runs.ts";
 import { startTestStorage, type TestStorage } from "./support/test_storage.ts";
 
@@ -246,4 +246,29 @@ Deno.test("FR18 random Range headers return the oracle's bytes", async () => {
     }),
     { numRuns: Math.ceil(numRuns / 50) },
   );
+});
+
+Deno.test("FR10 a disconnect while the next part is being opened closes it", async () => {
+  const { pieces } = multipart([{ start: 0, end: 0 }, { start: 2, end: 2 }], {
+    boundary: "b",
+    contentType: "text/plain",
+    size: 3,
+  });
+  const opening = Promise.withResolvers<ReadableStream<Uint8Array<ArrayBuffer>>>();
+  const isOpening = Promise.withResolvers<void>();
+  const reader = multipartStream(pieces, {
+    first: new Blob(["a"]).stream(),
+    open: () => {
+      isOpening.resolve();
+      return opening.promise;
+    },
+  }).getReader();
+  const read = (async () => {
+    for (let done = false; !done;) ({ done } = await reader.read());
+  })();
+  await isOpening.promise;
+  await reader.cancel();
+  const closed = Promise.withResolvers<void>();
+  opening.resolve(new ReadableStream({ cancel: () => closed.resolve() }));
+  await Promise.all([closed.promise, read]);
 });

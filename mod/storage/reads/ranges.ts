@@ -110,6 +110,7 @@ export function multipartStream(
   /** The current part, or the next one to open. */
   let reader = first.getReader();
   let isNext = true;
+  let isCanceled = false;
   return new ReadableStream<Chunk>({
     async pull(controller) {
       for (;;) {
@@ -124,11 +125,16 @@ export function multipartStream(
         if (next > FIRST_PART) {
           const stream = await open(piece.part);
           if (stream === null) throw new Error("The file was deleted");
+          // The client disconnected in the meantime.
+          if (isCanceled) return await stream.cancel();
           reader = stream.getReader();
         }
         isNext = false;
       }
     },
-    cancel: (reason) => reader.cancel(reason),
+    async cancel(reason) {
+      isCanceled = true;
+      await reader.cancel(reason);
+    },
   }, { highWaterMark: 0 });
 }
