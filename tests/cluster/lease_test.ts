@@ -7,6 +7,7 @@ import { Gate } from "./support/gate.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes } from "./support/servers.ts";
+import { freePort } from "../support/ports.ts";
 
 /** Counts who asks for which path. */
 class Counter implements AsyncDisposable {
@@ -33,11 +34,6 @@ class Counter implements AsyncDisposable {
 async function role(server: TestServer): Promise<string | null> {
   const response = await fetch(`${server.url}/api/health/ready`);
   return (await response.json()).cluster?.role ?? null;
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }
 
 Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {

@@ -6,6 +6,7 @@ import { TestSocket } from "../auth/server/test_server.ts";
 import { TestPostgres } from "../cluster/support/postgres.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 import { Child } from "../support/processes/child.ts";
+import { freePort } from "../support/ports.ts";
 import { needs, postgres } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
@@ -494,8 +495,3 @@ mainJobWith(["cluster", "clusterSecret", "clusterSnapshots", "clusterAddress", "
 Deno.test("OP8 each option of serve has a row", () => {
   assert.deepEqual([...rows].sort(), optionsOf("serve").map(([name]) => String(name)).sort());
 });
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}

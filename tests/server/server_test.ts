@@ -8,6 +8,7 @@ import { StartError } from "../../mod/config/start_error.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
+import { freePort } from "../support/ports.ts";
 
 interface Setup extends AsyncDisposable {
   readonly backend: FakeBackend;
@@ -42,14 +43,6 @@ async function setup(): Promise<Setup> {
   };
 }
 
-/** Port of the server that `startBackend` is called by: health is asked for while it starts. */
-async function freePort(): Promise<number> {
-  const probe = listen({ host: "127.0.0.1", port: 0 }, () => new Response());
-  const { port } = probe.addr;
-  await probe.shutdown();
-  return port;
-}
-
 function call(server: Server): Promise<Response> {
   return fetch(`${server.url}/api/query`, { method: "POST", body: "{}" });
 }
@@ -64,7 +57,7 @@ Deno.test("a server serves on any free port and names it", async () => {
 
 Deno.test("while the app is being loaded the port is open and health is 503", async () => {
   await using s = await setup();
-  const port = await freePort();
+  const port = freePort();
   const seen: unknown[] = [];
   await using _server = await s.start({ port }, {
     startBackend: async () => {
@@ -80,7 +73,7 @@ Deno.test("while the app is being loaded the port is open and health is 503", as
 
 Deno.test("an app that cannot be loaded gives port and data folder back", async () => {
   await using s = await setup();
-  const port = await freePort();
+  const port = freePort();
   await assert.rejects(
     s.start({ port }, { startBackend: () => Promise.reject(new Error("broken app")) }),
     /broken app/,

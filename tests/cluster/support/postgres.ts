@@ -8,6 +8,7 @@ import pg from "pg";
 import type { Client } from "../../../mod/cluster/postgres/driver.d.ts";
 import { pathOf, postgres } from "../../support/services.ts";
 import { until } from "../../support/waiting.ts";
+import { freePort } from "../../support/ports.ts";
 
 /** Nobody's: the programs refuse to run as root. */
 const NOBODY = 65_534;
@@ -142,9 +143,4 @@ export class TestPostgres implements AsyncDisposable {
     const said = stderr ?? await Deno.readTextFile(join(this.#folder, "log")).catch(() => "");
     throw new Error(`${program} ${args.at(-1)} ended with ${code}: ${said}`);
   }
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

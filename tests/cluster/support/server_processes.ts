@@ -5,6 +5,7 @@ import { FakeBucket } from "../../ops/scheduled/fake_bucket.ts";
 import { bankApp } from "./bank_app.ts";
 import { Gate } from "./gate.ts";
 import { SECRET } from "./servers.ts";
+import { freePort } from "../../support/ports.ts";
 
 const START_MS = 120_000;
 
@@ -207,9 +208,4 @@ export class ProcessRig implements AsyncDisposable {
     await this.#bucket[Symbol.asyncDispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
-}
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

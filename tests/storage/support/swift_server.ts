@@ -18,12 +18,8 @@ for name, port in zip(sys.argv[1::2], sys.argv[2::2]):
     builder.rebalance()
     builder.get_ring().save(f"{name}.ring.gz")
 `;
+import { freePort } from "../../support/ports.ts";
 const decoder = new TextDecoder();
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
 
 /** Configuration shared by the back ends; `%` are their name and port. */
 const backEnd = (name: string, { port, user, dir }: { port: number; user: string; dir: string }) => `
