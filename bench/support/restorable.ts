@@ -177,7 +177,7 @@ function fillDatabase(
 
 /** Begins the history that the snapshot is a part of. */
 function beginHistory(path: string, now: () => number): JournalHead {
-  using db = openWriterDatabase(path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 }, now });
+  using db = openWriterDatabase(path, { journal: { pendingBytesMax: 2 ** 20 }, now });
   if (db.history === null) throw new Error("The database has no history");
   return db.history;
 }

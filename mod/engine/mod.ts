@@ -15,7 +15,7 @@ export { isDiskFullError, isHistoryMismatch } from "./connection.ts";
 export { decodeId, idSource, type NewId, newId } from "./documents/ids.ts";
 export type { IndexPositions, IndexRows, Inspection, KeySpaceOwner } from "./database/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
-export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
+export { type GenerationReason, type JournalHead } from "./journal/history_head.ts";
 export {
   type JournalPart,
   type JournalReader,

@@ -2,7 +2,7 @@
  * The engine's interface for isolates: databases, and the transaction of one function run. Everything is synchronous.
  */
 import type { Inspection } from "./database/inspection.ts";
-import type { GenerationReason, JournalHead } from "./journal/journal.ts";
+import type { GenerationReason, JournalHead } from "./journal/history_head.ts";
 import type { JournalRow } from "./journal/journal_row.ts";
 import type { AppliedRows } from "./journal/row_entries.ts";
 import type { CommitEntry, Doc, ReadSet, SchemaDefinition } from "./types.ts";
@@ -119,7 +119,7 @@ export interface SchemaOptions {
   /** Numbers for new tables, to match ids from another database. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
   /**
-   * The new code version; `null` if there is none. Only with a journal of kind `external`. A change is a commit without
+   * The new code version; `null` if there is none. Only with an `external` journal. A change is a commit without
    * document changes.
    */
   readonly version?: string | null;
@@ -138,8 +138,8 @@ export interface StagedChange<Result> {
  */
 export interface WriterDatabase extends Disposable {
   /**
-   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with a journal
-   * of kind `external`.
+   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with an
+   * `external` journal.
    */
   reload(): void;
   /** Current ts, including released mutations of the open group. */

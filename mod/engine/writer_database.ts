@@ -11,21 +11,19 @@ import {
   servedVersion,
   setServedVersion,
 } from "./journal/catalog_state.ts";
-import { historySource, isClusterSource } from "./journal/history_ownership.ts";
 import {
-  endGeneration,
-  type GenerationReason,
-  hasJournal,
-  Journal,
-  type JournalHead,
-  moveHead,
-  readHead,
-} from "./journal/journal.ts";
-import { checkFollows, type JournalRow, nextRow, readRow } from "./journal/journal_row.ts";
+  type CommitHistory,
+  ExternalHistory,
+  type JournaledGroup,
+  UnkeptHistory,
+} from "./journal/commit_history.ts";
+import { historySource, isClusterSource } from "./journal/history_ownership.ts";
+import type { GenerationReason, JournalHead } from "./journal/history_head.ts";
+import { Journal } from "./journal/journal.ts";
+import { type JournalRow, readRow } from "./journal/journal_row.ts";
 import { RowApplier } from "./journal/row_applier.ts";
 import type { AppliedRows } from "./journal/row_entries.ts";
 import { MutationTransaction } from "./mutation.ts";
-import type { RecordRun } from "./record_runs.ts";
 import { CREATE_DATABASE_SQL, upgradeFormat } from "./database/database_format.ts";
 import { ReplayRecords } from "./replay_records.ts";
 import { changeSchema } from "./schema_change.ts";
@@ -39,8 +37,14 @@ const { now: systemNow } = Date;
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
-  /** Entries of released mutations, for the journal. */
+  /** Tables before the group, which may apply rows that change them. */
+  readonly tablesBefore: Tables;
+  /** Entries of released mutations, for the history. */
   readonly entries: CommitEntry[];
+  mutation: MutationTransaction | null;
+  /** Clock of the open mutation. */
+  at: number;
+  isPrepared: boolean;
 }
 
 export interface WriterOptions {
@@ -53,14 +57,11 @@ export interface WriterOptions {
   /** Page cache; defaults to `engineLimits.writerCacheBytes`. */
   readonly cacheBytes?: number;
   /**
-   * `on` keeps a journal with a limit for pending bytes. `applied` follows the history of another database. Without a
-   * journal the first change ends an existing history.
+   * Keeps a journal, with a limit for pending bytes. `external` continues a history that is stored elsewhere: rows are
+   * applied from there, or appended there before their commit. Without a journal the first change ends an existing
+   * history.
    */
-  readonly journal?:
-    | { readonly kind: "on"; readonly pendingBytesMax: number }
-    | { readonly kind: "applied" }
-    /** Continues a history that is stored elsewhere: each row must be stored there before its commit here. */
-    | { readonly kind: "external" };
+  readonly journal?: { readonly pendingBytesMax: number } | "external";
 }
 
 /**
@@ -72,9 +73,8 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   const connection = Connection.openWriter(path, { pagesMax, cacheBytes });
   try {
     createIfEmpty(connection);
-    const kind = options.journal?.kind;
     const source = historySource(connection);
-    if (kind !== "applied" && kind !== "external") refuseFollowed(source, path);
+    if (options.journal !== "external") refuseFollowed(source, path);
     // After a power failure, lost commits are applied again from the cluster's log before the server answers.
     else if (source !== null && isClusterSource(source)) connection.deferSync();
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
@@ -115,23 +115,11 @@ class SqliteWriterDatabase implements WriterDatabase {
   readonly #vectors: VectorSearcher;
   readonly #checkpoints: Checkpoints;
   #upgraded = false;
-  readonly #journal: Journal | null;
-  /** Whether the next change ends a history that an earlier writer kept. */
-  #endsHistory: boolean;
-  /** Whether the open transaction has ended it. */
-  #hasEndedHistory = false;
-  /** Position of a history that is stored elsewhere. */
-  #applied: JournalHead | null = null;
-  /** Whether this writer creates rows for a history that is stored elsewhere. */
-  readonly #makesRows: boolean;
-  /** Result of `prepareCommit`; `null` before it. */
-  #prepared: { readonly row: JournalRow | null } | null = null;
+  readonly #history: CommitHistory;
   #tables = new Tables([]);
-  #ts: number;
-  #lastCreationTime: number;
+  #ts = 0;
+  #lastCreationTime = 0;
   #group: OpenGroup | null = null;
-  #mutation: MutationTransaction | null = null;
-  #at = 0;
 
   constructor(
     connection: Connection,
@@ -142,32 +130,30 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#connection = connection;
     this.#now = now;
     this.#newId = ids;
-    const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
-    const [ts, lastCreationTime] = row as [number, number];
-    this.#ts = ts;
-    this.#lastCreationTime = lastCreationTime;
+    this.#readState();
     this.#records = new ReplayRecords(connection, now);
     this.#writer = new DocumentWriter(connection);
     this.#vectors = new VectorSearcher(connection);
     this.#checkpoints = new Checkpoints(connection);
-    this.#makesRows = journal?.kind === "external";
-    this.#journal = journal?.kind === "on" ? Journal.open(connection, { ...journal, now, ts }) : null;
-    const history = this.#journal === null && hasJournal(connection) ? readHead(connection) : null;
-    this.#endsHistory = journal === undefined && history !== null && history.generation !== null;
-    if (journal?.kind !== "applied" && journal?.kind !== "external") return;
-    this.#applied = history;
-    if (this.#makesRows) {
-      if (history === null || history.generation === null) {
-        throw new EngineError("bad_entry", "This database has no history that is kept elsewhere");
-      }
-    } else this.#tables = storedTables(connection);
+    if (journal === "external") {
+      this.#history = new ExternalHistory(connection, now);
+      this.#tables = storedTables(connection);
+    } else if (journal !== undefined) {
+      this.#history = Journal.open(connection, { ...journal, now, ts: this.#ts });
+    } else this.#history = new UnkeptHistory(connection);
+  }
+
+  #readState(): void {
+    const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
+    [this.#ts, this.#lastCreationTime] = row as [number, number];
   }
 
   reload(): void {
-    if (!this.#makesRows || this.#group !== null) throw new RangeError("The writer is already in use");
-    const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
-    [this.#ts, this.#lastCreationTime] = row as [number, number];
-    this.#applied = readHead(this.#connection);
+    if (!(this.#history instanceof ExternalHistory) || this.#group !== null) {
+      throw new RangeError("The writer is already in use");
+    }
+    this.#readState();
+    this.#history.discarded();
     // Rows applied by the other process may have rotated the record tables.
     this.#records.forget();
   }
@@ -177,7 +163,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   get history(): JournalHead | null {
-    return this.#journal?.head ?? this.#applied;
+    return this.#history.head;
   }
 
   applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport {
@@ -206,23 +192,23 @@ class SqliteWriterDatabase implements WriterDatabase {
     const tsBefore = this.#ts;
     const undo = () => {
       this.#ts = tsBefore;
-      this.#journal?.discard();
-      this.#hasEndedHistory = false;
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
-      if (this.#makesRows) this.#applied = readHead(this.#connection);
+      this.#history.discarded();
     };
     this.#begin();
     try {
-      const journaled = this.#journal !== null || this.#endsHistory || this.#makesRows;
-      const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
+      const before = JSON.stringify(catalogState(this.#connection));
       const { result, tables } = change();
-      const entries = version === undefined || !this.#makesRows ? [] : this.#setVersion(version);
-      const after = journaled ? catalogState(this.#connection) : null;
-      let row: JournalRow | null = null;
-      if (after !== null && JSON.stringify(after) !== before) {
-        const lastCreationTime = this.#lastCreationTime;
-        row = this.#record({ entries, records: [], lastCreationTime, tsBefore, catalog: after });
-      }
+      const entries = version === undefined ? [] : this.#setVersion(version);
+      const after = catalogState(this.#connection);
+      const catalog = JSON.stringify(after) === before ? null : after;
+      const row = this.#append({
+        entries,
+        records: [],
+        lastCreationTime: this.#lastCreationTime,
+        tsBefore,
+        catalog,
+      });
       return {
         row,
         undo,
@@ -233,7 +219,7 @@ class SqliteWriterDatabase implements WriterDatabase {
             undo();
             throw error;
           }
-          this.#recorded();
+          this.#history.committed();
           this.#tables = tables;
           return result;
         },
@@ -256,7 +242,15 @@ class SqliteWriterDatabase implements WriterDatabase {
   openGroup(): void {
     if (this.#group !== null) throw new RangeError("A group is open already");
     this.#begin();
-    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, entries: [] };
+    this.#group = {
+      writes: new WriteGroup(this.#lastCreationTime),
+      tsBefore: this.#ts,
+      tablesBefore: this.#tables,
+      entries: [],
+      mutation: null,
+      at: 0,
+      isPrepared: false,
+    };
   }
 
   /**
@@ -270,13 +264,15 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   applyRows(rows: readonly JournalRow[]): AppliedRows {
-    const { writes } = this.#openGroup();
-    if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
-    writes.check();
+    const history = this.#history;
+    if (!(history instanceof ExternalHistory)) {
+      throw new EngineError("bad_entry", "This database does not follow the history of another");
+    }
+    const { writes } = this.#finishedGroup();
     try {
       let changes = new RowApplier(this.#connection, { writer: this.#writer, tables: this.#tables });
       for (const row of rows) {
-        const head = checkFollows({ head: this.#applied, ts: this.#ts }, row);
+        history.follow(row, this.#ts);
         const { commits, records, lastCreationTime, catalog } = readRow(row);
         if (catalog !== null) {
           changes.write();
@@ -287,7 +283,6 @@ class SqliteWriterDatabase implements WriterDatabase {
         writes.rewindCreationTime(lastCreationTime);
         for (const run of records) this.#records.saveRun(run);
         this.#ts = row.ts;
-        this.#applied = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
       }
       return changes.write();
     } catch (error) {
@@ -325,72 +320,47 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
   }
 
-  /** Adds the open transaction to the journal. Returns the row to store elsewhere first, if any. */
-  #record(
-    change: {
-      readonly tsBefore: number;
-      readonly entries: readonly CommitEntry[];
-      readonly records: readonly RecordRun[];
-      readonly lastCreationTime: number;
-      readonly catalog: CatalogState | null;
-    },
-  ): JournalRow | null {
-    this.#journal?.append({ ...change, ts: this.#ts });
-    const { tsBefore, records, catalog } = change;
-    const changes = this.#ts !== tsBefore || records.length > 0 || catalog !== null;
-    if (this.#endsHistory && changes) {
-      endGeneration(this.#connection, "written");
-      this.#hasEndedHistory = true;
-    }
-    let row: JournalRow | null = null;
-    if (this.#makesRows && changes && this.#applied !== null) {
-      row = nextRow(this.#applied, { ...change, ts: this.#ts, now: this.#now });
-      this.#applied = { ...this.#applied, seq: row.seq, ts: row.ts, sum: row.sum };
-    }
-    if (this.#applied !== null && (row !== null || !this.#makesRows)) {
-      moveHead(this.#connection, this.#applied);
-    }
-    return row;
+  get #journal(): Journal | null {
+    return this.#history instanceof Journal ? this.#history : null;
   }
 
-  /** Called after the transaction's commit. */
-  #recorded(): void {
-    this.#journal?.committed();
-    if (this.#hasEndedHistory) this.#endsHistory = this.#hasEndedHistory = false;
+  /** Adds the open transaction to the history. Returns the row to append elsewhere first, if any. */
+  #append(group: Omit<JournaledGroup, "ts">): JournalRow | null {
+    return this.#history.append({ ...group, ts: this.#ts });
   }
 
   beginMutation({ at }: { readonly at: number }): MutationTransaction {
-    const { writes } = this.#openGroup();
-    writes.check();
-    if (this.#mutation !== null) throw new RangeError("A mutation is open already");
-    this.#at = at;
-    this.#mutation = new MutationTransaction({
+    const group = this.#openGroup();
+    group.writes.check();
+    if (group.mutation !== null) throw new RangeError("A mutation is open already");
+    group.at = at;
+    group.mutation = new MutationTransaction({
       connection: this.#connection,
       tables: this.#tables,
-      group: writes,
+      group: group.writes,
       writer: this.#writer,
       vectors: this.#vectors,
       newId: this.#newId,
       at,
     });
-    return this.#mutation;
+    return group.mutation;
   }
 
   releaseMutation(): CommitEntry | null {
-    const mutation = this.#openMutation();
-    this.#openGroup().writes.check();
-    this.#mutation = null;
+    const { group, mutation } = this.#openMutation();
+    group.writes.check();
+    group.mutation = null;
     const changes = mutation.release();
     if (changes.length === 0) return null;
     this.#ts++;
-    const entry = { ts: this.#ts, at: this.#at, changes };
-    if (this.#journal !== null || this.#makesRows) this.#openGroup().entries.push(entry);
+    const entry = { ts: this.#ts, at: group.at, changes };
+    if (this.#history.usesEntries) group.entries.push(entry);
     return entry;
   }
 
   rollbackMutation(): void {
-    const mutation = this.#openMutation();
-    this.#mutation = null;
+    const { group, mutation } = this.#openMutation();
+    group.mutation = null;
     mutation.rollback();
   }
 
@@ -404,17 +374,16 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   prepareCommit(text: string | null): JournalRow | null {
-    const { writes, tsBefore, entries } = this.#openGroup();
-    writes.check();
-    if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
+    const group = this.#finishedGroup();
+    const { writes, tsBefore, entries } = group;
     try {
       this.#writer.searches.write();
       const records = this.#records.write();
       const { lastCreationTime } = writes;
-      const row = this.#record({ tsBefore, entries, records, lastCreationTime, catalog: null });
+      const row = this.#append({ tsBefore, entries, records, lastCreationTime, catalog: null });
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
         .run(this.#ts, lastCreationTime, text);
-      this.#prepared = { row };
+      group.isPrepared = true;
       return row;
     } catch (error) {
       writes.fail(error);
@@ -423,8 +392,10 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   commitGroup(text: string | null): void {
-    const { writes } = this.#openGroup();
-    if (this.#prepared === null) this.prepareCommit(text);
+    const { writes, isPrepared } = this.#openGroup();
+    if (!isPrepared && this.prepareCommit(text) !== null) {
+      throw new RangeError("Append the row of this group before its commit");
+    }
     writes.check();
     try {
       this.#connection.statement("COMMIT").run();
@@ -434,27 +405,21 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
     this.#lastCreationTime = writes.lastCreationTime;
     this.#group = null;
-    this.#prepared = null;
-    this.#recorded();
+    this.#history.committed();
   }
 
   rollbackGroup(): void {
-    const { tsBefore } = this.#openGroup();
-    this.#mutation?.abandon();
-    this.#mutation = null;
+    const { tsBefore, tablesBefore, mutation } = this.#openGroup();
+    mutation?.abandon();
     // SQLite itself ends the transaction after some errors, such as a full disk.
     if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
     this.#ts = tsBefore;
+    this.#tables = tablesBefore;
     this.#group = null;
-    this.#prepared = null;
     this.#records.forget();
     this.#writer.searches.forget();
     this.#vectors.forget();
-    this.#journal?.discard();
-    this.#hasEndedHistory = false;
-    if (this.#applied === null) return;
-    this.#applied = readHead(this.#connection);
-    if (!this.#makesRows) this.#tables = storedTables(this.#connection);
+    this.#history.discarded();
   }
 
   maintain(calls: number): void {
@@ -475,8 +440,17 @@ class SqliteWriterDatabase implements WriterDatabase {
     return this.#group;
   }
 
-  #openMutation(): MutationTransaction {
-    if (this.#mutation === null) throw new RangeError("No mutation is open");
-    return this.#mutation;
+  /** The open group without an open mutation. */
+  #finishedGroup(): OpenGroup {
+    const group = this.#openGroup();
+    if (group.mutation !== null) throw new RangeError("Release or roll back the open mutation first");
+    group.writes.check();
+    return group;
+  }
+
+  #openMutation(): { readonly group: OpenGroup; readonly mutation: MutationTransaction } {
+    const group = this.#openGroup();
+    if (group.mutation === null) throw new RangeError("No mutation is open");
+    return { group, mutation: group.mutation };
   }
 }

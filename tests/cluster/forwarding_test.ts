@@ -141,10 +141,10 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
   await steps.step(
     "[PG13] a socket of the leader, too, is shown nothing older than a follower has shown",
     async () => {
-      const { keep } = PostgresRows.prototype;
+      const { append } = PostgresRows.prototype;
       const answered = Promise.withResolvers<void>();
-      PostgresRows.prototype.keep = async function (row) {
-        const refused = await keep.call(this, row);
+      PostgresRows.prototype.append = async function (row) {
+        const refused = await append.call(this, row);
         // The row is in the log, and the leader has not heard of it.
         await answered.promise;
         return refused;
@@ -167,7 +167,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
         assert.ok(endVersion.ts >= await added);
       } finally {
         answered.resolve();
-        PostgresRows.prototype.keep = keep;
+        PostgresRows.prototype.append = append;
         await socket?.[Symbol.asyncDispose]();
       }
     },
@@ -451,10 +451,10 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
 
   await steps.step("[PG1] [PG7] a row whose writer is lost before its commit counts, once", async () => {
     const leader = await role(a) === "leader" ? { server: a, folder: "a" } : { server: b, folder: "b" };
-    const { keep } = PostgresRows.prototype;
+    const { append } = PostgresRows.prototype;
     const killed: number[] = [];
-    PostgresRows.prototype.keep = async function (row) {
-      const refused = await keep.call(this, row);
+    PostgresRows.prototype.append = async function (row) {
+      const refused = await append.call(this, row);
       // The row is in the log, but no server has read it.
       if (killed.length === 0) {
         for (const pid of await writersIn(join(rig.folder, leader.folder))) {
@@ -477,7 +477,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
       }
       await add(b, "goes on");
     } finally {
-      PostgresRows.prototype.keep = keep;
+      PostgresRows.prototype.append = append;
     }
   });
 });

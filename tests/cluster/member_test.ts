@@ -22,12 +22,12 @@ class Leading implements Disposable {
 
   constructor(cluster: PostgresCluster, dataDir: string) {
     this.#cluster = cluster;
-    this.#db = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "external" } });
+    this.#db = openWriterDatabase(`${dataDir}/data.db`, { journal: "external" });
   }
 
   async begin(): Promise<void> {
     const staged = this.#db.stageSchema(schema);
-    if (staged.row !== null) await this.#keep(staged.row);
+    if (staged.row !== null) await this.#append(staged.row);
     staged.commit();
   }
 
@@ -36,14 +36,14 @@ class Leading implements Disposable {
       this.#db.openGroup();
       this.#db.beginMutation({ at: n }).insert("items", { n });
       this.#db.releaseMutation();
-      await this.#keep(this.#db.prepareCommit(null));
+      await this.#append(this.#db.prepareCommit(null));
       this.#db.commitGroup(null);
     }
   }
 
-  async #keep(row: JournalRow | null): Promise<void> {
+  async #append(row: JournalRow | null): Promise<void> {
     assert.ok(row !== null, "it changes something");
-    assert.equal(await this.#cluster.rows?.keep(row), null);
+    assert.equal(await this.#cluster.rows?.append(row), null);
   }
 
   [Symbol.dispose](): void {
@@ -101,7 +101,7 @@ async function beginsBehind(postgres: TestPostgres): Promise<void> {
   );
   assert.equal(cluster.hasLease, false);
   {
-    using follower = openWriterDatabase(`${dataDir}/data.db`, { journal: { kind: "applied" } });
+    using follower = openWriterDatabase(`${dataDir}/data.db`, { journal: "external" });
     assert.ok(follower.ts < ts, "some commits are gone");
     const { generation = null, seq = 0, sum = "" } = follower.history ?? {};
     assert.ok(generation !== null);

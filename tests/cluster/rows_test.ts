@@ -105,7 +105,7 @@ Deno.test(
     assert.equal(await b.lease.take(), false);
     const rows = a.rows();
     const one = a.next("one");
-    assert.equal(await rows.keep(one), null);
+    assert.equal(await rows.append(one), null);
     // Late, and still its own: nobody else has taken it.
     await until(async () => {
       const [lease] = await b.connection.query(b.statements.lease);
@@ -113,17 +113,17 @@ Deno.test(
     }, { what: "the lease ends" });
     assert.deepEqual(await a.lease.renew(), { others: 0 });
     const two = a.next("two");
-    assert.equal(await rows.keep(two), null);
+    assert.equal(await rows.append(two), null);
     await until(() => b.lease.take(), { what: "the other takes it" });
     assert.equal(b.lease.epoch, 2);
     assert.equal(await a.lease.renew(), null);
-    const fenced = rows.keep(a.next("three of the old epoch"));
+    const fenced = rows.append(a.next("three of the old epoch"));
     await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
     rows.close();
     assert.equal((await fenced)?.known, true, "another row is in its place");
     b.stand(two);
     const ofB = b.rows();
-    assert.equal(await ofB.keep(b.next("three")), null);
+    assert.equal(await ofB.append(b.next("three")), null);
     assert.deepEqual(await b.logged(), [
       { seq: 1, epoch: 1, body: "one" },
       { seq: 2, epoch: 1, body: "two" },
@@ -131,7 +131,7 @@ Deno.test(
     ]);
     // A hole is refused, and so is a row that is another's.
     b.next("four, which is never sent");
-    const hole = ofB.keep(b.next("five"));
+    const hole = ofB.append(b.next("five"));
     await until(() => Promise.resolve(b.lost.length === 1), { what: "the hole is noticed" });
     ofB.close();
     assert.equal((await hole)?.known, true, "the log takes no row behind a hole");
@@ -157,11 +157,11 @@ Deno.test(
     await using b = new Side(url, { holder: "b" });
     assert.equal(await a.lease.take(), true);
     const [ofA, alsoOfA] = [a.rows(), a.rows()];
-    assert.equal(await ofA.keep(null), null, "it leads");
+    assert.equal(await ofA.append(null), null, "it leads");
     await until(() => b.lease.take(), { what: "the other takes it" });
     const answers: unknown[] = [];
     const ask = (rows: PostgresRows, row: JournalRow | null) =>
-      rows.keep(row).then((refusal) => void answers.push(refusal?.known));
+      rows.append(row).then((refusal) => void answers.push(refusal?.known));
     const asked = [ask(ofA, null)];
     await until(() => Promise.resolve(a.lost.length === 1), { what: "it notifications" });
     // Further rows are neither sent nor answered.
@@ -171,12 +171,12 @@ Deno.test(
     ofA.close();
     await Promise.all(asked);
     assert.deepEqual(answers, [true, true, true], "nothing of it is in the log");
-    assert.equal((await ofA.keep(null))?.known, true);
+    assert.equal((await ofA.append(null))?.known, true);
     // A row that this server may have sent and does not have itself is as good as another's.
     const ofB = b.rows();
-    assert.equal(await ofB.keep(b.next("one")), null);
-    assert.equal(await ofB.keep(null), null);
-    void alsoOfA.keep(null);
+    assert.equal(await ofB.append(b.next("one")), null);
+    assert.equal(await ofB.append(null), null);
+    void alsoOfA.append(null);
     await until(() => Promise.resolve(a.lost.length === 2), { what: "it notifications" });
     alsoOfA.close();
     ofB.close();
@@ -205,7 +205,7 @@ Deno.test(
         begun.resolve();
         return new Promise(() => {});
       },
-      kept: () => ({ seq: 0, bytes: 0 }),
+      appended: () => ({ seq: 0, bytes: 0 }),
       log: (level, message) => assert.fail(`${level} ${message}`),
     });
     const made = snapshots.tend();
@@ -328,14 +328,14 @@ Deno.test(
     await a.lease.take();
     const rows = a.rows();
     const one = a.next("one");
-    assert.equal(await rows.keep(one), null);
+    assert.equal(await rows.append(one), null);
     // Sent before, as when the connection broke behind it: it is found, not sent again.
-    assert.equal(await rows.keep(one), null);
+    assert.equal(await rows.append(one), null);
     assert.deepEqual(a.lost, []);
     // The connection is cut from the other side, with rows on their way.
     const admin = await postgres.client("postgres");
     for (let round = 0; round < 20; round++) {
-      const keeping = rows.keep(a.next(`round ${round}`));
+      const keeping = rows.append(a.next(`round ${round}`));
       await admin.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
       );
@@ -343,7 +343,7 @@ Deno.test(
     }
     await admin.end();
     await postgres.down();
-    const kept = rows.keep(a.next("while it is away"));
+    const kept = rows.append(a.next("while it is away"));
     await until(() => Promise.resolve(rows.awaySince !== null), { what: "it is noticed" });
     await postgres.up();
     assert.equal(await kept, null);
@@ -354,7 +354,7 @@ Deno.test(
     await postgres.down();
     // Never sent: the same call may succeed later.
     const impatient = a.rows({ waitMs: 0 });
-    const refused = await impatient.keep(a.next("too late"));
+    const refused = await impatient.append(a.next("too late"));
     assert.equal(refused?.known, true);
     assert.deepEqual(a.lost, []);
     await postgres.up();
@@ -375,7 +375,7 @@ Deno.test(
     const rows = a.rows();
     const large = "x".repeat(3 * 2 ** 20);
     const made = [a.next("ü\u{1f600}\u2028"), a.next(large), a.next(large), a.next(large), a.next("last")];
-    for (const row of made) assert.equal(await rows.keep(row), null);
+    for (const row of made) assert.equal(await rows.append(row), null);
     const { signal } = new AbortController();
     let waited = 0;
     await using log = new PostgresLog({
@@ -384,7 +384,7 @@ Deno.test(
       place: "here",
       generation: GENERATION,
       more: () => async () => {
-        if (waited++ === 0) await rows.keep(a.next("came later"));
+        if (waited++ === 0) await rows.append(a.next("came later"));
       },
     });
     let position = { generation: GENERATION, ...FIRST };
@@ -444,7 +444,7 @@ Deno.test(
     await a.lease.take();
     const rows = a.rows();
     const made = [a.next("x".repeat(clusterLimits.rowBytesRead + 1)), a.next("behind it")];
-    for (const row of made) assert.equal(await rows.keep(row), null);
+    for (const row of made) assert.equal(await rows.append(row), null);
     await using log = new PostgresLog({
       connection: a.connection,
       statements: a.statements,
@@ -551,7 +551,7 @@ Deno.test(
       await a.lease.take();
       const rows = a.rows();
       const made = [a.next("ü\u{1f600}\u2028 \\u0000 \\x41"), a.next("\ufeff and more")];
-      for (const row of made) assert.equal(await rows.keep(row), null);
+      for (const row of made) assert.equal(await rows.append(row), null);
       await using log = new PostgresLog({
         connection: a.connection,
         statements: a.statements,
@@ -579,12 +579,12 @@ Deno.test(
     await using a = new Side(url, { holder: "a" });
     await a.lease.take();
     const rows = a.rows({ waitMs: 0 });
-    assert.equal(await rows.keep(a.next("one")), null);
+    assert.equal(await rows.append(a.next("one")), null);
     const locker = await postgres.client(name);
     await locker.query("begin");
     await locker.query("lock table syncline.lease in access exclusive mode");
     const head = a.next("sent, and the database dies");
-    const sent = rows.keep(head);
+    const sent = rows.append(head);
     const waiting = async () => {
       const { rows } = await locker.query("select 1 from pg_locks where not granted");
       return rows.length > 0;
@@ -593,9 +593,9 @@ Deno.test(
     await postgres.down("immediate");
     assert.equal((await sent)?.known, false);
     // It was never sent, independently of the row before it.
-    assert.equal((await rows.keep({ ...head, body: "never sent" }))?.known, true);
+    assert.equal((await rows.append({ ...head, body: "never sent" }))?.known, true);
     await postgres.up();
-    await until(async () => await rows.keep(head) === null, { what: "rows are kept again" });
+    await until(async () => await rows.append(head) === null, { what: "rows are kept again" });
     // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
     const client = await postgres.client(name);
     await client.query(`alter database ${name} set lock_timeout = 20`);
@@ -606,12 +606,12 @@ Deno.test(
     await client.query("lock table syncline.lease in access exclusive mode");
     const locked = a.next("locked");
     await until(async () => {
-      const refused = await rows.keep(locked);
+      const refused = await rows.append(locked);
       assert.ok(refused !== null, "nobody gets the lock");
       return refused.known;
     }, { what: "it is refused as not now" });
     await client.query("commit");
-    await until(async () => await rows.keep(locked) === null, { what: "rows are kept again" });
+    await until(async () => await rows.append(locked) === null, { what: "rows are kept again" });
     assert.deepEqual(a.lost, []);
     assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
     // A writer may begin where the rows end, and nowhere else.

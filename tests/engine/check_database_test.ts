@@ -340,7 +340,7 @@ for (const { rule = "RS2", name, sql, reason } of damages) {
 Deno.test("[FA13] the schema of a database with a journal and all kinds of index is as expected", () => {
   using folder = new TemporaryDatabase();
   {
-    using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingBytesMax: 1_000 } });
+    using db = openWriterDatabase(folder.path, { journal: { pendingBytesMax: 1_000 } });
     db.applySchema(new Map(Object.entries(tables)));
     // Indexes that were dropped and created again, and a table that is no longer in the schema.
     db.applySchema(new Map(Object.entries({ empty: anyTable(), more: anyTable() })));

@@ -27,7 +27,7 @@ const schemas: SchemaDefinition[] = [
   schemaOf({ items: anyTable({ indexes: [by_n], vectorIndexes: [by_place], searchIndexes: [by_text] }) }),
 ];
 
-const journal = { kind: "on", pendingBytesMax: 64 * 1024 * 1024 } as const;
+const journal = { pendingBytesMax: 64 * 1024 * 1024 } as const;
 
 /** Returns the contents of all tables except the journal's own, as a restored database needs them. */
 function contents(path: string): Record<string, unknown[]> {
@@ -127,7 +127,7 @@ async function copyOf(path: string, target: string): Promise<void> {
 /** Applies rows as a follower does, this many in one transaction. */
 function applyAll(path: string, rows: readonly JournalRow[], atOnce: number): void {
   let at = 0;
-  using db = openWriterDatabase(path, { journal: { kind: "applied" }, now: () => at });
+  using db = openWriterDatabase(path, { journal: "external", now: () => at });
   for (let from = 0; from < rows.length; from += atOnce) {
     const some = rows.slice(from, from + atOnce);
     at = some.at(-1)?.at ?? at;
@@ -185,7 +185,7 @@ Deno.test("RP1 a database that applies the rows has the same tables, through sch
       else await replayAll(copy.path, rows, atOnce);
       assert.deepEqual(contents(copy.path), contents(origin.path), `seed ${seed}, ${way}`);
       checkDatabase(copy.path);
-      using followed = openWriterDatabase(copy.path, { journal: { kind: "applied" } });
+      using followed = openWriterDatabase(copy.path, { journal: "external" });
       assert.equal(followed.history?.generation, generation);
       assert.deepEqual(recent.map(({ key }) => followed.findRecord(key)), answers);
     }
@@ -206,7 +206,7 @@ Deno.test("RP16 a gap, a repetition, a swapped or a changed row is refused, and 
   assert.ok(schemaRow && first && second && third);
   using replayed = new TemporaryDatabase();
   await Deno.copyFile(other.path, replayed.path);
-  using db = openWriterDatabase(other.path, { journal: { kind: "applied" } });
+  using db = openWriterDatabase(other.path, { journal: "external" });
   const refused = (row: JournalRow) => {
     const before = db.history;
     db.openGroup();
@@ -268,7 +268,7 @@ Deno.test("PT2 some commits of a row can be applied, with the answers up to them
     assert.deepEqual(copy.take(row, { untilTs: 2 }), { commits: 2, at: 1_001 });
     await Array.fromAsync(copy.write());
   }
-  using restored = openWriterDatabase(replayed.path, { journal: { kind: "applied" }, now: () => 1_000 });
+  using restored = openWriterDatabase(replayed.path, { journal: "external", now: () => 1_000 });
   assert.equal(restored.ts, 2);
   const record = (requestId: number) => restored.findRecord({ sessionId: "s", requestId, principal: null });
   assert.deepEqual([0, 1, 2].map(record), ["answer 0", "answer 1", null]);
@@ -347,7 +347,7 @@ Deno.test("RP8 a journal that exceeds its limit is dropped, and the database con
   using origin = new TemporaryDatabase();
   let now = 1_700_000_000_000;
   using db = openWriterDatabase(origin.path, {
-    journal: { kind: "on", pendingBytesMax: 50_000 },
+    journal: { pendingBytesMax: 50_000 },
     now: () => now,
   });
   db.applySchema(schemas[0] ?? new Map());

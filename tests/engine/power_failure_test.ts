@@ -35,16 +35,16 @@ function synchronousOf(path: string, journal?: WriterOptions["journal"]): unknow
 Deno.test("[PG25] only a server of a cluster delays the sync of its commits", () => {
   using own = new TemporaryDatabase();
   assert.equal(synchronousOf(own.path), 2);
-  assert.equal(synchronousOf(own.path, { kind: "on", pendingBytesMax: 2 ** 20 }), 2);
+  assert.equal(synchronousOf(own.path, { pendingBytesMax: 2 ** 20 }), 2);
   using followed = new TemporaryDatabase();
   openWriterDatabase(followed.path)[Symbol.dispose]();
   markAsFollower(followed.path, "s3://a-replica");
-  assert.equal(synchronousOf(followed.path, { kind: "applied" }), 2);
+  assert.equal(synchronousOf(followed.path, "external"), 2);
   using member = new TemporaryDatabase();
   openWriterDatabase(member.path)[Symbol.dispose]();
   startClusterHistory(member.path, { id: "one", now: 1 });
-  assert.equal(synchronousOf(member.path, { kind: "external" }), 1);
-  assert.equal(synchronousOf(member.path, { kind: "applied" }), 1);
+  assert.equal(synchronousOf(member.path, "external"), 1);
+  assert.equal(synchronousOf(member.path, "external"), 1);
 });
 
 /** Commits of a leader with their rows, as in its cluster's log. */
@@ -87,8 +87,7 @@ Deno.test("[PG25] the log restores all commits that a server's database loses in
   const { path } = folder;
   openWriterDatabase(path)[Symbol.dispose]();
   startClusterHistory(path, { id: "one", now: 1 });
-  const open = () =>
-    openWriterDatabase(path, { journal: { kind: "external" }, now: () => 1_700_000_000_000 });
+  const open = () => openWriterDatabase(path, { journal: "external", now: () => 1_700_000_000_000 });
   const rows: JournalRow[] = [];
   {
     // A checkpoint has synced the contents of the file.
@@ -120,7 +119,7 @@ Deno.test("[PG25] the log restores all commits that a server's database loses in
     if (failure % 2 === 1) torn.fill(0, hole, hole + PAGE_BYTES);
     Deno.writeFileSync(`${left.path}-wal`, torn);
     {
-      using follower = openWriterDatabase(left.path, { journal: { kind: "applied" } });
+      using follower = openWriterDatabase(left.path, { journal: "external" });
       const { seq = -1, sum } = follower.history ?? assert.fail("it has a history");
       assert.ok(seq >= synced && seq <= rows.length, `it is at row ${seq}`);
       assert.equal(sum, rows[seq - 1]?.sum, "one commit, and all before it");

@@ -167,16 +167,21 @@ Deno.test("sessions beyond those in memory still get their recorded answers", ()
   }
 });
 
-Deno.test("[PG7] a writer that waited keeps the records that another one has written", () => {
+Deno.test("[PG7] a writer that waited has the records that another one has written, and commits no row that was not appended", () => {
   using folder = new TemporaryDatabase();
   const now = 1_700_000_000_000;
   openWriterDatabase(folder.path)[Symbol.dispose]();
   startClusterHistory(folder.path, { id: "one", now });
-  const open = () => openWriterDatabase(folder.path, { now: () => now, journal: { kind: "external" } });
+  const open = () => openWriterDatabase(folder.path, { now: () => now, journal: "external" });
   using waits = open();
   const saved = (writer: typeof waits, requestId: number) => {
     writer.openGroup();
     writer.saveRecord(key(requestId), `answer ${requestId}`);
+    assert.throws(() => writer.commitGroup(""), RangeError, "its row was not appended");
+    writer.rollbackGroup();
+    writer.openGroup();
+    writer.saveRecord(key(requestId), `answer ${requestId}`);
+    writer.prepareCommit("");
     writer.commitGroup("");
   };
   {

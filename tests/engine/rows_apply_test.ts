@@ -65,7 +65,7 @@ class Pair implements Disposable {
     this.schema = schemaOf(definitions);
     const open = () => {
       const db = openWriterDatabase(origin.path, {
-        journal: { kind: "on", pendingBytesMax: 2 ** 26 },
+        journal: { pendingBytesMax: 2 ** 26 },
         now: () => this.now,
         newId,
       });
@@ -81,7 +81,7 @@ class Pair implements Disposable {
     markAsFollower(follower.path, "the other");
     this.origin = open();
     this.follower = openWriterDatabase(follower.path, {
-      journal: { kind: "applied" },
+      journal: "external",
       now: () => this.now,
     });
   }
@@ -636,7 +636,7 @@ Deno.test("a row with wrong marks leaves errors that the check finds", async () 
       await held.copyTo(copied.path);
     }
     if (way === "applied") {
-      using db = openWriterDatabase(copied.path, { journal: { kind: "applied" } });
+      using db = openWriterDatabase(copied.path, { journal: "external" });
       applied(db, rows);
     } else {
       using copy = openHistoryReplay(copied.path);

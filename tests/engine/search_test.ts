@@ -355,7 +355,7 @@ function toFormat1(path: string): void {
 Deno.test("[RS2] a restore upgrades a snapshot of format 1 before it replays the history", async () => {
   using folder = new TemporaryDatabase();
   using copy = new TemporaryDatabase();
-  using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 } });
+  using db = openWriterDatabase(folder.path, { journal: { pendingBytesMax: 2 ** 20 } });
   db.applySchema(schemaOf(tables));
   const ids: string[] = [];
   const write = (run: (tx: WriteTransaction) => void) => {

@@ -65,10 +65,10 @@ function planted<Owner extends object, Name extends keyof Owner>(
 
 Deno.test("a planted bug of the cluster is found: a group is shown before its row is kept", async () => {
   using _bug = planted(PostgresRows.prototype, {
-    name: "keep",
-    by: (keep) =>
+    name: "append",
+    by: (append) =>
       function (this: PostgresRows, row) {
-        void keep.call(this, row);
+        void append.call(this, row);
         return Promise.resolve(null);
       },
   });
@@ -100,10 +100,10 @@ const UNTRUE = /a mutation is committed that was answered as a failure|error of 
 
 Deno.test("a planted bug of the cluster is found: a row with an unknown outcome counts as rolled back", async () => {
   using _bug = planted(PostgresRows.prototype, {
-    name: "keep",
-    by: (keep) =>
+    name: "append",
+    by: (append) =>
       async function (this: PostgresRows, row) {
-        const refused = await keep.call(this, row);
+        const refused = await append.call(this, row);
         return refused && { ...refused, known: true };
       },
   });
@@ -144,10 +144,10 @@ Deno.test("a planted bug of the cluster is found: a rejection on a later socket 
 
 Deno.test("a planted bug of the cluster is found: a group without a row is answered under any leader", async () => {
   using _bug = planted(PostgresRows.prototype, {
-    name: "keep",
-    by: (keep) =>
+    name: "append",
+    by: (append) =>
       function (this: PostgresRows, row) {
-        return row === null ? Promise.resolve(null) : keep.call(this, row);
+        return row === null ? Promise.resolve(null) : append.call(this, row);
       },
   });
   await findBug(/a mutation read the old state/);

@@ -8,7 +8,7 @@
  */
 import type { ObjectLocation } from "../../kit/locations/object_store.ts";
 import type { JournalRow } from "../../engine/mod.ts";
-import type { RowKeeper } from "../../functions/host/mod.ts";
+import type { CommitAppender } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import type { CommitLog, LogPosition } from "../../ops/replication/mod.ts";
 import type { LeadingServer } from "../mod.ts";
@@ -188,7 +188,7 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /** Appends the rows of the leader; `null` on a follower. */
-  get rows(): RowKeeper | null {
+  get rows(): CommitAppender | null {
     return this.#rows;
   }
 
@@ -269,7 +269,10 @@ export class PostgresCluster implements AsyncDisposable {
       dataDir,
       place,
       makeBackup: served.makeBackup,
-      kept: () => ({ seq: Math.max(rows.kept.seq, served.position().seq), bytes: rows.kept.bytes }),
+      appended: () => ({
+        seq: Math.max(rows.appended.seq, served.position().seq),
+        bytes: rows.appended.bytes,
+      }),
       log,
     });
   }
@@ -287,7 +290,7 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Position of the leader's database. */
   leaderPosition(ts: number): Pick<LogPosition, "seq" | "ts"> {
-    return { seq: Math.max(this.#startSeq, this.#rows?.kept.seq ?? 0), ts };
+    return { seq: Math.max(this.#startSeq, this.#rows?.appended.seq ?? 0), ts };
   }
 
   /** The next `begin` downloads the newest snapshot: the log does not continue from the local database. */

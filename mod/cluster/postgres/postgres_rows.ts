@@ -4,13 +4,13 @@
  */
 import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
-import type { RowKeeper } from "../../functions/host/mod.ts";
+import type { CommitAppender } from "../../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { AwayError, codeOf, type PostgresConnection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
-type Refusal = NonNullable<Awaited<ReturnType<RowKeeper["keep"]>>>;
+type Refusal = NonNullable<Awaited<ReturnType<CommitAppender["append"]>>>;
 
 export interface PostgresRowsOptions {
   readonly connection: Pick<PostgresConnection, "query">;
@@ -42,7 +42,7 @@ interface Waiting {
   sent: boolean;
 }
 
-export class PostgresRows implements RowKeeper {
+export class PostgresRows implements CommitAppender {
   readonly waitMs: number;
   readonly #options: PostgresRowsOptions;
   readonly #clock: Clock;
@@ -53,8 +53,8 @@ export class PostgresRows implements RowKeeper {
   #closed = false;
   /** Calls without an answer. */
   readonly #waiting = new Set<Waiting>();
-  /** The newest call of `keep`, pending or settled. */
-  #keeping: Promise<unknown> = Promise.resolve();
+  /** The newest call of `append`, pending or settled. */
+  #appending: Promise<unknown> = Promise.resolve();
   /** The newest appended row. */
   #end: Pick<JournalRow, "seq" | "sum">;
   /** Whether the log may contain a row that is not committed here. */
@@ -76,7 +76,7 @@ export class PostgresRows implements RowKeeper {
   }
 
   /** Appended bytes, and the newest row. */
-  get kept(): { readonly bytes: number; readonly seq: number } {
+  get appended(): { readonly bytes: number; readonly seq: number } {
     return { bytes: this.#bytes, seq: this.#seq };
   }
 
@@ -85,16 +85,16 @@ export class PostgresRows implements RowKeeper {
     return this.#isLost;
   }
 
-  keep(row: JournalRow | null): Promise<Refusal | null> {
-    const kept = this.#answered((waiting) => this.#keep(row, waiting));
-    this.#keeping = kept;
-    return kept;
+  append(row: JournalRow | null): Promise<Refusal | null> {
+    const appended = this.#answered((waiting) => this.#append(row, waiting));
+    this.#appending = appended;
+    return appended;
   }
 
   begins({ seq, sum }: Pick<JournalRow, "seq" | "sum">): Promise<Refusal | null> {
     return this.#answered(async () => {
       // A lost writer may have sent a row.
-      await this.#keeping;
+      await this.#appending;
       const { seq: end, sum: endSum } = this.#end;
       if (seq === end && sum === endSum) return null;
       return this.#lose(`row ${end} of the log is missing in this server's database, which is at row ${seq}`);
@@ -125,7 +125,7 @@ export class PostgresRows implements RowKeeper {
     }
   }
 
-  async #keep(row: JournalRow | null, waiting: Waiting): Promise<Refusal | null | "lost"> {
+  async #append(row: JournalRow | null, waiting: Waiting): Promise<Refusal | null | "lost"> {
     const body = Buffer.from(row?.body ?? "");
     let looks = this.#uncertain;
     while (!this.#isLost) {
@@ -133,9 +133,9 @@ export class PostgresRows implements RowKeeper {
       // Until the statement has a response.
       waiting.sent = row !== null;
       try {
-        const kept = row === null ? await this.#leads() : await this.#once(row, { body, looks });
+        const appended = row === null ? await this.#leads() : await this.#appendOnce(row, { body, looks });
         this.#awaySince = null;
-        if (!kept) {
+        if (!appended) {
           // The log has another row or another epoch, so a late statement appends nothing either.
           waiting.sent = false;
           return this.#lose(
@@ -173,7 +173,7 @@ export class PostgresRows implements RowKeeper {
   }
 
   /** Appends the row. Returns whether the log contains it. */
-  async #once(
+  async #appendOnce(
     row: JournalRow,
     { body, looks }: { readonly body: Uint8Array; readonly looks: boolean },
   ): Promise<boolean> {

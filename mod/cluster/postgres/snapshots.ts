@@ -45,8 +45,8 @@ export interface SnapshotsOptions {
   readonly place: ObjectLocation;
   /** Makes a backup without files, in a path of the data folder. */
   readonly makeBackup: MakeBackup;
-  /** Where the log stands, and what was added to it by this server. */
-  readonly kept: () => { readonly seq: number; readonly bytes: number };
+  /** Newest row of the log, and the bytes that this server appended. */
+  readonly appended: () => { readonly seq: number; readonly bytes: number };
   readonly log: Log;
 }
 
@@ -59,7 +59,7 @@ export class Snapshots implements AsyncDisposable {
   #failedAt = -Infinity;
   /** Whether others can begin with one. */
   #areThere = false;
-  /** Of what was kept when the newest was made. */
+  /** Appended bytes when the newest snapshot was made. */
   #bytesThen = 0;
   readonly #closing = new AbortController();
 
@@ -118,9 +118,9 @@ export class Snapshots implements AsyncDisposable {
 
   #isDue({ seq, ageMs }: Snapshot): boolean {
     const { snapshotRows, snapshotBytes, snapshotEveryMs } = clusterLimits;
-    const kept = this.#options.kept();
-    return kept.seq - seq >= snapshotRows || kept.bytes - this.#bytesThen >= snapshotBytes ||
-      kept.seq > seq && ageMs >= snapshotEveryMs;
+    const appended = this.#options.appended();
+    return appended.seq - seq >= snapshotRows || appended.bytes - this.#bytesThen >= snapshotBytes ||
+      appended.seq > seq && ageMs >= snapshotEveryMs;
   }
 
   async #make(): Promise<void> {
@@ -129,7 +129,7 @@ export class Snapshots implements AsyncDisposable {
     const { signal } = this.#closing;
     const folder = join(dataDir, OUTGOING);
     const path = join(folder, "snapshot.tar.zst");
-    const { bytes: bytesThen } = this.#options.kept();
+    const { bytes: bytesThen } = this.#options.appended();
     await removeIfThere(folder);
     try {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });

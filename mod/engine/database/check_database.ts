@@ -9,7 +9,7 @@ import { isCreationTime } from "../documents/system_fields.ts";
 import { UnusableDatabaseError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql } from "../indexes/index_set.ts";
 import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/history_ownership.ts";
-import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
+import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/history_head.ts";
 import { CREATE_SERVED_SQL, namesVersion } from "../journal/catalog_state.ts";
 import { createDocumentsSql, documentsTable } from "../table.ts";
 import { checkTable, damagedError, searchEntriesTable } from "./check_indexes.ts";

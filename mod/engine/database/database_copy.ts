@@ -7,7 +7,7 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { engineLimits } from "../limits.ts";
 import { Connection, prepareArrays, type Statement } from "../connection.ts";
 import { EngineError } from "../errors.ts";
-import { hasJournal, type JournalHead, readHead } from "../journal/journal.ts";
+import { hasJournal, type JournalHead, readHead } from "../journal/history_head.ts";
 
 /** All pages at once: the binding blocks its thread in any case, and steps only take longer. */
 const ALL_PAGES = -1;

@@ -8,7 +8,7 @@ import {
   newHead,
   readHead,
   writeHead,
-} from "./journal.ts";
+} from "./history_head.ts";
 import { servedVersion, setServedVersion } from "./catalog_state.ts";
 
 export const CREATE_FOLLOWED_SQL =

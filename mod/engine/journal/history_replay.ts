@@ -15,7 +15,7 @@ import { ReplayRecords } from "../replay_records.ts";
 import type { Table } from "../table.ts";
 import { upgradeFormat } from "../database/database_format.ts";
 import { applyCatalog } from "./catalog_state.ts";
-import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
+import { hasJournal, type JournalHead, readHead, writeHead } from "./history_head.ts";
 import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal_row.ts";
 
 export interface TakeOptions {

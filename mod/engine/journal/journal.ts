@@ -4,56 +4,23 @@
  * the next writer with a journal starts another.
  */
 import { Buffer } from "node:buffer";
-import { randomBytes } from "node:crypto";
-import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
-import type { RecordRun } from "../record_runs.ts";
-import type { CommitEntry } from "../types.ts";
-import type { CatalogState } from "./catalog_state.ts";
-import { chainedSum, firstSum, rowBody } from "./journal_row.ts";
-
-/** Tables of the journal. They exist only in databases that have had one. */
-export const CREATE_JOURNAL_SQL = `
-  CREATE TABLE IF NOT EXISTS syncline_journal (
-    seq INTEGER PRIMARY KEY, tsBefore INTEGER NOT NULL, ts INTEGER NOT NULL, at REAL NOT NULL,
-    chars INTEGER NOT NULL, sum TEXT NOT NULL, body TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS syncline_journal_state (one INTEGER PRIMARY KEY CHECK (one = 1),
-    generation TEXT, reason TEXT NOT NULL, firstSeq INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
-    sum TEXT NOT NULL, begunAt REAL NOT NULL);`;
+import { engineLimits } from "../limits.ts";
+import { type CommitHistory, isEmpty, type JournaledGroup } from "./commit_history.ts";
+import {
+  CREATE_JOURNAL_SQL,
+  type GenerationReason,
+  type JournalHead,
+  newHead,
+  readHead,
+  writeState,
+} from "./history_head.ts";
+import { chainedSum, rowBody } from "./journal_row.ts";
 
 const { byteLength } = Buffer;
 
 const INSERT_SQL =
   "INSERT INTO syncline_journal (seq, tsBefore, ts, at, chars, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
-const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FROM syncline_journal_state";
-
-/** Why a generation started. */
-export type GenerationReason =
-  | "first"
-  | "written"
-  | "restored"
-  /** The journal exceeded its limit and was dropped. */
-  | "overflow"
-  /** The copied rows cannot be continued. */
-  | "lost"
-  | "promoted"
-  /** A cluster started with it and keeps the history from there on. */
-  | "cluster";
-
-/** A position in a history. */
-export interface JournalHead {
-  /** `null` if the history cannot be continued from here. */
-  readonly generation: string | null;
-  readonly reason: GenerationReason;
-  /** The row before the generation's first. */
-  readonly firstSeq: number;
-  /** The newest row and its commit. */
-  readonly seq: number;
-  readonly ts: number;
-  readonly sum: string;
-  /** Start of the generation according to its name, ms since the epoch. */
-  readonly begunAt: number;
-}
 
 export interface JournalOptions {
   /** Limit for rows that wait to be copied. Beyond it they are dropped and a new generation starts. */
@@ -61,82 +28,8 @@ export interface JournalOptions {
   readonly now: () => number;
 }
 
-/** The changes of a group that is about to be committed. */
-export interface JournaledGroup {
-  readonly tsBefore: number;
-  readonly ts: number;
-  readonly entries: readonly CommitEntry[];
-  readonly records: readonly RecordRun[];
-  readonly lastCreationTime: number;
-  readonly catalog: CatalogState | null;
-}
-
-export function hasJournal(connection: Pick<Connection, "statement">): boolean {
-  return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_journal_state'").get() !==
-    undefined;
-}
-
-/** Returns the position of a database with a journal. */
-export function readHead(connection: Pick<Connection, "statement">): JournalHead | null {
-  const row = connection.statement(STATE_SQL).get() as
-    | [string | null, GenerationReason, number, number, number, string, number]
-    | undefined;
-  if (row === undefined) return null;
-  const [generation, reason, firstSeq, seq, ts, sum, begunAt] = row;
-  const newest = connection.statement("SELECT seq, ts, sum FROM syncline_journal ORDER BY seq DESC LIMIT 1")
-    .get() as
-      | [number, number, string]
-      | undefined;
-  if (newest === undefined || newest[0] <= seq) {
-    return { generation, reason, firstSeq, seq, ts, sum, begunAt };
-  }
-  return { generation, reason, firstSeq, seq: newest[0], ts: newest[1], sum: newest[2], begunAt };
-}
-
-/** Returns the newest confirmed row, or the row before the generation's first. */
-export function readConfirmed(connection: Connection): Pick<JournalHead, "seq" | "ts" | "sum"> | null {
-  const row = connection.statement(STATE_SQL).get() as
-    | [string | null, GenerationReason, number, number, number, string, number]
-    | undefined;
-  if (row === undefined) return null;
-  const [, , , seq, ts, sum] = row;
-  return { seq, ts, sum };
-}
-
-/** Records a change without the journal, inside its transaction: the next commit starts a new generation. */
-export function endGeneration(connection: Connection, reason: GenerationReason): void {
-  const head = readHead(connection);
-  if (head === null) return;
-  connection.statement("DELETE FROM syncline_journal").run();
-  writeState(connection, { ...head, generation: null, reason });
-}
-
-/** Sets the position of an applied history, creating its row if needed. */
-export function writeHead(connection: Connection, head: JournalHead): void {
-  connection.execute(CREATE_JOURNAL_SQL);
-  writeState(connection, head);
-}
-
-/** Sets the position in an existing row. */
-export function moveHead(
-  connection: Connection,
-  { seq, ts, sum }: Pick<JournalHead, "seq" | "ts" | "sum">,
-): void {
-  connection.statement("UPDATE syncline_journal_state SET seq = ?, ts = ?, sum = ? WHERE one = 1").run(
-    seq,
-    ts,
-    sum,
-  );
-}
-
-function writeState(connection: Connection, head: JournalHead): void {
-  connection.statement(
-    `INSERT OR REPLACE INTO syncline_journal_state (one, generation, reason, firstSeq, seq, ts, sum, begunAt)
-     VALUES (1, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(head.generation, head.reason, head.firstSeq, head.seq, head.ts, head.sum, head.begunAt);
-}
-
-export class Journal {
+export class Journal implements CommitHistory {
+  readonly usesEntries = true;
   readonly #connection: Connection;
   readonly #options: JournalOptions;
   #head: JournalHead;
@@ -187,16 +80,17 @@ export class Journal {
   }
 
   /** Adds the row of a group to the open transaction, if the group changed anything. */
-  append(group: JournaledGroup): void {
-    const { tsBefore, ts, entries, records, catalog } = group;
-    if (entries.length === 0 && records.length === 0 && catalog === null) return;
+  append(group: JournaledGroup): null {
+    if (isEmpty(group)) return null;
+    const { tsBefore, ts, entries } = group;
     const body = rowBody(group);
     const head = this.#head;
     const at = entries.at(-1)?.at ?? this.#options.now();
     const row = { seq: head.seq + 1, tsBefore, ts, at, body };
     const pendingBytes = this.#pendingBytes + byteLength(body);
     if (pendingBytes > this.#options.pendingBytesMax) {
-      return this.#begin({ seq: row.seq, ts, reason: "overflow" });
+      this.#begin({ seq: row.seq, ts, reason: "overflow" });
+      return null;
     }
     // The rows of a dropped generation are never confirmed.
     if (this.#old) this.#remove(this.#confirmed);
@@ -207,17 +101,16 @@ export class Journal {
       pendingBytes,
       confirmed: this.#confirmed,
     };
+    return null;
   }
 
-  /** Called after the transaction's commit. */
   committed(): void {
     if (this.#next === null) return;
     ({ head: this.#head, pendingBytes: this.#pendingBytes, confirmed: this.#confirmed } = this.#next);
     this.#next = null;
   }
 
-  /** Called after the transaction's rollback. */
-  discard(): void {
+  discarded(): void {
     this.#next = null;
   }
 
@@ -308,28 +201,9 @@ export class Journal {
       this.#connection.statement("COMMIT").run();
       this.committed();
     } catch (error) {
-      this.discard();
+      this.discarded();
       if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
       throw error;
     }
   }
-}
-
-/** Returns the start of a generation. Names begin with the time, so they sort by age. */
-export function newHead(
-  from: {
-    readonly seq: number;
-    readonly ts: number;
-    readonly reason: GenerationReason;
-    readonly now: number;
-    /** Start of the previous one. */
-    readonly after: number;
-  },
-): JournalHead {
-  const { seq, ts, reason, now, after } = from;
-  // Starts after the previous one even if the clock was set back.
-  const begunAt = Math.max(now, after + 1_000);
-  const time = new Date(begunAt).toISOString().replace(/\.\d+Z$/, "Z").replaceAll(/[-:]/g, "");
-  const generation = `${time}-${randomBytes(4).toString("hex")}`;
-  return { generation, reason, firstSeq: seq, seq, ts, sum: firstSum(generation), begunAt };
 }

@@ -1,7 +1,7 @@
 /** Reads the journal for replication, concurrently with the writer. */
 import { engineLimits } from "../limits.ts";
 import { Connection } from "../connection.ts";
-import { hasJournal, type JournalHead, readConfirmed, readHead } from "./journal.ts";
+import { hasJournal, type JournalHead, readConfirmed, readHead } from "./history_head.ts";
 import type { JournalRow } from "./journal_row.ts";
 
 /** Journal contents at one moment. */

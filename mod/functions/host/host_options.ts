@@ -5,7 +5,7 @@ import type { Heard, LeaderPort } from "./leader_port.ts";
 import type { Timeouts } from "./outcomes.ts";
 import type { IsolateMemory } from "./process/isolate_memory.ts";
 import type { RunObserver } from "./run_observer.ts";
-import type { RowKeeper } from "./writer/row_keeper.ts";
+import type { CommitAppender } from "./writer/commit_appender.ts";
 
 export interface IsolateHostOptions {
   /** Folder of `data.db`. Must exist. */
@@ -35,7 +35,7 @@ export interface IsolateHostOptions {
   /** Where mutations run if not here. */
   readonly leader?: LeaderPort;
   /** External journal: rows have to be stored there before they are committed. */
-  readonly rows?: RowKeeper;
+  readonly rows?: CommitAppender;
   /** Fetches versions named by rows of other servers. */
   readonly bring?: BringVersion;
   /** Observer of all runs. Optional. */

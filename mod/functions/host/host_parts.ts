@@ -12,7 +12,7 @@ import type { IsolateStarter } from "./process/isolate.ts";
 import type { IsolateCensus } from "./process/isolate_census.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
 import type { RunObserver } from "./run_observer.ts";
-import type { RowKeeper } from "./writer/row_keeper.ts";
+import type { CommitAppender } from "./writer/commit_appender.ts";
 
 export interface HostParts {
   readonly starter: IsolateStarter & AsyncDisposable;
@@ -32,7 +32,7 @@ export interface HostParts {
   readonly follows?: boolean;
   readonly heard?: Heard;
   readonly leader?: LeaderPort;
-  readonly rows?: Pick<RowKeeper, "waitMs">;
+  readonly rows?: Pick<CommitAppender, "waitMs">;
   readonly apart?: string;
   /** The code that isolates load. Without it, no other code can be loaded. */
   readonly code?: HostCode;

@@ -15,7 +15,7 @@ export type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./l
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";
-export type { RowKeeper } from "./writer/row_keeper.ts";
+export type { CommitAppender } from "./writer/commit_appender.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { wireHeaders } from "../wire/http_headers.ts";

@@ -42,7 +42,7 @@ import { consoleText } from "./ctx/log_lines.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
 import { applyRows, reachedBy } from "./runs/apply_rows.ts";
-import { Inbox, rowStore, type StoreRow } from "./runs/row_store.ts";
+import { type Append, Inbox, rowAppender } from "./runs/append_row.ts";
 import { dryRun } from "./runs/dry_run.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
@@ -60,22 +60,16 @@ type Database =
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
   | { readonly role: "runner" };
 
-function openDatabase({ role, databasePath, journal, follows, gives, cacheBytes }: Boot): Database {
+function openDatabase({ role, databasePath, journal, cacheBytes }: Boot): Database {
   switch (role) {
-    case "writer": {
-      const kept = follows
-        ? { kind: "applied" } as const
-        : gives
-        ? { kind: "external" } as const
-        : journal && { kind: "on", ...journal } as const;
+    case "writer":
       return {
         role,
         writer: openWriterDatabase(databasePath, {
-          ...(kept && { journal: kept }),
+          ...(journal && { journal }),
           ...(cacheBytes !== undefined && { cacheBytes }),
         }),
       };
-    }
     case "reader":
       return { role, reader: openReaderDatabase(databasePath, cacheBytes) };
     case "runner":
@@ -138,15 +132,16 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
       settings.configure(boot.settings[settings.name]);
     }
   }
-  const keep = boot.gives === true ? rowStore({ sender, inbox }) : null;
-  const answer = await load(boot, { database, systemModules, sender, inbox, keep });
+  const appends = boot.journal === "external" && boot.follows !== true;
+  const append = appends ? rowAppender({ sender, inbox }) : null;
+  const answer = await load(boot, { database, systemModules, sender, inbox, append });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
     return;
   }
   revokeAll(boot.role);
   await sender.send(answer.ready satisfies FromIsolate);
-  await serve(inbox, { app: answer.app, boot, database, progress, sender, keep });
+  await serve(inbox, { app: answer.app, boot, database, progress, sender, append });
   // The last connection checkpoints the write-ahead log and removes it.
   if (database.role === "writer") database.writer[Symbol.dispose]();
 }
@@ -154,12 +149,12 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 /** Loads the app and applies its schema to the database. */
 async function load(
   boot: Boot,
-  { database, systemModules, sender, inbox, keep }: {
+  { database, systemModules, sender, inbox, append }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
     readonly sender: FrameSender;
     readonly inbox: Inbox;
-    readonly keep: StoreRow | null;
+    readonly append: Append | null;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   const {
@@ -199,14 +194,14 @@ async function load(
     } else if (database.role === "writer") {
       const staged = database.writer.stageSchema(app.schema, {
         tableNumbers: new Map(Object.entries(tableNumbers)),
-        ...(boot.gives === true && { version: boot.version ?? null }),
+        ...(append !== null && { version: boot.version ?? null }),
       });
-      await commitStaged(staged, keep);
+      await commitStaged(staged, append);
       changed = staged.row !== null;
       named = staged.row !== null && staged.row.ts !== staged.row.tsBefore;
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
-      if (keep !== null) reached = reachedBy(database.writer);
+      if (append !== null) reached = reachedBy(database.writer);
     } else if (database.role === "reader" && check !== undefined) {
       ts = database.reader.openSnapshot();
       const schema = database.reader.previewSchema(app.schema, check);
@@ -248,11 +243,11 @@ async function fitted(inbox: Inbox): Promise<void> {
 
 async function commitStaged(
   { row, commit, undo }: ReturnType<WriterDatabase["stageSchema"]>,
-  keep: StoreRow | null,
+  append: Append | null,
 ): Promise<void> {
-  if (row !== null && keep !== null) {
+  if (row !== null && append !== null) {
     try {
-      await keep(row);
+      await append(row);
     } catch (error) {
       undo();
       throw error;
@@ -267,11 +262,11 @@ interface Parts {
   readonly database: Database;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
-  readonly keep: StoreRow | null;
+  readonly append: Append | null;
 }
 
 /** Serves until main closes the socket. */
-async function serve(inbox: Inbox, { app, boot, database, progress, sender, keep }: Parts): Promise<void> {
+async function serve(inbox: Inbox, { app, boot, database, progress, sender, append }: Parts): Promise<void> {
   const untilNext = new AdaptiveSpinner(isolateLimits.awakeMs);
   const leftovers = new Leftovers();
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress, leftovers });
@@ -279,7 +274,7 @@ async function serve(inbox: Inbox, { app, boot, database, progress, sender, keep
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {
       leftovers.begin();
-      await runBatch({ app, database: database.writer, progress, sender, untilNext, keep }, message);
+      await runBatch({ app, database: database.writer, progress, sender, untilNext, append }, message);
       leftovers.end();
     } else if (database.role === "writer" && message.type === "ApplyRows") {
       const { rows } = message;
@@ -302,7 +297,7 @@ async function serve(inbox: Inbox, { app, boot, database, progress, sender, keep
 function isForRunner(message: ToIsolate): message is ToRunner {
   return message.type !== "Boot" && message.type !== "Fitted" && message.type !== "Batch" &&
     message.type !== "RunWave" && message.type !== "WaveGo" && message.type !== "ApplyRows" &&
-    message.type !== "RowKept" && !isAboutJournal(message);
+    message.type !== "RowAppended" && !isAboutJournal(message);
 }
 
 function isAboutJournal(message: ToIsolate): message is JournalConfirmed | JournalRestart {

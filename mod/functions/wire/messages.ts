@@ -33,15 +33,16 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers of tables that the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** Enables the journal of a writer, with a limit for unshipped bytes. */
-  readonly journal?: { readonly pendingBytesMax: number };
+  /**
+   * Enables the journal of a writer, with a limit for unshipped bytes. `external`: it is stored elsewhere. Unless it follows, the
+   * writer sends each row to main before it commits and waits for `RowAppended`.
+   */
+  readonly journal?: { readonly pendingBytesMax: number } | "external";
   /** The writer applies rows of another server: it runs no mutations, and the rows determine the schema. */
   readonly follows?: boolean;
   /** Page cache size. */
   readonly cacheBytes?: number;
-  /** The journal is external: the writer sends each row to main before it commits and waits for `RowKept`. */
-  readonly gives?: boolean;
-  /** Version hash of such a writer, if all servers have to serve the same version. */
+  /** Version hash of a writer with an log of a cluster, if all servers have to serve the same version. */
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
@@ -105,7 +106,7 @@ export type BootAnswer =
     readonly crons?: readonly WireCron[];
     /** From a writer. */
     readonly routes?: readonly WireRoute[];
-    /** History position of a following writer or an external journal. */
+    /** History position of a following writer or an log of a cluster. */
     readonly reached?: Reached;
     /** From a writer whose start was a commit that switched the served version. */
     readonly named?: boolean;
@@ -192,24 +193,24 @@ export interface Reached {
   readonly sum: string;
 }
 
-/** Writer to main: store this row before its group is committed. The row's body is the frame's segment. */
-export interface KeepRow {
-  readonly type: "KeepRow";
+/** Writer to main: append this row to the log before its group is committed. The row's body is the frame's segment. */
+export interface AppendRow {
+  readonly type: "AppendRow";
   /** `null` for a group without a row, to check whether this server is still the leader. */
   readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string] | null;
 }
 
-/** Main to writer: the outcome of `KeepRow`. */
-export interface RowKept {
-  readonly type: "RowKept";
+/** Main to writer: the outcome of `AppendRow`. */
+export interface RowAppended {
+  readonly type: "RowAppended";
   /** `null` for a group without a row. */
   readonly seq: number | null;
-  /** Why it was not stored. `null` if it was, so the group can be committed. */
-  readonly refused: RowRefusal | null;
+  /** Why it was not appended. `null` if it was, so the group can be committed. */
+  readonly refused: AppendRefusal | null;
 }
 
-/** Why a row was not stored. */
-export interface RowRefusal {
+/** Why a row was not appended. */
+export interface AppendRefusal {
   readonly message: string;
   /** Whether the row is certain not to exist, so the same call may succeed later. */
   readonly known: boolean;
@@ -402,7 +403,7 @@ export type ToIsolate =
   | JournalConfirmed
   | JournalRestart
   | ApplyRows
-  | RowKept
+  | RowAppended
   | RunWave
   | WaveGo
   | RunAction
@@ -415,7 +416,7 @@ export type FromIsolate =
   | BootAnswer
   | Committing
   | Group
-  | KeepRow
+  | AppendRow
   | RowsApplied
   | RowsRefused
   | Pinned

@@ -6,7 +6,7 @@ import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
 import { AppTables } from "../../../mod/functions/isolate/app/app_tables.ts";
-import { RowRefusedError } from "../../../mod/functions/isolate/runs/row_store.ts";
+import { RowRefusedError } from "../../../mod/functions/isolate/runs/append_row.ts";
 import { runBatch } from "../../../mod/functions/isolate/runs/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
 import type { Batch, Committing, Group } from "../../../mod/functions/wire/messages.ts";
@@ -193,7 +193,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
 }
 
 Deno.test("[RP8] where copying the log makes room the calls run once more, and the journal and its generation stay", async () => {
-  using opened = emptyDatabase({ kind: "on", pendingBytesMax: 2 ** 30 });
+  using opened = emptyDatabase({ pendingBytesMax: 2 ** 30 });
   const { database } = opened;
   const sender = new KeptFrames();
   await runBatch({ ...opened, sender }, { type: "Batch", batch: "b1", calls: mutations(3) });
@@ -226,7 +226,7 @@ Deno.test("[RP8] calls for which a journal left no room on the disk run once mor
   using opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
   const database = opened.use(openWriterDatabase(`${dir}/data.db`, {
-    journal: { kind: "on", pendingBytesMax: 2 ** 20 },
+    journal: { pendingBytesMax: 2 ** 20 },
     pagesMax: 120,
   }));
   database.applySchema(schema);
@@ -265,11 +265,11 @@ Deno.test("[RP8] calls for which a journal left no room on the disk run once mor
   assert.equal(database.history?.reason, "overflow");
 });
 
-Deno.test("[PG1] a group whose row was kept and that cannot be committed is answered by nobody, and ends the isolate", async () => {
+Deno.test("[PG1] a group whose row was appended and that cannot be committed is answered by nobody, and ends the isolate", async () => {
   using opened = emptyDatabase();
   const row = { seq: 1, tsBefore: 0, ts: 1, at: 1, sum: "sum", body: "" };
   const sender = new KeptFrames();
-  const kept: unknown[] = [];
+  const appended: unknown[] = [];
   const given = new Proxy(failing(opened.database, "commitGroup", 1), {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
@@ -281,12 +281,12 @@ Deno.test("[PG1] a group whose row was kept and that cannot be committed is answ
     },
   });
   const batch = { type: "Batch", batch: "b1", calls: mutations(2) } as const;
-  const keep = (row: unknown) => Promise.resolve(void kept.push(row));
+  const append = (row: unknown) => Promise.resolve(void appended.push(row));
   await assert.rejects(
-    runBatch({ ...opened, database: given, sender, keep }, batch),
+    runBatch({ ...opened, database: given, sender, append }, batch),
     /database or disk is full/,
   );
-  assert.deepEqual(kept, [row]);
+  assert.deepEqual(appended, [row]);
   assert.deepEqual(sender.groups, [], "nothing is reported without an effect");
 });
 
@@ -304,14 +304,14 @@ Deno.test("[PG26] a group that only ran and wrote nothing is answered when this 
   };
   const rows: unknown[] = [];
   let leads = true;
-  const keep = (row: unknown) => {
+  const append = (row: unknown) => {
     rows.push(row);
     return leads
       ? Promise.resolve()
       : Promise.reject(new RowRefusedError({ message: "not the leader", known: true }));
   };
   const run = async (batch: string, ...calls: Batch["calls"]) => {
-    await runBatch({ ...opened, app, sender, keep }, { type: "Batch", batch, calls });
+    await runBatch({ ...opened, app, sender, append }, { type: "Batch", batch, calls });
     return sender.groups.at(-1)?.answers.map(([, result, , replayed]) =>
       typeof result === "number" ? replayed ?? false : result.data?.code
     );

@@ -1,6 +1,6 @@
 /** Requests and objects of a busy server at its target, which decide the documented costs of a day. */
 import assert from "node:assert/strict";
-import { newHead } from "../../../mod/engine/journal/journal.ts";
+import { newHead } from "../../../mod/engine/journal/history_head.ts";
 import { parseName } from "../../../mod/ops/replication/names.ts";
 import { Shipper } from "../../../mod/ops/replication/shipper.ts";
 import type { ReplicaTarget, TargetObject } from "../../../mod/ops/replication/target/replica_target.ts";

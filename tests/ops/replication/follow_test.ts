@@ -237,7 +237,7 @@ Deno.test("[RP21] promoted, a database has commits of its own in a generation be
   await Deno.rename(`${rig.replica}-away`, rig.replica);
   assert.equal((await copy.bring("promote")).ts, rig.db.ts);
   same(copy, rig, rig.db.ts);
-  using db = openWriterDatabase(path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 } });
+  using db = openWriterDatabase(path, { journal: { pendingBytesMax: 2 ** 20 } });
   assert.equal(db.history?.reason, "promoted");
   assert.notEqual(db.history?.generation, rig.db.history?.generation);
   assert.equal(db.ts, rig.db.ts);

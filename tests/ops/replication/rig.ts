@@ -94,7 +94,7 @@ export class Rig implements AsyncDisposable {
       snapshotEveryMs = 86_400_000,
     } = this.#options;
     this.db = openWriterDatabase(join(this.dataDir, "data.db"), {
-      journal: { kind: "on", pendingBytesMax },
+      journal: { pendingBytesMax },
       now: () => this.now,
       ...(pagesMax !== undefined && { pagesMax }),
     });

@@ -290,7 +290,7 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
       assert.equal(await brought(copy, { step: step === "promote" ? step : "begin" }), rig.db.ts, what);
       assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[rig.db.ts]), what);
       if (stage !== "promote") continue;
-      using db = openWriterDatabase(path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 } });
+      using db = openWriterDatabase(path, { journal: { pendingBytesMax: 2 ** 20 } });
       assert.equal(db.history?.reason, "promoted", what);
     }
   }

@@ -1,6 +1,6 @@
 /**
  * The isolates of one server of the simulated cluster: the real engine on a file of its own, which as the leader commits a group
- * when its row is kept, and as a follower applies rows. Steps are taken when the simulation says so.
+ * when its row is appended, and as a follower applies rows. Steps are taken when the simulation says so.
  */
 import {
   type CommitEntry,
@@ -9,7 +9,7 @@ import {
   type WriterDatabase,
 } from "../../../mod/engine/mod.ts";
 import type { MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
-import type { LeaderPort, RowKeeper } from "../../../mod/functions/host/mod.ts";
+import type { CommitAppender, LeaderPort } from "../../../mod/functions/host/mod.ts";
 import { RequestsInFlight } from "../../../mod/functions/host/requests_in_flight.ts";
 import { ReadBarrier } from "../../../mod/functions/host/readers/read_barrier.ts";
 import { applyRows, reachedBy } from "../../../mod/functions/isolate/runs/apply_rows.ts";
@@ -43,7 +43,7 @@ export interface ClusterHostOptions {
   readonly readers: number;
   readonly clock: Clock;
   /** Of the leader; `null`: this server follows. */
-  readonly rows: RowKeeper | null;
+  readonly rows: CommitAppender | null;
   /** Where mutations of one that follows run. */
   readonly toLeader: LeaderPort;
   /** Called with the contents of a row, before any other listener. */
@@ -67,13 +67,13 @@ export class ClusterHost extends ReadingHost {
   #ts: number;
   #closed = false;
   /** Whether the writer dies when its next row is kept, before it has committed. */
-  diesWhenKept = false;
+  diesWhenAppended = false;
 
   constructor(options: ClusterHostOptions) {
     super(options.random);
     const { path, rows, clock, readers } = options;
     this.#options = options;
-    this.#writer = openWriterDatabase(path, { journal: { kind: rows === null ? "applied" : "external" } });
+    this.#writer = openWriterDatabase(path, { journal: "external" });
     if (rows !== null) this.#writer.applySchema(schema);
     this.#ts = this.#writer.ts;
     this.#answers = new ReadBarrier(clock, this.#ts);
@@ -125,7 +125,7 @@ export class ClusterHost extends ReadingHost {
     return this.#queued.length > 0 || this.#open !== null || this.reading;
   }
 
-  /** Runs a group of waiting mutations; it is committed when its row is kept. */
+  /** Runs a group of waiting mutations; it is committed when its row is appended. */
   commit(count: number): void {
     const { rows, onSealed } = this.#options;
     if (this.#open !== null || this.#queued.length === 0 || rows === null) return;
@@ -141,8 +141,8 @@ export class ClusterHost extends ReadingHost {
     const ran = answered.some(({ answer: { replayed } }) => !replayed);
     if (row === null && !ran) return this.#commit(this.#open);
     if (row !== null) onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
-    void rows.keep(row).then((refused) => {
-      if (!this.#closed && this.#open !== null) this.#kept(row, { refused, rows, open: this.#open });
+    void rows.append(row).then((refused) => {
+      if (!this.#closed && this.#open !== null) this.#appended(row, { refused, rows, open: this.#open });
     });
   }
 
@@ -167,16 +167,16 @@ export class ClusterHost extends ReadingHost {
     this.#answers.heard(this.#ts);
   }
 
-  #kept(
+  #appended(
     row: JournalRow | null,
     { refused, rows, open }: {
-      readonly refused: Awaited<ReturnType<RowKeeper["keep"]>>;
-      readonly rows: RowKeeper;
+      readonly refused: Awaited<ReturnType<CommitAppender["append"]>>;
+      readonly rows: CommitAppender;
       readonly open: OpenGroup;
     },
   ): void {
-    if (refused === null && !this.diesWhenKept) return this.#commit(open);
-    this.diesWhenKept = false;
+    if (refused === null && !this.diesWhenAppended) return this.#commit(open);
+    this.diesWhenAppended = false;
     this.#open = null;
     this.#writer.rollbackGroup();
     const calls = open.answered.map(({ waiting: { call } }) => call);

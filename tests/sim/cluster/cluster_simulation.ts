@@ -282,7 +282,7 @@ class ClusterSimulation implements Disposable {
       case "commit":
         return served?.host.commit(1 + random.below(6));
       case "writerDies":
-        if (served !== null) served.host.diesWhenKept = true;
+        if (served !== null) served.host.diesWhenAppended = true;
         return;
       case "database":
         return this.#anyConnection(server).step();

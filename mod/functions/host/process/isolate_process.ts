@@ -4,8 +4,15 @@ import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import { FrameSender, readFrames, type WireFrame } from "../../wire/segment_frames.ts";
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
-import type { Boot, CheckBounds, FromIsolate, IsolateRole, KeepRow, ToIsolate } from "../../wire/messages.ts";
-import type { RowKeeper } from "../writer/row_keeper.ts";
+import type {
+  AppendRow,
+  Boot,
+  CheckBounds,
+  FromIsolate,
+  IsolateRole,
+  ToIsolate,
+} from "../../wire/messages.ts";
+import type { CommitAppender } from "../writer/commit_appender.ts";
 import type { IsolatePaths } from "./start_flags.ts";
 import { authorTexts } from "../../wire/app_sources.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
@@ -51,8 +58,8 @@ export interface ProcessStarterOptions {
   readonly journal?: { readonly pendingBytesMax: number };
   /** The server follows another one. */
   readonly follows?: boolean;
-  /** Stores the writer's rows in an external journal before they are committed. Optional. */
-  readonly rows?: RowKeeper;
+  /** Appends the writer's rows to a log elsewhere before they are committed. Optional. */
+  readonly rows?: CommitAppender;
   /** Entry module of isolates. Without functions of the service if absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
@@ -246,10 +253,9 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         env: role === "runner" ? { ...this.#env } : {},
         settings,
         ...(tableNumbers && { tableNumbers }),
-        ...(journal && { journal }),
+        ...(rows !== null || follows ? { journal: "external" } : journal && { journal }),
         ...(follows && { follows }),
         ...(cacheBytes !== undefined && { cacheBytes }),
-        ...(rows !== null && { gives: true }),
         ...(version.deployed && { version: version.hash }),
         ...(check && { check }),
         ...(gate !== null && this.#waits(role) && { waits: true }),
@@ -321,7 +327,7 @@ class IsolateProcess implements Isolate {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #authored: (text: string) => string;
-  readonly #rows: RowKeeper | null;
+  readonly #rows: CommitAppender | null;
   readonly #stderr: IsolateStderr;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
@@ -346,7 +352,7 @@ class IsolateProcess implements Isolate {
     readonly log: Log;
     /** Rewrites paths of app files to the author's. */
     readonly authored: (text: string) => string;
-    readonly rows: RowKeeper | null;
+    readonly rows: CommitAppender | null;
     readonly logOutput: (text: string) => void;
   }) {
     this.#child = options.child;
@@ -559,8 +565,8 @@ class IsolateProcess implements Isolate {
           case "Broken":
             onAnswer({ ok: false, broken: true, message: message.message });
             break;
-          case "KeepRow":
-            void this.#keepRow(message, segments);
+          case "AppendRow":
+            void this.#appendRow(message, segments);
             break;
           default:
             if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
@@ -579,8 +585,8 @@ class IsolateProcess implements Isolate {
     }
   }
 
-  /** A writer that lacks a row of the external journal must not commit another in its place. */
-  async #beginWith(rows: RowKeeper, onAnswer: (result: StartResult) => void): Promise<void> {
+  /** A writer that lacks a row of the log of a cluster must not commit another in its place. */
+  async #beginWith(rows: CommitAppender, onAnswer: (result: StartResult) => void): Promise<void> {
     const { reached } = this.ready;
     const refused = reached === undefined
       ? { message: "It does not say where its history stands" }
@@ -590,16 +596,16 @@ class IsolateProcess implements Isolate {
     );
   }
 
-  async #keepRow({ row }: KeepRow, [body]: readonly string[]): Promise<void> {
+  async #appendRow({ row }: AppendRow, [body]: readonly string[]): Promise<void> {
     if (this.#rows === null || (row !== null && body === undefined)) {
-      return this.end("it has no rows to be kept");
+      return this.end("it has no log to append rows to");
     }
     if (row === null || body === undefined) {
-      return this.send({ type: "RowKept", seq: null, refused: await this.#rows.keep(null) });
+      return this.send({ type: "RowAppended", seq: null, refused: await this.#rows.append(null) });
     }
     const [seq, tsBefore, ts, at, sum] = row;
-    const refused = await this.#rows.keep({ seq, tsBefore, ts, at, sum, body });
-    this.send({ type: "RowKept", seq, refused });
+    const refused = await this.#rows.append({ seq, tsBefore, ts, at, sum, body });
+    this.send({ type: "RowAppended", seq, refused });
   }
 
   async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {

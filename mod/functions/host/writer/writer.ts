@@ -40,7 +40,7 @@ export interface WriterOptions {
   readonly log: Log;
   /** Time limit of a mutation. */
   readonly timeoutMs: number;
-  /** Time to store a group's row in the external journal. 0 if absent. */
+  /** Time to store a group's row in the log of a cluster. 0 if absent. */
   readonly storesMs?: number;
   /** Makes batch names unique over the life of the database. */
   readonly batchPrefix: string;

@@ -49,7 +49,7 @@ const modules = () => [
 export async function dryRun(): Promise<readonly string[]> {
   const app = assembleApp(modules(), { systemModules: [], named: [] });
   using database = openWriterDatabase(":memory:", {
-    journal: { kind: "on", pendingBytesMax: JOURNAL_BYTES },
+    journal: { pendingBytesMax: JOURNAL_BYTES },
   });
   database.applySchema(app.schema);
   const sent: string[] = [];

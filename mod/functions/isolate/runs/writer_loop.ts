@@ -8,7 +8,7 @@ import { type CallError, outcomeUnknown, unavailable } from "../../outcome.ts";
 import { EntryPacker } from "../../wire/packed_entry.ts";
 import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
-import { RowRefusedError, type StoreRow } from "./row_store.ts";
+import { type Append, RowRefusedError } from "./append_row.ts";
 import { type MutationRun, recordedRun, runMutation } from "./run_mutation.ts";
 import { Undos } from "./undos.ts";
 
@@ -21,8 +21,8 @@ export interface WriterParts {
   readonly sender: Pick<FrameSender, "send" | "sendText">;
   /** Busy-waits for the next batch after a single call, because such callers return quickly. */
   readonly untilNext?: Pick<AdaptiveSpinner, "waitStarted" | "waitEnded">;
-  /** Stores rows in the external journal before their groups are committed. `null` without one. */
-  readonly keep?: StoreRow | null;
+  /** Appends rows to a log elsewhere before their groups are committed. `null` without one. */
+  readonly append?: Append | null;
 }
 
 /** A batch that has run this long is too large: the writer returns the remaining calls to main. */
@@ -66,14 +66,14 @@ interface RunGroup {
 
 async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> {
   const { batch, from, endsAt } = given;
-  const { app, database, progress, sender, keep = null } = parts;
+  const { app, database, progress, sender, append = null } = parts;
   const answers: WireAnswer[] = [];
   const packer = new EntryPacker();
   const segments: string[] = [];
   const uses: number[] = [];
   const undos = new Undos();
   let opened = false;
-  let kept = false;
+  let isAppended = false;
   let { announced } = given;
   let begun = 0;
   let chars = 0;
@@ -107,19 +107,19 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     const more = ends ? { ends } as const : {};
     const ts = database.ts;
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
-    if (keep !== null) {
+    if (append !== null) {
       const row = database.prepareCommit(text);
       // Recorded answers are valid on any server. Other results need a server that is still the leader.
-      if (row !== null || answers.some(([, , , replayed]) => replayed !== true)) await keep(row);
-      kept = row !== null;
+      if (row !== null || answers.some(([, , , replayed]) => replayed !== true)) await append(row);
+      isAppended = row !== null;
     }
     database.commitGroup(text);
     return { text, answers: answers.length, ends, announced };
   } catch (error) {
     progress.storing();
-    // The group is in the external journal but not in this database. It must not be answered as failed, and no other group may
+    // The group is in the log but not in this database. It must not be answered as failed, and no other group may
     // be committed in its place. The error ends the isolate, and the new writer's position shows main the outcome.
-    if (kept) throw error;
+    if (isAppended) throw error;
     // If even the rollback fails, the connection is unusable: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     undos.backTo(0);

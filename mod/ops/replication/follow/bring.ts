@@ -107,7 +107,7 @@ async function catchUp(
     & { readonly path: string },
 ): Promise<number> {
   let clock = 0;
-  using db = openWriterDatabase(path, { journal: { kind: "applied" }, now: () => clock });
+  using db = openWriterDatabase(path, { journal: "external", now: () => clock });
   await using log = new SegmentLog(target, { everyMs: lookAgainMs });
   for (;;) {
     const position = positionOf({ history: db.history });

@@ -1,9 +1,9 @@
 /**
- * Sends the journal rows of a writer with an external journal to main before their groups are committed, and waits for the
+ * Sends the rows of a cluster's leader to main, which appends them to the log before their groups are committed, and waits for the
  * outcome. Other messages of main are queued in the meantime.
  */
 import type { JournalRow } from "../../../engine/mod.ts";
-import type { KeepRow, RowRefusal, ToIsolate } from "../../wire/messages.ts";
+import type { AppendRefusal, AppendRow, ToIsolate } from "../../wire/messages.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 
 /** Messages of main in order. Answers to rows are returned separately. */
@@ -21,40 +21,40 @@ export class Inbox {
   }
 
   /** Returns the answer to a row, `null` if main closed the socket. */
-  async answerTo(seq: number | null): Promise<Extract<ToIsolate, { type: "RowKept" }> | null> {
+  async answerTo(seq: number | null): Promise<Extract<ToIsolate, { type: "RowAppended" }> | null> {
     for (;;) {
       const frame = (await this.#frames.next()).value ?? null;
       if (frame === null) return null;
-      if (frame.message.type === "RowKept" && frame.message.seq === seq) return frame.message;
+      if (frame.message.type === "RowAppended" && frame.message.seq === seq) return frame.message;
       this.#early.push(frame);
     }
   }
 }
 
-/** Thrown if a row was not stored, so its group must not be committed. */
+/** Thrown if a row was not appended, so its group must not be committed. */
 export class RowRefusedError extends Error {
   override readonly name = "RowRefusedError";
   /** Whether the row is certain not to exist. */
   readonly known: boolean;
 
-  constructor({ message, known }: RowRefusal) {
+  constructor({ message, known }: AppendRefusal) {
     super(message);
     this.known = known;
   }
 }
 
-/** Stores a row. With `null`, checks whether this server is still the leader. @throws RowRefusedError */
-export type StoreRow = (row: JournalRow | null) => Promise<void>;
+/** Appends a row to the log. With `null`, checks whether this server is still the leader. @throws RowRefusedError */
+export type Append = (row: JournalRow | null) => Promise<void>;
 
-export function rowStore(
+export function rowAppender(
   { sender, inbox }: { readonly sender: FrameSender; readonly inbox: Inbox },
-): StoreRow {
+): Append {
   return async (row) => {
     const { seq = null } = row ?? {};
-    if (row === null) await sender.send({ type: "KeepRow", row } satisfies KeepRow);
+    if (row === null) await sender.send({ type: "AppendRow", row } satisfies AppendRow);
     else {
       const { seq, tsBefore, ts, at, sum, body } = row;
-      await sender.send({ type: "KeepRow", row: [seq, tsBefore, ts, at, sum] } satisfies KeepRow, [body]);
+      await sender.send({ type: "AppendRow", row: [seq, tsBefore, ts, at, sum] } satisfies AppendRow, [body]);
     }
     const answer = await inbox.answerTo(seq);
     if (answer === null) {
