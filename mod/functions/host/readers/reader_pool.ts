@@ -1,4 +1,4 @@
-/** The pool of readers: one from the start, more under load, fewer when idle. */
+/** The pool of readers: assigns parts of query batches to readers, and detects slow queries. */
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall, QueryAnswer, QueryBatchOptions, QueryBatchRun } from "../../host_port.ts";
@@ -7,22 +7,19 @@ import { SnapshotCoordination } from "./snapshot_coordination.ts";
 import { ReadBarrier } from "./read_barrier.ts";
 import { SchedulingDelay } from "./scheduling_delay.ts";
 import { QueryCosts } from "./query_costs.ts";
-import { FairQueue } from "../fair_queue.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { type Look, Reader } from "./reader.ts";
-import { Restarts } from "../process/restarts.ts";
-import { deal, type Part, QueryBatch, type QueryWork, unansweredOf } from "./query_batch.ts";
+import { ReaderProcesses } from "./reader_processes.ts";
+import { deal, type Part, QueryBatch, type QueryWork } from "./query_batch.ts";
+import { WaitingParts } from "./waiting_parts.ts";
 
 /** A batch uses one reader per this many queries: small batches are not worth several snapshots. */
 const QUERIES_PER_READER = 16;
 /** Share of a second without a free reader above which another one is started. */
 const BUSY_SHARE_MAX = 0.75;
-
-/** How long an additional reader is kept after a slow query, or any query. */
-const SPARE_KEPT_MS = 600_000;
 
 /** Costs are tracked per function and caller. */
 function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">): string {
@@ -60,29 +57,13 @@ export interface ReaderPoolOptions {
 
 export class ReaderPool {
   readonly #options: ReaderPoolOptions;
-  readonly #readers = new Set<Reader>();
+  readonly #readers: ReaderProcesses;
   readonly #listeners: (() => void)[] = [];
-  readonly #restarts = new Restarts();
   readonly #busyShare: BusyShare;
-  readonly #arrivals: ReadBarrier;
-  /** Parts without a reader: batches started while none was free, and leftovers of lost or slow readers. */
-  #waiting: Part[] = [];
-  /** Parts known to be slow. They run after those found to be slow. */
-  readonly #slowWaiting = new FairQueue<Part>({
-    callerOf: ({ run, indices: [index = 0] }) => run.works[index]?.turn ?? "",
-    costOf: () => isolateLimits.slowQueryMs,
-  });
+  readonly #barrier: ReadBarrier;
+  readonly #waiting = new WaitingParts();
   readonly #costs = new QueryCosts();
   readonly #lateness: SchedulingDelay;
-  /** When a query was last found to be slow, and when one last arrived. */
-  #slowFoundAt = -Infinity;
-  #askedAt = -Infinity;
-  /** Readers that are starting. */
-  #starting = 0;
-  /** Increased by `replace`: older readers have other code. */
-  #generation = 0;
-  /** Consecutive failed starts. */
-  #failures = 0;
   /** Paused while new code is loaded. */
   #held = false;
   /** Called when every busy reader has its snapshot. Set while the pool is paused. */
@@ -90,35 +71,34 @@ export class ReaderPool {
   #closing = false;
   /** Set while a reader has work. */
   #watchTimer: Timer | null = null;
-  /** Set while there is more than one reader. */
-  #idleTimer: Timer | null = null;
-  /** Set while a retry of a failed start is pending. */
-  #retryTimer: Timer | null = null;
-  /** Set for a while after a query that found no spare reader. */
-  #spareTimer: Timer | null = null;
 
   constructor(options: ReaderPoolOptions) {
     this.#options = options;
     this.#busyShare = new BusyShare(options.clock.now());
     this.#lateness = new SchedulingDelay(() => options.clock.now());
-    this.#arrivals = new ReadBarrier(options.clock, options.ts());
+    this.#barrier = new ReadBarrier(options.clock, options.ts());
+    const { starter, clock, log, readersMax, spare = false } = options;
+    this.#readers = new ReaderProcesses({
+      ...{ starter, clock, log, readersMax, spare },
+      create: (isolate) => this.#createReader(isolate),
+      onChanged: () => this.#changed(),
+      onFailed: (message) => this.#answerOld(message),
+    });
   }
 
   /** Starts the first reader. Throws if that fails. */
   async start(): Promise<void> {
-    const started = await this.#options.starter.start("reader");
-    if (!started.ok) throw new Error(started.message);
-    this.#add(started.isolate);
+    await this.#readers.start();
   }
 
   /** Whether a reader is free for a batch. */
   get free(): boolean {
-    return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
+    return !this.#waiting.hasQuick && !this.#held && this.#readers.hasFree;
   }
 
   /** Records that commits up to `ts` were published, which releases answers. */
   heard(ts: number): void {
-    this.#arrivals.heard(ts);
+    this.#barrier.heard(ts);
   }
 
   onFree(listener: () => void): void {
@@ -133,9 +113,8 @@ export class ReaderPool {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
-    this.#askedAt = startedAt;
-    this.#spareLater();
-    const arrived = (ts: number, deliver: () => void) => this.#arrivals.arrived(ts, deliver);
+    this.#readers.noteQuery();
+    const arrived = (ts: number, deliver: () => void) => this.#barrier.arrived(ts, deliver);
     const works = queries.map((query): QueryWork => {
       const { udfPath, caller } = query;
       const cost = costKey(query);
@@ -148,8 +127,7 @@ export class ReaderPool {
     run.dealt(parts);
     const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
     if (parts > 1) startTogether(free, dealt.splice(0, parts));
-    if (slow) { for (const part of dealt) this.#slowWaiting.push(part); }
-    else this.#waiting.push(...dealt);
+    this.#waiting.push(dealt);
     this.#dispatch();
     return run;
   }
@@ -179,7 +157,7 @@ export class ReaderPool {
 
   /** Whether slow work can start now. Starts a reader for it if the limit allows. */
   slowFree(): boolean {
-    if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
+    if (this.#held || this.#closing || this.#waiting.hasSlow) return false;
     if (this.#slowTaker() !== null) return true;
     // Possibly slow queries are not worth an additional process.
     this.#makeRoom(this.#costs.empty ? 1 : 2);
@@ -196,9 +174,9 @@ export class ReaderPool {
   }
 
   /** Ensures that one reader is not slow, or two if there is slow work to run. */
-  #makeRoom(wanted = this.#slowWaiting.size > 0 ? 2 : 1): void {
+  #makeRoom(wanted = this.#waiting.hasSlow ? 2 : 1): void {
     const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
-    if (quick.length < wanted) this.#startOne();
+    if (quick.length < wanted) this.#readers.add();
     if (quick.length > 0 || this.#readers.size < this.#options.readersMax) return;
     // All are slow: the newest slow work has to wait.
     const [newest] = [...this.#readers].filter(({ slow, retired }) => slow && !retired)
@@ -228,51 +206,35 @@ export class ReaderPool {
    */
   async replace(): Promise<void> {
     this.#held = true;
-    this.#generation++;
-    const old = [...this.#readers];
-    const started = await this.#options.starter.start("reader");
-    for (const reader of old) this.#retire(reader);
+    await this.#readers.replace();
     this.#held = false;
-    if (started.ok) this.#add(started.isolate);
-    else this.#startFailed(started.message);
     this.#changed();
   }
 
   /** Ends all readers and answers their work with an error. */
   async close(): Promise<void> {
     this.#closing = true;
-    for (const timer of [this.#watchTimer, this.#idleTimer, this.#retryTimer, this.#spareTimer]) {
-      timer?.cancel();
-    }
-    await Promise.all([...this.#readers].map((reader) => {
-      reader.kill();
-      return reader.close();
-    }));
-    this.#answerAll([...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)], stopping());
-    this.#arrivals.close();
+    this.#watchTimer?.cancel();
+    await this.#readers.close();
+    this.#answerAll(this.#waiting.takeAll(), stopping());
+    this.#barrier.close();
   }
 
-  #add(isolate: Isolate): void {
-    if (this.#closing) {
-      isolate.kill();
-      return;
-    }
-    const { clock } = this.#options;
-    this.#readers.add(
-      new Reader({
-        isolate,
-        clock,
-        timeoutMs: this.#options.timeoutMs,
-        lateness: this.#lateness,
-        onRun: (work, ms) => {
-          if (this.#options.isKnown(work.path)) this.#costs.took(work, ms);
-        },
-        onOpened: () => this.#noteOpened(),
-        onFree: (reader) => this.#onFree(reader),
-        onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
-      }),
-    );
-    this.#idleLater();
+  #createReader(isolate: Isolate): Reader {
+    const { clock, timeoutMs } = this.#options;
+    return new Reader({
+      ...{ isolate, clock, timeoutMs },
+      lateness: this.#lateness,
+      onRun: (work, ms) => {
+        if (this.#options.isKnown(work.path)) this.#costs.took(work, ms);
+      },
+      onOpened: () => this.#noteOpened(),
+      onFree: (reader) => {
+        this.#readers.onFree(reader);
+        this.#changed();
+      },
+      onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
+    });
   }
 
   /** Assigns waiting parts, and notifies listeners if a reader is still free. */
@@ -285,94 +247,51 @@ export class ReaderPool {
   #dispatch(): void {
     if (this.#held) {
       // A run that never ends must not block the caller of `hold`.
-      if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+      if (this.#readers.some(({ busy }) => busy)) this.#watchLater();
       return;
     }
-    if (this.#closing) {
-      return this.#answerAll(
-        [...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)],
-        stopping(),
-      );
-    }
+    if (this.#closing) return this.#answerAll(this.#waiting.takeAll(), stopping());
     for (const reader of this.#readers) {
-      if (this.#waiting.length === 0) break;
+      if (!this.#waiting.hasQuick) break;
       if (!reader.free) continue;
-      const part = this.#waiting.shift();
-      const left = part === undefined ? null : unansweredOf(part);
-      if (left !== null) reader.assign(left);
+      const part = this.#waiting.takeQuick();
+      if (part !== null) reader.assign(part);
     }
     this.#dispatchSlow();
     this.#noteBusy();
-    if (this.#readers.size === 0) this.#startOne();
-    if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+    if (this.#readers.size === 0) this.#readers.add();
+    if (this.#readers.some(({ busy }) => busy)) this.#watchLater();
   }
 
   #dispatchSlow(): void {
-    while (this.#slowWaiting.size > 0) {
+    while (this.#waiting.hasSlow) {
       const reader = this.#slowTaker();
       if (reader === null) return this.#makeRoom();
-      const part = this.#slowWaiting.take();
-      const left = part === undefined ? null : unansweredOf(part);
-      if (left !== null) reader.assign(left);
+      const part = this.#waiting.takeSlow();
+      if (part !== null) reader.assign(part);
     }
   }
 
   #noteBusy(): void {
     const { clock, cores } = this.#options;
-    const busy = this.#waiting.length > 0 || ![...this.#readers].some(({ free }) => free);
+    const busy = this.#waiting.hasQuick || !this.#readers.hasFree;
     const share = this.#busyShare.note(busy, clock.now());
-    if (share !== null && share > BUSY_SHARE_MAX && this.#readers.size < cores) this.#startOne();
-  }
-
-  #onFree(reader: Reader): void {
-    if (reader.retired) this.#end(reader);
-    this.#changed();
+    if (share !== null && share > BUSY_SHARE_MAX && this.#readers.size < cores) this.#readers.add();
   }
 
   #onEnded(reader: Reader, death: Death, left: readonly Part[]): void {
-    const known = this.#readers.delete(reader);
+    const known = this.#readers.remove(reader);
     if (known && death.cause !== "asked") {
       this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
     }
-    this.#takeBack(left);
+    this.#waiting.putBack(left);
     this.#noteOpened();
     this.#changed();
   }
 
-  /** Starts one reader at a time, delayed after frequent deaths or failed starts. */
-  #startOne(): void {
-    const { clock, starter } = this.#options;
-    if (this.#starting > 0 || this.#closing || this.#retryTimer !== null) return;
-    if (this.#readers.size >= this.#options.readersMax) return;
-    const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
-    const start = async () => {
-      this.#retryTimer = null;
-      this.#starting++;
-      const generation = this.#generation;
-      const started = await starter.start("reader");
-      this.#starting--;
-      if (started.ok && generation !== this.#generation) {
-        // Code was replaced while it was starting.
-        started.isolate.kill();
-      } else if (started.ok) {
-        this.#failures = 0;
-        this.#add(started.isolate);
-      } else this.#startFailed(started.message);
-      this.#changed();
-    };
-    if (pauseMs === 0) start();
-    else this.#retryTimer = clock.after(pauseMs, start);
-  }
-
-  /** Answers parts that have waited too long. The rest waits for the next attempt. */
-  #startFailed(message: string): void {
-    const { clock, log } = this.#options;
-    this.#failures++;
-    log("error", "Cannot start a reader", { message });
-    if (this.#readers.size > 0) return;
-    const since = clock.now() - isolateLimits.startMs;
-    const old = this.#waiting.filter(({ run }) => run.startedAt < since);
-    this.#waiting = this.#waiting.filter(({ run }) => run.startedAt >= since);
+  /** Answers parts that have waited too long for a reader. The rest waits for the next attempt to start one. */
+  #answerOld(message: string): void {
+    const old = this.#waiting.takeOlder(this.#options.clock.now() - isolateLimits.startMs);
     this.#answerAll(old, failed("internal", `The app cannot be started: ${message}`));
   }
 
@@ -383,18 +302,7 @@ export class ReaderPool {
   }
 
   #noteOpened(): void {
-    if (![...this.#readers].some(({ opening }) => opening)) this.#onOpened?.();
-  }
-
-  /** Stops assigning work to the reader. Ends it when it is free. */
-  #retire(reader: Reader): void {
-    reader.retired = true;
-    if (!reader.busy) this.#end(reader);
-  }
-
-  #end(reader: Reader): void {
-    this.#readers.delete(reader);
-    reader.close();
+    if (!this.#readers.some(({ opening }) => opening)) this.#onOpened?.();
   }
 
   #watchLater(): void {
@@ -415,53 +323,18 @@ export class ReaderPool {
       const look = reader.look();
       slow ||= look.slow;
       if (look.found !== null) this.#foundSlow(look.found);
-      if (look.behind !== null) this.#takeBack(singlyIfSlow(look.behind, this.#costs));
+      if (look.behind !== null) this.#waiting.putBack(singlyIfSlow(look.behind, this.#costs));
     }
     // Keeps a free reader beside a slow one.
-    if (slow && ![...this.#readers].some(({ free }) => free)) this.#startOne();
+    if (slow && !this.#readers.hasFree) this.#readers.add();
     if (slow) this.#makeRoom();
     this.#dispatch();
   }
 
   #foundSlow({ run, index, forMs }: NonNullable<Look["found"]>): void {
-    this.#slowFoundAt = this.#options.clock.now();
+    this.#readers.noteSlow();
     const work = run.works[index];
     if (work !== undefined) this.#costs.takes(work, forMs);
-  }
-
-  /** Queues parts that have to run in another reader. */
-  #takeBack(parts: readonly Part[]): void {
-    this.#waiting.unshift(...parts.filter(({ slow }) => !slow));
-    this.#slowWaiting.putBack(parts.filter(({ slow }) => slow));
-  }
-
-  /** Readers kept while idle: one more if queries were slow, or arrived, recently. */
-  get #kept(): number {
-    const since = this.#options.clock.now() - SPARE_KEPT_MS;
-    return this.#slowFoundAt > since || (this.#options.spare === true && this.#askedAt > since) ? 2 : 1;
-  }
-
-  /** Starts a second reader before a slow query delays those behind it. */
-  #spareLater(): void {
-    const { clock, spare = false } = this.#options;
-    if (!spare || this.#closing || this.#spareTimer !== null || this.#readers.size > 1) return;
-    this.#spareTimer = clock.after(isolateLimits.spareReaderMs, () => {
-      this.#spareTimer = null;
-      if (this.#readers.size < 2) this.#startOne();
-    });
-  }
-
-  #idleLater(): void {
-    if (this.#readers.size <= 1) return;
-    this.#idleTimer ??= this.#options.clock.after(isolateLimits.readerIdleMs, () => {
-      this.#idleTimer = null;
-      const now = this.#options.clock.now();
-      const since = now - isolateLimits.readerIdleMs;
-      for (const reader of this.#readers) {
-        if (this.#readers.size > this.#kept && reader.free && reader.freeSince <= since) this.#retire(reader);
-      }
-      this.#idleLater();
-    });
   }
 }
 
