@@ -97,6 +97,7 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
 
   await t.step("NP5 types hold: tsc, completion, the way to a definition", async () => {
     await machine.done("node_modules/.bin/tsc", { at: "my-app" });
+    await checksDeclarations(machine);
     await using editor = new LanguageServer(machine.at("my-app"));
     const file = machine.at("my-app/src/tasks.tsx");
     const text = (await Deno.readTextFile(file)).replace(
@@ -113,13 +114,16 @@ Deno.test(needs(npm, "from nothing to an app with Node alone"), async (test) => 
   });
 
   await t.step("NP6 the app's tests run in Vitest and in Node's own runner", async () => {
+    const more = machine.at("my-app/tests/references.test.ts");
+    await Deno.writeTextFile(more, REFERENCES_TEST);
     assert.match(
       (await machine.done("node_modules/.bin/vitest run --testTimeout=300000", {
         at: "my-app",
         env: NO_NETWORK,
       })).text,
-      /1 passed/,
+      /Tests +2 passed/,
     );
+    await Deno.remove(more);
     // The small app finds the packages of the other one.
     await Deno.symlink(machine.at("my-app/node_modules"), machine.at("node_modules"));
     await machine.done("npm create --yes syncline@latest small -- --template plain --no-install");
@@ -262,6 +266,33 @@ interface Refusal {
   readonly line: RegExp;
   readonly at?: string;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+const REFERENCES_TEST = `import { createTestServer } from "syncline/test";
+import { expect, test } from "vitest";
+import { api } from "../functions/_generated.ts";
+
+test("server.run calls functions by reference", async () => {
+  const server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
+  try {
+    expect(await server.run((ctx) => ctx.runQuery(api.tasks.list))).toEqual([]);
+  } finally {
+    await server.close();
+  }
+});
+`;
+
+/** The package's declarations are checked with the app, with no newer library than the app names. */
+async function checksDeclarations(machine: NodeMachine): Promise<void> {
+  const config = machine.at("my-app/tsconfig.libs.json");
+  const compilerOptions = { skipLibCheck: false, lib: ["ES2023", "DOM"] };
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({ extends: "./tsconfig.json", compilerOptions, include: ["functions", "tests"] }),
+  );
+  const { text } = await machine.run("node_modules/.bin/tsc -p tsconfig.libs.json", { at: "my-app" });
+  await Deno.remove(config);
+  assert.deepEqual(text.split("\n").filter((line) => line.startsWith("node_modules/syncline/")), []);
 }
 
 /** Two clients of the installed package: what one adds, the other sees. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { applyChain, decodeValue, encodeValue, recorder } from "../../mod/testing/remote/chains.ts";
 import { createTestServer } from "syncline/test";
 import {
+  createApi,
   createFunctions,
   type DataModelOf,
   defineSchema,
@@ -53,4 +54,14 @@ Deno.test("DV4 reads and writes, ranges and filters, loops and removed fields re
     );
   });
   assert.equal((await server.run((ctx) => ctx.db.query("notes").collect())).length, 4);
+});
+
+Deno.test("DV4 functions are called by reference, also from another process", async () => {
+  await using server = await createTestServer({ modules: app });
+  const { api } = createApi<Pick<typeof app, "notes">>();
+  await server.run(async (local) => {
+    const ctx: MutationCtx<DataModelOf<typeof schema>> = remote(local);
+    await ctx.db.insert("notes", { text: "a", rank: 1 });
+    assert.deepEqual((await ctx.runQuery(api.notes.all)).map(({ text }) => text), ["a"]);
+  });
 });

@@ -11,6 +11,13 @@ import { ENTRIES, EXTERNAL } from "./package_files.ts";
 const require = createRequire(import.meta.url);
 const typesOf = (name: string) => dirname(require.resolve(`${name}/package.json`));
 
+/** References the library that `using` needs, which an app's `lib` setting may lack. */
+function withLibs(code: string): string | null {
+  return /\b(?:Disposable|AsyncDisposable|[dD]ispose)\b/.test(code)
+    ? `/// <reference lib="esnext.disposable" />\n${code}`
+    : null;
+}
+
 /** Writes the declarations into a folder. Throws if the sources do not type-check. */
 export async function writeDeclarations(
   dir: string,
@@ -21,21 +28,24 @@ export async function writeDeclarations(
       Object.entries(entries).map(([name, path]) => [name, fileURLToPath(new URL(path, import.meta.url))]),
     ),
     external: [...EXTERNAL],
-    plugins: [dts({
-      compilerOptions: {
-        target: ts.ScriptTarget.ESNext,
-        module: ts.ModuleKind.ESNext,
-        moduleResolution: ts.ModuleResolutionKind.Bundler,
-        lib: ["lib.esnext.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
-        types: [],
-        paths: { react: [typesOf("@types/react")], zod: [typesOf("zod")] },
-        strict: true,
-        noUncheckedIndexedAccess: true,
-        exactOptionalPropertyTypes: true,
-        allowImportingTsExtensions: true,
-        skipLibCheck: true,
-      },
-    })],
+    plugins: [
+      dts({
+        compilerOptions: {
+          target: ts.ScriptTarget.ESNext,
+          module: ts.ModuleKind.ESNext,
+          moduleResolution: ts.ModuleResolutionKind.Bundler,
+          lib: ["lib.esnext.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
+          types: [],
+          paths: { react: [typesOf("@types/react")], zod: [typesOf("zod")] },
+          strict: true,
+          noUncheckedIndexedAccess: true,
+          exactOptionalPropertyTypes: true,
+          allowImportingTsExtensions: true,
+          skipLibCheck: true,
+        },
+      }),
+      { name: "libs", renderChunk: withLibs },
+    ],
     onwarn: ({ code, message }) => {
       // Types are not executed, so circular imports are harmless.
       if (code === "CYCLIC_CROSS_CHUNK_REEXPORT") return;

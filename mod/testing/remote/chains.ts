@@ -4,6 +4,8 @@
  * chains as well.
  */
 
+import { functionPathKey } from "../../protocol/function_reference.ts";
+
 /** A property access, or a method call with arguments. */
 export type Link = readonly [name: string, args?: readonly EncodedValue[]];
 export type Chain = readonly Link[];
@@ -55,6 +57,8 @@ export function encodeValue(value: unknown): EncodedValue {
   if (typeof value === "object" || typeof value === "function") {
     const chain = value === null ? undefined : chains.get(value);
     if (chain !== undefined) return { chain };
+    const path: unknown = value === null ? undefined : Reflect.get(value, functionPathKey);
+    if (path !== undefined) return { plain: path };
   }
   if (typeof value === "function") {
     return { calls: encodeValue((value as (of: unknown) => unknown)(recorder([]))) };
