@@ -50,7 +50,7 @@ function flagsOf({ url, snapshots, bucket }: {
   readonly snapshots: string;
   readonly bucket: FakeBucket;
 }): string[] {
-  const { endpoint, accessKeyId, secretAccessKey } = bucket.place();
+  const { endpoint, accessKeyId, secretAccessKey } = bucket.location();
   return [
     ...["--cluster", url, "--cluster-secret", "a secret of all servers, 2030"],
     ...["--cluster-snapshots", snapshots, "--storage", "s3://files", "--s3-endpoint", endpoint ?? ""],

@@ -102,7 +102,7 @@ async function idle(outer: BenchContext): Promise<Row> {
   await using context = outer.inner();
   const durationMs = context.full ? 120_000 : 15_000;
   await using bucket = new FakeBucket();
-  const place = bucket.place();
+  const place = bucket.location();
   const server = await context.serverWith([
     ...["--metrics", "--replicate-to", `s3://${place.bucket}/replica`],
     ...["--s3-endpoint", place.endpoint ?? "", "--s3-region", place.region],

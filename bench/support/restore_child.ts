@@ -4,7 +4,7 @@ import { listGenerations, openTarget, planRestore, stagePoint } from "../../mod/
 
 const [replica = "", dataDir = ""] = Deno.args;
 await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
-const plan = planRestore(await listGenerations(target), {}, { now: Date.now(), place: target.place });
+const plan = planRestore(await listGenerations(target), {}, { now: Date.now(), location: target.location });
 /** Seconds of all threads of this process, and of the clock. */
 const times = () => {
   const { user, system } = cpuUsage();

@@ -28,11 +28,11 @@ export function parseRemoteArchive(text: string): RemoteArchive | null {
  */
 export async function fetchArchive(
   { name }: Pick<RemoteArchive, "name">,
-  { place: location, folder }: { readonly place: BucketLocation; readonly folder: string },
+  { location, folder }: { readonly location: BucketLocation; readonly folder: string },
 ): Promise<string> {
   await requireNetwork(location);
   const { downloadArchive, newestArchives } = await import("../ops/backups/stored_archives.ts");
-  await using store = await openStore({ kind: "bucket", place: location });
+  await using store = await openStore({ kind: "bucket", bucket: location });
   const at = store.location;
   try {
     const path = join(folder, name ?? "");

@@ -21,7 +21,7 @@ type Source = NonNullable<OptionValues["from"]>;
 async function openSource(options: OptionValues, from: Source): Promise<ReplicaTarget> {
   if (from.kind !== "postgres") {
     const location = locationConfig(options, from);
-    if (location.kind === "bucket") await requireNetwork(location.place);
+    if (location.kind === "bucket") await requireNetwork(location.bucket);
     return await openTarget(location, { make: false });
   }
   if ((await Deno.permissions.query({ name: "net" })).state !== "granted") {
@@ -38,10 +38,10 @@ async function openSource(options: OptionValues, from: Source): Promise<ReplicaT
     );
   }
   const snapshots = locationConfig(options, clusterSnapshots);
-  if (snapshots.kind === "bucket") await requireNetwork(snapshots.place);
+  if (snapshots.kind === "bucket") await requireNetwork(snapshots.bucket);
   // The driver is loaded only here.
   const { openClusterReplica } = await import("../cluster/postgres/mod.ts");
-  return await openClusterReplica({ place: from.place, snapshots });
+  return await openClusterReplica({ address: from.address, snapshots });
 }
 
 /** Opens a replica and lists its generations. Turns errors an operator can fix into a `StartError`. */
@@ -62,7 +62,7 @@ export async function withReplica<T>(
 /** Formats the restorable ranges as a table or as JSON. */
 export function listText(
   generations: readonly Generation[],
-  { place, json }: { readonly place: string; readonly json: boolean },
+  { location, json }: { readonly location: string; readonly json: boolean },
 ): string {
   if (json) {
     const rows = generations.map(({ name, snapshots, segments, ranges }) => ({
@@ -77,7 +77,7 @@ export function listText(
         toTime: timeText(toTime),
       })),
     }));
-    return JSON.stringify({ place, generations: rows }, null, 2);
+    return JSON.stringify({ place: location, generations: rows }, null, 2);
   }
   const rows = generations.flatMap(({ name, ranges, snapshots, segments }) =>
     ranges.length === 0
@@ -92,7 +92,7 @@ export function listText(
         String(segments.length),
       ])
   );
-  if (rows.length === 0) return `Replica "${place}" is still empty.`;
+  if (rows.length === 0) return `Replica "${location}" is still empty.`;
   const head = ["generation", "from ts", "to ts", "from time", "to time", "snapshots", "segments"];
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0))
@@ -110,7 +110,7 @@ export function choose(
 ): RestorePlan {
   const { toTs, toTime, generation } = options;
   const point = { toTs: toTs ?? undefined, toTime: toTime ?? undefined, generation: generation ?? undefined };
-  return planRestore(generations, point, { now: Date.now(), place: target.place });
+  return planRestore(generations, point, { now: Date.now(), location: target.location });
 }
 
 /** Rebuilds and stages the chosen point. Returns notes about missing files. */

@@ -85,14 +85,14 @@ function faultOf(options: OptionValues, archive: string): string | null {
 async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues["from"]>): Promise<string> {
   const { withReplica, listText, choose, stageChosen } = await import("./replica_restore.ts");
   return await withReplica(options, from, async (target, generations) => {
-    if (options.list) return listText(generations, { place: target.place, json: options.json });
+    if (options.list) return listText(generations, { location: target.location, json: options.json });
     const plan = choose(generations, { options, target });
     const { planText } = await import("../ops/replication/mod.ts");
     if (options.dryRun) return `${planText(plan)} Nothing has changed.`;
     using lock = await DataLock.acquire(options.data, { by: "restore" });
     const pending = await stagedRestore(options.data);
     const missing = await asStartError(
-      (reason) => `Cannot restore from "${target.place}": ${reason}. Nothing has changed`,
+      (reason) => `Cannot restore from "${target.location}": ${reason}. Nothing has changed`,
       () => stageChosen(target, plan, options),
     );
     const applied = await handleRestore(options.data, "apply");
@@ -133,7 +133,7 @@ async function restoreRemote(
   const folder = join(options.data, INCOMING_DIR);
   await emptyFolder(folder);
   try {
-    const path = await fetchArchive(remote, { place: location, folder });
+    const path = await fetchArchive(remote, { location, folder });
     const source = basename(path);
     return await restoreFile({ dataDir: options.data, lock, archive: path, shown: archive, source });
   } finally {

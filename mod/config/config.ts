@@ -139,7 +139,7 @@ export interface FollowConfig {
 
 /** Configuration of a cluster server. */
 export interface ClusterConfig {
-  readonly place: PostgresAddress;
+  readonly database: PostgresAddress;
   readonly secret: string;
   /** Paths are absolute. */
   readonly snapshots: ObjectLocation;

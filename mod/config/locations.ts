@@ -13,14 +13,14 @@ export type S3Options = Pick<
 /** Returns the location of a replica. Throws a `StartError` for a bucket without access keys. */
 export function locationConfig(
   options: S3Options,
-  place: { readonly kind: "folder"; readonly path: string } | {
+  location: { readonly kind: "folder"; readonly path: string } | {
     readonly kind: "bucket";
     readonly bucket: string;
     readonly prefix: string;
   },
 ): ObjectLocation {
-  if (place.kind === "folder") return { kind: "folder", path: resolve(place.path) };
-  return { kind: "bucket", place: bucketLocation(options, place, "Replicas") };
+  if (location.kind === "folder") return { kind: "folder", path: resolve(location.path) };
+  return { kind: "bucket", bucket: bucketLocation(options, location, "Replicas") };
 }
 
 /** Returns the configuration of a bucket location. Throws a `StartError` without access keys. */

@@ -393,10 +393,10 @@ export function parseBackupTarget(text: string): BackupTarget {
 }
 
 /** The source of a restore to a point in time: a replica, or a cluster's log. */
-export type RestoreSource = BackupTarget | { readonly kind: "postgres"; readonly place: PostgresAddress };
+export type RestoreSource = BackupTarget | { readonly kind: "postgres"; readonly address: PostgresAddress };
 
 function parseRestoreSource(text: string): RestoreSource {
-  if (/^postgres(?:ql)?:/.test(text.trim())) return { kind: "postgres", place: parseCluster(text.trim()) };
+  if (/^postgres(?:ql)?:/.test(text.trim())) return { kind: "postgres", address: parseCluster(text.trim()) };
   // Show only the scheme: the rest may contain a password.
   const [, scheme] = /^(?!s3:)([a-z][a-z0-9+.-]*):\/\//i.exec(text.trim()) ?? [];
   if (scheme !== undefined) {

@@ -187,7 +187,7 @@ export function backupsConfig(options: ServeOptions): BackupsConfig | null {
   }
   const schedule = { everyMs: backupEvery, keep: backupKeep };
   if (backupTo?.kind === "bucket") {
-    return { ...schedule, to: { kind: "bucket", place: bucketLocation(options, backupTo, "Backups") } };
+    return { ...schedule, to: { kind: "bucket", bucket: bucketLocation(options, backupTo, "Backups") } };
   }
   const path = resolve(backupTo?.path ?? join(data, BACKUPS_DIR));
   const [first = ""] = relative(resolve(data), path).split("/");
@@ -284,7 +284,13 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
     throw new StartError("--dev and --cluster cannot be combined", { code: "cluster" });
   }
   const snapshots = locationConfig(options, clusterSnapshots);
-  return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress, listen: clusterListen };
+  return {
+    database: cluster,
+    secret: clusterSecret,
+    snapshots,
+    address: clusterAddress,
+    listen: clusterListen,
+  };
 }
 
 /** Returns the deployed version of a data folder, or `null`. Throws a `StartError` if it cannot be read. */

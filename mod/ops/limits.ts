@@ -116,7 +116,7 @@ export const opsLimits = {
   /** Maximum number of padding bytes at the end of an archive. */
   archiveSlackBytes: 16 * MiB,
   /** Interval of attempts to acquire the lock of a backup or a staging. */
-  heldLookMs: 100,
+  lockPollMs: 100,
   /** How long canceling a restore waits for another one that is being staged. */
   stagingWaitMs: 10_000,
   /** How long staging a restore waits for another staging or cancellation. */
@@ -144,7 +144,7 @@ export const opsLimits = {
   /** Age up to which the last scheduled backup is considered current when the next is due. */
   backupFreshMs: 60_000,
   /** Maximum wait for an overdue backup between checks of the clock, which may be set. */
-  backupLookMs: 3_600_000,
+  backupCheckMs: 3_600_000,
   /** Timeout of a step of a location test. */
   placeStepMs: 20_000,
   /** Part size of archive uploads, held in memory; archives above 80 GiB have larger parts. */
@@ -278,8 +278,8 @@ export const replicationLimits = {
   /** Age at which temporary files of killed processes in a folder are removed. */
   partialKeptMs: 3_600_000,
   /** Age at which leftovers of location tests are removed from a target, and how many at a time. */
-  triedKeptMs: 3_600_000,
-  triesRemovedMax: 100,
+  probeKeptMs: 3_600_000,
+  probesRemovedMax: 100,
   /** Age at which unfinished multipart uploads are aborted; large ones take hours. */
   uploadKeptMs: 3 * 86_400_000,
   /** Timeout of a request to a bucket. */
@@ -302,9 +302,9 @@ export const replicationLimits = {
   /** Shipped segments cached for the next merge, in bytes; others are read from the target. */
   mergeCacheBytes: 16 * MiB,
   /** Interval of retention checks without a snapshot in between. */
-  sweepMs: 3_600_000,
+  retentionRunMs: 3_600_000,
   /** Snapshots of a generation, with their segments, removed per check. */
-  snapshotsSwept: 1,
+  snapshotsExpired: 1,
   /** Speed-up of the retention clock while the wall clock is ahead of it. */
   clockCatchUp: 1 / 8,
   /** Difference from which it is logged that the wall clock is ahead. */
@@ -336,9 +336,9 @@ export const replicationLimits = {
   segmentsAhead: 4,
   segmentBytesWhole: 2 * MiB,
   /** Attempts to find the merged segment that replaced a missing one. */
-  mergedLooks: 3,
+  mergedSearches: 3,
   /** Delay before a listing that lacks an object is repeated. */
-  mergedLookMs: 300,
+  mergedSearchMs: 300,
   /** Assumed throughput for estimates of the duration of a restore. */
   bytesPerSecond: 20 * MiB,
   rowsPerSecond: 20_000,

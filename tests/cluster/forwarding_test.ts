@@ -38,7 +38,7 @@ Deno.test(needs(postgres, "what is asked of a server that does not lead"), async
     step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
   };
   const storage = {
-    s3: bucket.place(),
+    s3: bucket.location(),
     uploadBytesMax: 20_000_000,
     privateReads: false,
     keepDeletedMs: 0,

@@ -254,7 +254,7 @@ Deno.test("[PG17] a stranger has two seconds to authenticate, and one address ha
 });
 
 Deno.test("[PG17] the port for servers is open at the named address, and on all interfaces only if that is not local", async () => {
-  const place = { host: "127.0.0.1", port: 1 } as Parameters<typeof listenForServers>[0]["place"];
+  const place = { host: "127.0.0.1", port: 1 } as Parameters<typeof listenForServers>[0]["database"];
   const named = (...addresses: string[]) => () => Promise.resolve(addresses.map((address) => ({ address })));
   /** Whether the port also accepts connections at another local address. */
   const isOpenElsewhere = async (port: number) => {
@@ -271,7 +271,7 @@ Deno.test("[PG17] the port for servers is open at the named address, and on all 
     const logged: string[] = [];
     const { listener, address } = await listenForServers(
       {
-        place,
+        database: place,
         address: { host: parts.address, port: 0 },
         listen: parts.listen === undefined ? null : { host: parts.listen, port: 0 },
       },

@@ -47,7 +47,7 @@ Deno.test(needs(postgres, "a leader that is cut off"), async (t) => {
   const { host } = parsePostgresUrl(rig.url);
   const cluster = rig.config();
   const a = open.use(
-    await rig.first("a", { cluster: { ...cluster, place: { ...cluster.place, port: database.port } } }),
+    await rig.first("a", { cluster: { ...cluster, database: { ...cluster.database, port: database.port } } }),
   );
   const b = open.use(
     await rig.start("b", {

@@ -199,7 +199,7 @@ async function syncsWhatItConfirms(postgres: TestPostgres): Promise<void> {
   const setting = { name: "", text: "select current_setting('synchronous_commit') as is" };
   const seenBy = async (role: string) => {
     await client.query(`alter database ${place.database} set synchronous_commit = ${role}`);
-    await using connection = new PostgresConnection({ place });
+    await using connection = new PostgresConnection({ address: place });
     return (await connection.query(setting))[0]?.["is"];
   };
   try {

@@ -39,18 +39,18 @@ class Side implements AsyncDisposable {
   ) {
     const place = parsePostgresUrl(url);
     this.statements = statementsFor(place.schema);
-    this.connection = new PostgresConnection({ place });
-    this.rowsConnection = new PostgresConnection({ place });
+    this.connection = new PostgresConnection({ address: place });
+    this.rowsConnection = new PostgresConnection({ address: place });
     const { connection, statements } = this;
     this.lease = new Lease({ connection, statements, holder, leaseMs });
   }
 
   static async make(url: string): Promise<void> {
     const place = parsePostgresUrl(url);
-    await using connection = new PostgresConnection({ place });
+    await using connection = new PostgresConnection({ address: place });
     const identity = { id: "one", generation: GENERATION, first: FIRST, serviceKey: "key" };
-    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
-    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), false);
+    assert.equal(await createCluster(connection, identity, { address: place, secret: "a secret" }), true);
+    assert.equal(await createCluster(connection, identity, { address: place, secret: "a secret" }), false);
   }
 
   rows({ waitMs = 60_000 } = {}): PostgresRows {
@@ -200,7 +200,7 @@ Deno.test(
       generation: GENERATION,
       epoch: side.lease.epoch ?? assert.fail("it has no lease"),
       dataDir,
-      place: { kind: "folder", path: dataDir },
+      target: { kind: "folder", path: dataDir },
       makeBackup() {
         begun.resolve();
         return new Promise(() => {});
@@ -381,7 +381,7 @@ Deno.test(
     await using log = new PostgresLog({
       connection: a.connection,
       statements: a.statements,
-      place: "here",
+      location: "here",
       generation: GENERATION,
       more: () => async () => {
         if (waited++ === 0) await rows.append(a.next("came later"));
@@ -448,7 +448,7 @@ Deno.test(
     await using log = new PostgresLog({
       connection: a.connection,
       statements: a.statements,
-      place: "here",
+      location: "here",
       generation: GENERATION,
       more: () => () => Promise.resolve(),
     });
@@ -483,7 +483,7 @@ Deno.test("[PG5] after many commits, the next read waits for more rows for a bou
       },
     },
     statements: statementsFor("any"),
-    place: "here",
+    location: "here",
     generation: GENERATION,
     more: () => notifications.since("log"),
     gathers: true,
@@ -555,7 +555,7 @@ Deno.test(
       await using log = new PostgresLog({
         connection: a.connection,
         statements: a.statements,
-        place: "here",
+        location: "here",
         generation: GENERATION,
         more: () => () => Promise.resolve(),
       });

@@ -244,7 +244,7 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
           assert.equal(
             error.message,
             `There is already a cluster at ${
-              addressText(rig.config().place)
+              addressText(rig.config().database)
             }, and the data in "${dataDir}" belongs to a single ` +
               "server. Pass an empty folder with --data, or select another schema",
           );
@@ -258,11 +258,13 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
         assert.ok(error instanceof StartError);
         assert.equal(
           error.message,
-          `The data in "${data}" belongs to cluster ${id}, which is not at ${addressText(elsewhere.place)}`,
+          `The data in "${data}" belongs to cluster ${id}, which is not at ${
+            addressText(elsewhere.database)
+          }`,
         );
         return true;
       });
-      const client = await postgres.client(elsewhere.place.database);
+      const client = await postgres.client(elsewhere.database.database);
       const { rows } = await client.query("select 1 from pg_namespace where nspname = 'elsewhere'");
       await client.end();
       assert.deepEqual(rows, []);
@@ -296,19 +298,20 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       const toTime = Date.now();
       await pause(5);
       await add(b, "a mistake");
-      const { place, snapshots } = rig.config();
+      const { database: address, snapshots } = rig.config();
       const given = (changes: Partial<OptionValues>) => {
         const defaults = Object.entries(allOptions).map(([name, spec]) => [name, spec.default]);
         return { ...Object.fromEntries(defaults), clusterSnapshots: snapshots, ...changes } as OptionValues;
       };
-      const from = { kind: "postgres", place } as const;
+      const from = { kind: "postgres", address } as const;
       const list = await withReplica(
         given({}),
         from,
-        (target, generations) => Promise.resolve(listText(generations, { place: target.place, json: true })),
+        (target, generations) =>
+          Promise.resolve(listText(generations, { location: target.location, json: true })),
       );
       const told = JSON.parse(list);
-      assert.equal(told.place, addressText(place));
+      assert.equal(told.place, addressText(address));
       assert.ok(told.generations[0].ranges[0].toTs > ts);
       for (const [folder, point] of Object.entries({ "to a ts": { toTs: ts }, "to a time": { toTime } })) {
         const data = join(rig.folder, folder);
@@ -325,17 +328,17 @@ Deno.test(needs(postgres, "servers on one PostgreSQL"), async (t) => {
       }
       assert.ok((await notes(b)).includes("a mistake"));
       // It reads large answers, perhaps over a slow link.
-      await using reading = restoreConnection(place);
+      await using reading = restoreConnection(address);
       const [limit] = await reading.query({ name: "limit", text: "show statement_timeout" });
       assert.deepEqual(limit, { statement_timeout: "30s" });
-      const none = { ...from, place: { ...place, schema: "nobody" } };
+      const none = { ...from, address: { ...address, schema: "nobody" } };
       await assert.rejects(
         withReplica(given({}), none, () => Promise.resolve()),
         (error) => {
           assert.ok(error instanceof StartError);
           assert.equal(
             error.message,
-            `There is no cluster at ${addressText(none.place)}. Nothing has changed`,
+            `There is no cluster at ${addressText(none.address)}. Nothing has changed`,
           );
           return true;
         },

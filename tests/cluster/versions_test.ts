@@ -26,14 +26,14 @@ Deno.test(
   async () => {
     await using postgres = await TestPostgres.start();
     const place = parsePostgresUrl(await postgres.database());
-    await using connection = new PostgresConnection({ place });
+    await using connection = new PostgresConnection({ address: place });
     const identity = {
       id: "one",
       generation: "20300101T000000Z-00000000",
       first: { seq: 0, ts: 0, sum: "sum" },
       serviceKey: "key",
     };
-    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
+    assert.equal(await createCluster(connection, identity, { address: place, secret: "a secret" }), true);
     const statements = statementsFor(place.schema);
     const versions = new SharedVersions({ connection, statements });
     const run = (text: string) => connection.query({ name: "", text });

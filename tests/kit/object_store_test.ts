@@ -253,16 +253,16 @@ Deno.test({
       secretAccessKey,
       prefix: "app/one/",
     };
-    await contract(t, (options) => openStore({ kind: "bucket", place }, options));
+    await contract(t, (options) => openStore({ kind: "bucket", bucket: place }, options));
 
     await t.step("abandoned uploads below the prefix are aborted", async () => {
       const unfinished = async () =>
         (await client.send(new ListMultipartUploadsCommand({ Bucket: "objects" }))).Uploads?.length ?? 0;
-      await using store = await openStore({ kind: "bucket", place });
+      await using store = await openStore({ kind: "bucket", bucket: place });
       const left = await store.create("d");
       for (let part = 0; part < 3; part++) await left.write(new Uint8Array(objectLimits.partBytes));
       assert.equal(await unfinished(), 1);
-      await using other = await openStore({ kind: "bucket", place: { ...place, prefix: "app/two/" } });
+      await using other = await openStore({ kind: "bucket", bucket: { ...place, prefix: "app/two/" } });
       await other.removeUnfinished("");
       assert.equal(await unfinished(), 1, "those of another prefix belong to another server");
       await store.removeUnfinished("", { before: Date.now() - 60_000 });
@@ -274,7 +274,7 @@ Deno.test({
 
     await t.step("a wrong key or bucket is refused", async () => {
       for (const wrong of [{ secretAccessKey: "wrong" }, { bucket: "none" }]) {
-        await using store = await openStore({ kind: "bucket", place: { ...place, ...wrong } });
+        await using store = await openStore({ kind: "bucket", bucket: { ...place, ...wrong } });
         await assert.rejects(store.check(), hasFault("refused"));
       }
     });

@@ -12,7 +12,7 @@ const noPause = () => Promise.resolve();
 
 Deno.test("a multipart object whose last answer was lost exists, and counts as written if it has the size", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place("app/"), { pause: noPause });
+  await using store = new S3Store(service.location("app/"), { pause: noPause });
   /** `meanwhile` may change the completed object. */
   const written = async (meanwhile = () => {}) => {
     let completed = 0;
@@ -37,7 +37,7 @@ Deno.test("a multipart object whose last answer was lost exists, and counts as w
 
 Deno.test("an upload that fails halfway is reported, also by waiting writes, and aborted", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place());
+  await using store = new S3Store(service.location());
   service.fault = ({ query }) =>
     query.get("partNumber") === "2" ? service.refusal("QuotaExceeded", 403) : null;
   const writer = await store.create("one");
@@ -52,7 +52,7 @@ Deno.test("an upload that fails halfway is reported, also by waiting writes, and
 
 Deno.test("a file whose upload the bucket reports with another size is not stored", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place());
+  await using store = new S3Store(service.location());
   service.fault = ({ method }) =>
     method === "HEAD" ? new Response(null, { headers: { "Content-Length": "7" } }) : null;
   const path = await Deno.makeTempFile();
@@ -63,7 +63,7 @@ Deno.test("a file whose upload the bucket reports with another size is not store
 
 Deno.test("a listing continues over pages", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place("app/"));
+  await using store = new S3Store(service.location("app/"));
   service.fault = ({ query }) => {
     const next = Number(query.get("continuation-token") ?? "0") + 1;
     const more = next < 3 ? `<NextContinuationToken>${next}</NextContinuationToken>` : "";
@@ -76,7 +76,7 @@ Deno.test("a listing continues over pages", async () => {
 
 Deno.test("a bounded number of unfinished uploads is listed and aborted at a time", async () => {
   await using service = new FakeBucket();
-  await using bucket = new S3Store(service.place());
+  await using bucket = new S3Store(service.location());
   const { unfinishedEndedMax, unfinishedPagesMax } = objectLimits;
   service.uploads.set("another's", { key: "other/1", parts: [] });
   for (let n = 0; n < unfinishedEndedMax + 2; n++) {
@@ -118,12 +118,12 @@ Deno.test("aborting a request ends its retry pause", async () => {
     },
   });
   const late = Promise.withResolvers<void>();
-  await using slow = new S3Store(service.place(), { requestMs: 50, ...given(late) });
+  await using slow = new S3Store(service.location(), { requestMs: 50, ...given(late) });
   await assert.rejects(slow.head("one"), /did not answer within 0.05 s/);
   await late.promise;
   const stopped = Promise.withResolvers<void>();
   const stopping = new AbortController();
-  await using stops = new S3Store(service.place(), {
+  await using stops = new S3Store(service.location(), {
     signal: stopping.signal,
     ...given(stopped, () => stopping.abort()),
   });
@@ -151,7 +151,7 @@ Deno.test({
 
 Deno.test("a read that is interrupted or stalls is resumed, and fails if the object changes or disappears", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place(), { stallMs: 200 });
+  await using store = new S3Store(service.location(), { stallMs: 200 });
   const whole = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
   let answers = 0;
   let refusal: Response | null = null;
@@ -190,7 +190,7 @@ Deno.test("a read that is interrupted or stalls is resumed, and fails if the obj
 
 Deno.test("a read without progress fails after some attempts", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place());
+  await using store = new S3Store(service.location());
   let answers = 0;
   service.fault = () => {
     answers++;

@@ -272,7 +272,7 @@ async function appIn(folder: TempFolder): Promise<Values> {
 }
 
 function bucketOptions(bucket: FakeBucket): Values {
-  const { endpoint, region, accessKeyId, secretAccessKey } = bucket.place();
+  const { endpoint, region, accessKeyId, secretAccessKey } = bucket.location();
   return {
     storage: "s3://files/app",
     s3Endpoint: String(endpoint),

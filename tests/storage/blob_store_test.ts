@@ -111,14 +111,14 @@ Deno.test({
     });
     await client.send(new CreateBucketCommand({ Bucket: "files" }));
     const options = { bucket: "files", region: "us-east-1", endpoint, accessKeyId, secretAccessKey };
-    await contract(t, () => openBlobs({ kind: "bucket", place: { ...options, prefix: "app/one/" } }));
+    await contract(t, () => openBlobs({ kind: "bucket", bucket: { ...options, prefix: "app/one/" } }));
 
     await t.step("BS6 a wrong key or bucket is reported when it is opened", async () => {
       await assert.rejects(
-        openBlobs({ kind: "bucket", place: { ...options, prefix: "", secretAccessKey: "wrong" } }),
+        openBlobs({ kind: "bucket", bucket: { ...options, prefix: "", secretAccessKey: "wrong" } }),
         /Cannot delete from "s3:\/\/files\/": SignatureDoesNotMatch/,
       );
-      await assert.rejects(openBlobs({ kind: "bucket", place: { ...options, prefix: "", bucket: "none" } }));
+      await assert.rejects(openBlobs({ kind: "bucket", bucket: { ...options, prefix: "", bucket: "none" } }));
     });
 
     await t.step("BS7 a server with its own permissions stores files in a bucket", async () => {
@@ -153,7 +153,7 @@ Deno.test({
         await syncline.call("mutation", "files:remove", { id: inPieces });
         await syncline.call("mutation", "files:remove", { id });
         assert.equal((await fetch(`${base}/api/storage/${id}`, { method: "HEAD" })).status, 404);
-        await using store = await openBlobs({ kind: "bucket", place: { ...options, prefix: "server/" } });
+        await using store = await openBlobs({ kind: "bucket", bucket: { ...options, prefix: "server/" } });
         const deadline = Date.now() + 10_000;
         while ((await names(store)).length > 0 && Date.now() < deadline) {
           await pause(50);

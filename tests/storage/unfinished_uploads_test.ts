@@ -17,7 +17,7 @@ Deno.test("a single server aborts all unfinished uploads, one of several only ol
   };
   const left = async (options: Parameters<typeof openBlobs>[1]) => {
     begin();
-    const blobs = await openBlobs({ kind: "bucket", place: bucket.place() }, { ...options, now });
+    const blobs = await openBlobs({ kind: "bucket", bucket: bucket.location() }, { ...options, now });
     await blobs[Symbol.asyncDispose]();
     return [...bucket.uploads.keys()];
   };
@@ -28,17 +28,17 @@ Deno.test("a single server aborts all unfinished uploads, one of several only ol
 
 Deno.test("with a bucket used before, startup does not wait for aborting uploads", async () => {
   await using bucket = new FakeBucket();
-  const place = bucket.place();
+  const place = bucket.location();
   const told = Promise.withResolvers<unknown>();
   const away = { ...place, bucket: "none" };
-  await assert.rejects(openBlobs({ kind: "bucket", place: away }, { shared: true }));
-  await using _blobs = await openBlobs({ kind: "bucket", place: away }, {
+  await assert.rejects(openBlobs({ kind: "bucket", bucket: away }, { shared: true }));
+  await using _blobs = await openBlobs({ kind: "bucket", bucket: away }, {
     shared: true,
     later: told.resolve,
   });
   assert.ok(await told.promise instanceof Error);
   bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 0 });
-  await using _there = await openBlobs({ kind: "bucket", place }, {
+  await using _there = await openBlobs({ kind: "bucket", bucket: place }, {
     shared: true,
     later: told.reject,
     now: () => 10 * DAY_MS,

@@ -28,7 +28,7 @@ import { SharedVersions } from "./shared_versions.ts";
 import { Snapshots } from "./snapshots.ts";
 
 export interface ClusterOptions extends JoinOptions {
-  readonly place: PostgresAddress;
+  readonly database: PostgresAddress;
   readonly snapshots: ObjectLocation;
   /** URL of this server, for administrators. */
   readonly address: string;
@@ -77,7 +77,7 @@ export class PostgresCluster implements AsyncDisposable {
     options: ClusterOptions,
     { database, identity }: { readonly database: ClusterDatabase; readonly identity: Identity },
   ) {
-    const { place, leaseMs, log } = options;
+    const { database: address, leaseMs, log } = options;
     this.#options = options;
     this.#identity = identity;
     this.#database = database;
@@ -85,7 +85,7 @@ export class PostgresCluster implements AsyncDisposable {
     this.#lease = new Lease({
       connection,
       second,
-      fresh: () => new PostgresConnection({ place, use: "lease" }),
+      fresh: () => new PostgresConnection({ address, use: "lease" }),
       statements,
       holder: this.#holder,
       ...(leaseMs !== undefined && { leaseMs }),
@@ -116,15 +116,15 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Joins the cluster, or creates it from this server's data. Throws a `ClusterError` if that is not possible. */
   static async join(options: ClusterOptions): Promise<PostgresCluster> {
-    const { place, log } = options;
-    const database = new ClusterDatabase(place, log);
+    const { database: address, log } = options;
+    const database = new ClusterDatabase(address, log);
     try {
       const identity = await findOrCreate(options, database);
       const [disk] = await database.rows.query(database.statements.fsync);
       if (disk?.["fsync"] === "off") {
         log("warn", "The cluster's database does not sync its disk: a power failure there loses commits", {
           code: "cluster",
-          place: database.text,
+          database: database.text,
           setting: "fsync = off",
         });
       }
@@ -132,7 +132,7 @@ export class PostgresCluster implements AsyncDisposable {
     } catch (error) {
       await database[Symbol.asyncDispose]();
       if (error instanceof ClusterError) throw error;
-      const known = refusal(error, place);
+      const known = refusal(error, address);
       if (!(known instanceof AwayError)) throw known;
       throw new ClusterError(`The cluster's database at ${database.text} is unreachable: ${known.message}`, {
         cause: error,
@@ -175,7 +175,7 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /** Address of the database, for messages. */
-  get place(): string {
+  get location(): string {
     return this.#database.text;
   }
 
@@ -241,10 +241,10 @@ export class PostgresCluster implements AsyncDisposable {
 
   /** Returns the log for followers. */
   openLog(): CommitLog<JournalRow> {
-    const { slow: connection, statements, text: place, notifications, channels } = this.#database;
+    const { slow: connection, statements, text: location, notifications, channels } = this.#database;
     const { generation } = this.#identity;
     const more = () => notifications.since(channels.log);
-    return new PostgresLog({ connection, statements, place, generation, more, gathers: true });
+    return new PostgresLog({ connection, statements, location, generation, more, gathers: true });
   }
 
   /** Called when the backend serves. It is restarted when the role changes, until `unserve`. */
@@ -257,7 +257,7 @@ export class PostgresCluster implements AsyncDisposable {
     const rows = this.#rows;
     // The lease or the log was lost during the start.
     if (epoch === null || rows?.isLost !== false) return served.renew();
-    const { dataDir, snapshots: place, log } = this.#options;
+    const { dataDir, snapshots: target, log } = this.#options;
     const { slow: connection, statements } = this.#database;
     const { id: clusterId, generation } = this.#identity;
     this.#snapshots = new Snapshots({
@@ -267,7 +267,7 @@ export class PostgresCluster implements AsyncDisposable {
       generation,
       epoch,
       dataDir,
-      place,
+      target,
       makeBackup: served.makeBackup,
       appended: () => ({
         seq: Math.max(rows.appended.seq, served.position().seq),

@@ -17,18 +17,18 @@ import { rowOf } from "./postgres_log.ts";
 import { FORMAT, type Statements, statementsFor } from "./statements.ts";
 
 /** A connection for large responses over slow networks. */
-export function restoreConnection(place: PostgresAddress): PostgresConnection {
-  return new PostgresConnection({ place, use: "restore", statementMs: clusterLimits.restoreStatementMs });
+export function restoreConnection(address: PostgresAddress): PostgresConnection {
+  return new PostgresConnection({ address, use: "restore", statementMs: clusterLimits.restoreStatementMs });
 }
 
 /** Opens a cluster as a replica. Throws a `ReplicaError` if there is none, or it cannot be read. */
 export async function openClusterReplica(
-  { place, snapshots }: { readonly place: PostgresAddress; readonly snapshots: ObjectLocation },
+  { address, snapshots }: { readonly address: PostgresAddress; readonly snapshots: ObjectLocation },
 ): Promise<ReplicaTarget> {
   await using opened = new AsyncDisposableStack();
-  const connection = opened.use(restoreConnection(place));
-  const statements = statementsFor(place.schema);
-  const at = addressText(place);
+  const connection = opened.use(restoreConnection(address));
+  const statements = statementsFor(address.schema);
+  const at = addressText(address);
   // Without retries, so that a wrong address fails at once.
   const generation = await withMessages(at, async () => {
     const [cluster] = await connection.query(statements.cluster);
@@ -44,7 +44,7 @@ export async function openClusterReplica(
     return String(cluster["generation"]);
   });
   const archives = opened.use(await openTarget(snapshots, { make: false }));
-  const source = new ClusterSource({ connection, statements, place: at, generation, archives });
+  const source = new ClusterSource({ connection, statements, location: at, generation, archives });
   opened.move();
   return new LogReplica(source);
 }
@@ -52,7 +52,7 @@ export async function openClusterReplica(
 interface SourceParts {
   readonly connection: Pick<PostgresConnection, "query" | typeof Symbol.asyncDispose>;
   readonly statements: Statements;
-  readonly place: string;
+  readonly location: string;
   readonly generation: string;
   readonly archives: ReplicaTarget;
   readonly clock?: Clock;
@@ -65,8 +65,8 @@ export class ClusterSource implements LogSource {
     this.#parts = parts;
   }
 
-  get place(): string {
-    return this.#parts.place;
+  get location(): string {
+    return this.#parts.location;
   }
 
   get generation(): string {
@@ -114,9 +114,9 @@ export class ClusterSource implements LogSource {
 
   /** Repeats a read while the database is unreachable, for a bounded time. */
   async #ask(statement: Statement, ...values: unknown[]): Promise<readonly Record<string, unknown>[]> {
-    const { connection, place, clock = steadyClock } = this.#parts;
+    const { connection, location, clock = steadyClock } = this.#parts;
     const { restoreAwayMs, restorePauseMs } = clusterLimits;
-    return await withMessages(place, async () => {
+    return await withMessages(location, async () => {
       let awayAt: number | null = null;
       for (;;) {
         try {

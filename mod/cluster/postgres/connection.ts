@@ -27,7 +27,7 @@ export class AwayError extends Error {
 }
 
 export interface ConnectionOptions {
-  readonly place: PostgresAddress;
+  readonly address: PostgresAddress;
   /** Purpose of the connection, which PostgreSQL shows as part of the application name. */
   readonly use?: string;
   /** Timeout of a statement, here and in the database. After it, the connection is closed. */
@@ -116,8 +116,8 @@ export class PostgresConnection implements AsyncDisposable {
     const pauseMs = this.#triedAt + clusterLimits.reconnectMs - performance.now();
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#triedAt = performance.now();
-    const { place, use, statementMs = clusterLimits.statementMs, first, onNotice } = this.#options;
-    const { host, port, user, password, database, tls } = place;
+    const { address, use, statementMs = clusterLimits.statementMs, first, onNotice } = this.#options;
+    const { host, port, user, password, database, tls } = address;
     const client = new pg.Client({
       host,
       port,

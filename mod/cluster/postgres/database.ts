@@ -28,10 +28,10 @@ export class ClusterDatabase implements AsyncDisposable {
     this.#log = log;
     this.statements = statementsFor(address.schema);
     const channels = this.channels = channelsOf(address.schema);
-    this.rows = new PostgresConnection({ place: address, use: "rows" });
-    this.slow = new PostgresConnection({ place: address });
+    this.rows = new PostgresConnection({ address: address, use: "rows" });
+    this.slow = new PostgresConnection({ address: address });
     this.lease = new PostgresConnection({
-      place: address,
+      address: address,
       use: "lease",
       first: () => [`listen ${channels.lease}`, ...this.#listens ? [`listen ${channels.log}`] : []],
       onNotice: (channel) => this.notifications.notify(channel),
@@ -84,7 +84,7 @@ export class ClusterDatabase implements AsyncDisposable {
   logOutage({ message }: AwayError): void {
     this.#log("warn", "The cluster's database is unreachable; retrying", {
       code: "cluster",
-      place: this.text,
+      database: this.text,
       reason: message,
     });
   }

@@ -51,7 +51,7 @@ export function linkSecretOf(secret: string, id: string): string {
 }
 
 interface Asked {
-  readonly place: PostgresAddress;
+  readonly address: PostgresAddress;
   readonly secret: string;
   readonly statements: Statements;
 }
@@ -59,7 +59,7 @@ interface Asked {
 /** Resolves with `null` if there is no cluster yet. Throws a `ClusterError` if this server cannot join the cluster. */
 export async function readIdentity(
   connection: PostgresConnection,
-  { place, secret, statements }: Asked,
+  { address, secret, statements }: Asked,
 ): Promise<Identity | null> {
   let row;
   try {
@@ -68,30 +68,30 @@ export async function readIdentity(
     const code = codeOf(error);
     if (code === "3F000" || code === "42P01") return null;
     if (code === "42703") {
-      throw new ClusterError(`The tables at ${addressText(place)} do not belong to a cluster`, {
+      throw new ClusterError(`The tables at ${addressText(address)} do not belong to a cluster`, {
         cause: error,
       });
     }
-    throw refusal(error, place);
+    throw refusal(error, address);
   }
   if (row === undefined) return null;
   const { format, id, generation, first_seq, first_ts, first_sum, service_key } = row;
   if (Number(format) > FORMAT) {
     throw new ClusterError(
       `The cluster at ${
-        addressText(place)
+        addressText(address)
       } has format ${format}, and this version knows ${FORMAT}: update this server`,
     );
   }
   if (typeof id !== "string" || typeof generation !== "string" || !(service_key instanceof Uint8Array)) {
-    throw new ClusterError(`The tables at ${addressText(place)} do not belong to a cluster`);
+    throw new ClusterError(`The tables at ${addressText(address)} do not belong to a cluster`);
   }
   let serviceKey: string;
   try {
     serviceKey = decrypt(service_key, { id, secret });
   } catch (error) {
     throw new ClusterError(
-      `The cluster at ${addressText(place)} was made with another secret than --cluster-secret`,
+      `The cluster at ${addressText(address)} was made with another secret than --cluster-secret`,
       { cause: error },
     );
   }
@@ -105,14 +105,14 @@ export async function readIdentity(
 export async function createCluster(
   connection: PostgresConnection,
   { id, generation, first, serviceKey }: Identity,
-  { place, secret }: Pick<Asked, "place" | "secret">,
+  { address, secret }: Pick<Asked, "address" | "secret">,
 ): Promise<boolean> {
-  const schema = quoted(place.schema);
+  const schema = quoted(address.schema);
   const encrypted = encrypt(serviceKey, { id, secret });
   try {
     await connection.transaction(async (ask) => {
-      await makeSchema(ask, place.schema);
-      await ask(createSql(place.schema));
+      await makeSchema(ask, address.schema);
+      await ask(createSql(address.schema));
       await ask(
         `insert into ${schema}.cluster (one, format, id, generation, first_seq, first_ts, first_sum, service_key)
          values (1, $1, $2, $3, $4, $5, $6, $7)`,
@@ -131,48 +131,48 @@ export async function createCluster(
     return true;
   } catch (error) {
     if (alreadyExists(error)) return false;
-    throw refusal(error, place);
+    throw refusal(error, address);
   }
 }
 
 /** Converts a cluster of the previous format to the current one. Older servers cannot start afterwards. */
 export async function updateCluster(
   connection: PostgresConnection,
-  { place, statements }: Pick<Asked, "place" | "statements">,
+  { address, statements }: Pick<Asked, "address" | "statements">,
 ): Promise<void> {
   const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
   if (await format() < FORMAT) {
     try {
-      await connection.transaction((ask) => ask(updateSql(place.schema)));
+      await connection.transaction((ask) => ask(updateSql(address.schema)));
     } catch (error) {
       // Another server has converted it.
-      if (!alreadyExists(error) || await format() < FORMAT) throw refusal(error, place);
+      if (!alreadyExists(error) || await format() < FORMAT) throw refusal(error, address);
     }
   }
-  await addColumns(connection, { place, statements });
+  await addColumns(connection, { address, statements });
 }
 
 /** A statement that waits for a table lock delays all others, also the leader's renewals. So it waits briefly, and retries. */
 async function addColumns(
   connection: PostgresConnection,
-  { place, statements }: Pick<Asked, "place" | "statements">,
+  { address, statements }: Pick<Asked, "address" | "statements">,
 ): Promise<void> {
   const givesUpAt = performance.now() + clusterLimits.startMs;
   for (;;) {
     try {
-      if ((await connection.query(statements.hasCertificate, place.schema)).length > 0) return;
+      if ((await connection.query(statements.hasCertificate, address.schema)).length > 0) return;
       return await connection.transaction(async (ask) => {
         await ask(`set local lock_timeout = ${clusterLimits.lockMs}`);
-        await ask(addedSql(place.schema));
+        await ask(addedSql(address.schema));
       });
     } catch (error) {
-      if (!(error instanceof AwayError)) throw refusal(error, place);
+      if (!(error instanceof AwayError)) throw refusal(error, address);
       if (performance.now() < givesUpAt) {
         await wait(clusterLimits.lockPauseMs);
         continue;
       }
       throw new ClusterError(
-        `The cluster at ${addressText(place)} cannot be updated to this version: ${error.message}`,
+        `The cluster at ${addressText(address)} cannot be updated to this version: ${error.message}`,
         { cause: error },
       );
     }
@@ -183,18 +183,18 @@ async function addColumns(
  * Creates the tables of a cluster and rolls back, to find errors before anything is written. Returns `false` if some of the
  * tables exist. Waits for a concurrent transaction that creates them. Throws a `ClusterError`.
  */
-export async function canCreate(connection: PostgresConnection, place: PostgresAddress): Promise<boolean> {
+export async function canCreate(connection: PostgresConnection, address: PostgresAddress): Promise<boolean> {
   const undone = new Error("undone");
   try {
     await connection.transaction(async (ask) => {
-      await makeSchema(ask, place.schema);
-      await ask(createSql(place.schema));
+      await makeSchema(ask, address.schema);
+      await ask(createSql(address.schema));
       throw undone;
     });
   } catch (error) {
     if (error === undone || error instanceof AwayError && error.cause === undone) return true;
     if (alreadyExists(error)) return false;
-    throw refusal(error, place);
+    throw refusal(error, address);
   }
   return true;
 }
@@ -214,14 +214,14 @@ export async function makeSchema(
 }
 
 /** Converts an error of the database into a message for the operator. Returns other errors unchanged. */
-export function refusal(error: unknown, place: PostgresAddress): unknown {
+export function refusal(error: unknown, address: PostgresAddress): unknown {
   const code = codeOf(error);
   if (code === null) return error;
   const reason = error instanceof Error ? error.message : String(error);
   const advice = code === "42501"
     ? ": grant this user the right to create the schema, or the ownership of the schema"
     : "";
-  return new ClusterError(`The cluster's database at ${addressText(place)} refuses: ${reason}${advice}`, {
+  return new ClusterError(`The cluster's database at ${addressText(address)} refuses: ${reason}${advice}`, {
     cause: error,
   });
 }

@@ -22,12 +22,12 @@ export interface JoinOptions {
 export async function findOrCreate(options: JoinOptions, database: ClusterDatabase): Promise<Identity> {
   const { secret, dataDir, serviceKey, useServiceKey } = options;
   await connect(database, options.startMs ?? clusterLimits.startMs);
-  const { address: place, rows: connection, statements } = database;
+  const { address, rows: connection, statements } = database;
   const local = await inspectDatabase(dataDir);
-  const known = await readIdentity(connection, { place, secret, statements });
+  const known = await readIdentity(connection, { address, secret, statements });
   if (known !== null) {
     checkSameCluster(known, { local, dataDir, database });
-    await updateCluster(connection, { place, statements });
+    await updateCluster(connection, { address, statements });
     await useServiceKey(known.serviceKey);
     return known;
   }
@@ -36,7 +36,7 @@ export async function findOrCreate(options: JoinOptions, database: ClusterDataba
       `The data in "${dataDir}" belongs to cluster ${local.clusterId}, which is not at ${database.text}`,
     );
   }
-  if (!await canCreate(connection, place)) return await joinCreated(options, database);
+  if (!await canCreate(connection, address)) return await joinCreated(options, database);
   const text = await serviceKey();
   const made = local.kind === "none";
   const id = local.kind === "member" ? local.clusterId : crypto.randomUUID();
@@ -44,7 +44,7 @@ export async function findOrCreate(options: JoinOptions, database: ClusterDataba
   if (generation === null) throw new Error("The new history has no generation");
   const identity = { id, generation, first: { seq, ts, sum }, serviceKey: text };
   try {
-    if (await createCluster(connection, identity, { place, secret })) return identity;
+    if (await createCluster(connection, identity, { address, secret })) return identity;
   } catch (error) {
     if (await isNotCreated(error, { database, secret, id })) await undoHistory(dataDir, { made });
     throw error;
@@ -69,8 +69,8 @@ async function connect(database: ClusterDatabase, startMs: number): Promise<void
 /** Joins the cluster that another server has created at the same time. The tables may also belong to another program. */
 async function joinCreated(options: JoinOptions, database: ClusterDatabase): Promise<Identity> {
   const { secret, dataDir, useServiceKey } = options;
-  const { address: place, rows: connection, statements } = database;
-  const known = await readIdentity(connection, { place, secret, statements });
+  const { address, rows: connection, statements } = database;
+  const known = await readIdentity(connection, { address, secret, statements });
   if (known === null) {
     throw new ClusterError(
       `The schema at ${database.text} contains other tables. Select another one with ?schema=name`,
@@ -78,7 +78,7 @@ async function joinCreated(options: JoinOptions, database: ClusterDatabase): Pro
   }
   checkSameCluster(known, { local: await inspectDatabase(dataDir), dataDir, database });
   // The other server may run an older version.
-  await updateCluster(connection, { place, statements });
+  await updateCluster(connection, { address, statements });
   await useServiceKey(known.serviceKey);
   return known;
 }
@@ -93,11 +93,11 @@ async function isNotCreated(
   },
 ): Promise<boolean> {
   if (!(error instanceof AwayError)) return true;
-  const { address: place, rows: connection, statements } = database;
+  const { address, rows: connection, statements } = database;
   try {
     // Waits for the transaction if it is still open.
-    if (await canCreate(connection, place)) return true;
-    const known = await readIdentity(connection, { place, secret, statements });
+    if (await canCreate(connection, address)) return true;
+    const known = await readIdentity(connection, { address, secret, statements });
     return known !== null && known.id !== id;
   } catch {
     return false;

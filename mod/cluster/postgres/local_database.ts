@@ -14,7 +14,7 @@ import {
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
-import { BringError, fetchInProcess, type LogPosition } from "../../ops/replication/mod.ts";
+import { fetchSnapshotInProcess, FollowerUpdateError, type LogPosition } from "../../ops/replication/mod.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError } from "./connection.ts";
 import type { ClusterDatabase } from "./database.ts";
@@ -86,10 +86,10 @@ export async function prepareDatabase(options: PrepareOptions): Promise<LogPosit
     const newest = await newestSnapshot(options);
     log("info", "Downloading the newest snapshot of the cluster, which may take a while", { ts: newest.ts });
     try {
-      await fetchInProcess({ dataDir, target, name: newest.name, place: clusterSource(id), signal });
+      await fetchSnapshotInProcess({ dataDir, target, name: newest.name, source: clusterSource(id), signal });
       break;
     } catch (error) {
-      if (!(error instanceof BringError) || signal.aborted) throw error;
+      if (!(error instanceof FollowerUpdateError) || signal.aborted) throw error;
       if (performance.now() > until) {
         throw new ClusterError(`Cannot download the newest snapshot of the cluster: ${error.message}`, {
           cause: error,

@@ -1,5 +1,5 @@
 /** Reads the log of a cluster, for its followers. */
-import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "../../ops/replication/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { codeOf, type PostgresConnection } from "./connection.ts";
@@ -9,7 +9,7 @@ import type { Statements } from "./statements.ts";
 export interface PostgresLogOptions {
   readonly connection: Pick<PostgresConnection, "query">;
   readonly statements: Statements;
-  readonly place: string;
+  readonly location: string;
   readonly generation: string;
   /**
    * Called before each read. The result resolves when there may be rows that this read does not see, after a timeout, or on an
@@ -39,7 +39,7 @@ const { now: systemNow } = Date;
 const NO_TEXT = "22021";
 
 export class PostgresLog implements CommitLog<JournalRow> {
-  readonly place: string;
+  readonly location: string;
   readonly #options: PostgresLogOptions;
   readonly #clock: Clock;
   /** `null` if the last read did not reach the end. */
@@ -48,10 +48,13 @@ export class PostgresLog implements CommitLog<JournalRow> {
   constructor(options: PostgresLogOptions) {
     this.#options = options;
     this.#clock = options.clock ?? steadyClock;
-    this.place = options.place;
+    this.location = options.location;
   }
 
-  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
+  async read(
+    after: LogPosition,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<LogBatch<JournalRow>> {
     const { generation, more, gathers = false } = this.#options;
     if (after.generation !== generation) throw new LogGapError("The database has another history");
     // Wait first: a second read behind each row would find nothing.
@@ -87,10 +90,10 @@ export class PostgresLog implements CommitLog<JournalRow> {
   }
 
   /** Returns the rows with the number of the last row of the log. */
-  async #readOnce(after: LogPosition): Promise<LogPart<JournalRow> & { readonly end: number }> {
+  async #readOnce(after: LogPosition): Promise<LogBatch<JournalRow> & { readonly end: number }> {
     const { connection, statements, now = systemNow } = this.#options;
     const { rowsRead, rowBytesRead } = clusterLimits;
-    const lookedAt = now();
+    const checkedAt = now();
     const rows = await connection.query(statements.read, after.seq, rowsRead, rowBytesRead).catch((error) => {
       if (codeOf(error) !== NO_TEXT) throw error;
       throw new LogGapError("A row of the log is damaged: it is not valid text", { cause: error });
@@ -112,14 +115,14 @@ export class PostgresLog implements CommitLog<JournalRow> {
     const [first] = rows;
     if (first !== undefined) {
       const newestTs = Math.max(after.ts, Number(first["end_ts"]));
-      return { items, newestTs, lookedAt, end: Number(first["end_seq"]) };
+      return { items, newestTs, checkedAt, end: Number(first["end_seq"]) };
     }
     const [end] = await connection.query(statements.end);
     const endSeq = Number(end?.["seq"] ?? after.seq);
     if (endSeq < after.seq) {
       throw new LogGapError(`The log ends with row ${endSeq}, before the last applied one`);
     }
-    return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt, end: endSeq };
+    return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), checkedAt, end: endSeq };
   }
 }
 

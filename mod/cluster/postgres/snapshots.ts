@@ -42,7 +42,7 @@ export interface SnapshotsOptions {
   readonly generation: string;
   readonly epoch: number;
   readonly dataDir: string;
-  readonly place: ObjectLocation;
+  readonly target: ObjectLocation;
   /** Makes a backup without files, in a path of the data folder. */
   readonly makeBackup: MakeBackup;
   /** Newest row of the log, and the bytes that this server appended. */
@@ -124,7 +124,7 @@ export class Snapshots implements AsyncDisposable {
   }
 
   async #make(): Promise<void> {
-    const { connection, statements, clusterId, generation, epoch, dataDir, place, makeBackup, log } =
+    const { connection, statements, clusterId, generation, epoch, dataDir, target, makeBackup, log } =
       this.#options;
     const { signal } = this.#closing;
     const folder = join(dataDir, OUTGOING);
@@ -144,7 +144,7 @@ export class Snapshots implements AsyncDisposable {
       }
       const { seq, sum } = history;
       const name = `cluster-${clusterId}/${String(seq).padStart(16, "0")}-${ts}.tar.zst`;
-      await using store = await openStore(place, { make: true, signal });
+      await using store = await openStore(target, { make: true, signal });
       await this.#unlessClosed(store.putFile(name, path));
       const added = await connection.query(statements.addSnapshot, epoch, seq, ts, sum, name, bytes);
       if (added.length === 0) throw new Error("Another server is the leader by now");
@@ -157,12 +157,12 @@ export class Snapshots implements AsyncDisposable {
 
   /** Removes old snapshots, and the log before the oldest kept snapshot. */
   async #removeOld(): Promise<void> {
-    const { connection, statements, place } = this.#options;
+    const { connection, statements, target } = this.#options;
     const snapshots = await listSnapshots(connection, statements);
     const oldest = snapshots[clusterLimits.snapshotsKept - 1];
     if (oldest === undefined) return;
     const { signal } = this.#closing;
-    await using store = await openStore(place, { signal });
+    await using store = await openStore(target, { signal });
     for (const { seq, name } of snapshots.slice(clusterLimits.snapshotsKept)) {
       await connection.query(statements.removeSnapshot, seq);
       await store.delete(name);

@@ -297,8 +297,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /** Confirms journal rows as stored elsewhere, or abandons a generation. */
-  tendJournal(message: JournalConfirmed | JournalRestart): void {
-    this.#writer.tendJournal(message);
+  updateJournal(message: JournalConfirmed | JournalRestart): void {
+    this.#writer.updateJournal(message);
   }
 
   /** History position of a following server's database. Throws on other servers. */

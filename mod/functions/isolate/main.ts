@@ -280,7 +280,7 @@ async function serve(inbox: Inbox, { app, boot, database, progress, sender, appe
       const { rows } = message;
       await applyRows({ database: database.writer, progress, sender }, { rows, bodies: frame.segments });
     } else if (database.role === "writer" && isAboutJournal(message)) {
-      tendJournal(database.writer, message);
+      updateJournal(database.writer, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       const next = async () => (await inbox.next())?.message ?? null;
       leftovers.begin();
@@ -305,7 +305,7 @@ function isAboutJournal(message: ToIsolate): message is JournalConfirmed | Journ
 }
 
 /** Runs between two batches, as one short transaction. */
-function tendJournal(database: WriterDatabase, message: JournalConfirmed | JournalRestart): void {
+function updateJournal(database: WriterDatabase, message: JournalConfirmed | JournalRestart): void {
   try {
     if (message.type === "JournalRestart") database.restartJournal(message);
     else database.confirmJournal(message);

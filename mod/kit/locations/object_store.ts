@@ -17,7 +17,7 @@ export interface BucketLocation {
 
 export type ObjectLocation =
   | { readonly kind: "folder"; /** Absolute. */ readonly path: string }
-  | { readonly kind: "bucket"; readonly place: BucketLocation };
+  | { readonly kind: "bucket"; readonly bucket: BucketLocation };
 
 export interface ObjectInfo {
   readonly name: string;
@@ -134,7 +134,7 @@ export interface StoreOptions {
 export function locationText(location: ObjectLocation): string {
   return location.kind === "folder"
     ? location.path
-    : `s3://${location.place.bucket}/${location.place.prefix}`;
+    : `s3://${location.bucket.bucket}/${location.bucket.prefix}`;
 }
 
 /** Reads an object into memory; `null` if there is no such object. Throws a `LocationError` above `bytesMax`. */

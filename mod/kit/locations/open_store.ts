@@ -8,5 +8,5 @@ export async function openStore(location: ObjectLocation, options: StoreOptions 
     return await FolderStore.open(location.path, options);
   }
   const { S3Store } = await import("./s3_store.ts");
-  return new S3Store(location.place, options);
+  return new S3Store(location.bucket, options);
 }

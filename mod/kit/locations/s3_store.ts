@@ -72,7 +72,7 @@ export class S3Store implements ObjectStore {
   /** Connects with the first request. */
   constructor(place: BucketLocation, options: S3StoreOptions = {}) {
     const { bucket, prefix, region, endpoint, accessKeyId, secretAccessKey } = place;
-    this.location = locationText({ kind: "bucket", place });
+    this.location = locationText({ kind: "bucket", bucket: place });
     this.#bucket = bucket;
     this.#prefix = prefix;
     this.#options = options;

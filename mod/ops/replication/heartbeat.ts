@@ -8,8 +8,8 @@ export class Heartbeat implements AsyncDisposable {
   readonly #url: string | null;
   readonly #log: Log;
   readonly #now: () => number;
-  #askedAt = -Infinity;
-  #asking: Promise<void> | null = null;
+  #sentAt = -Infinity;
+  #request: Promise<void> | null = null;
   readonly #stopping = new AbortController();
 
   /** `null`: nobody is asked. `now`: a clock that never goes back, in ms from any moment. */
@@ -26,10 +26,10 @@ export class Heartbeat implements AsyncDisposable {
   beat(): void {
     const { heartbeatMs, heartbeatTimeoutMs } = replicationLimits;
     const now = this.#now();
-    if (this.#url === null || this.#asking !== null || now - this.#askedAt < heartbeatMs) return;
-    this.#askedAt = now;
+    if (this.#url === null || this.#request !== null || now - this.#sentAt < heartbeatMs) return;
+    this.#sentAt = now;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(heartbeatTimeoutMs)]);
-    this.#asking = fetch(this.#url, { signal, redirect: "follow" }).then(async (response) => {
+    this.#request = fetch(this.#url, { signal, redirect: "follow" }).then(async (response) => {
       await response.body?.cancel();
       if (!response.ok) throw new Error(`it answered ${response.status}`);
     }).catch((error) => {
@@ -38,11 +38,11 @@ export class Heartbeat implements AsyncDisposable {
         code: "replication",
         reason: error instanceof Error ? error.message : String(error),
       });
-    }).finally(() => this.#asking = null);
+    }).finally(() => this.#request = null);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
-    await this.#asking;
+    await this.#request;
   }
 }

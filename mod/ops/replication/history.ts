@@ -164,12 +164,13 @@ export function gapsBefore(
 export function planRestore(
   generations: readonly Generation[],
   point: RestorePoint,
-  { now, place }: { readonly now: number; readonly place: string },
+  { now, location }: { readonly now: number; readonly location: string },
 ): RestorePlan {
   const asked = point.generation === undefined
     ? generations
     : generations.filter(({ name }) => name === point.generation);
-  const nothing = (what: string) => new ReplicaError("asked", `${what}. ${rangesText(generations, place)}`);
+  const nothing = (what: string) =>
+    new ReplicaError("asked", `${what}. ${rangesText(generations, location)}`);
   if (generations.length === 0) throw nothing("There is nothing to restore");
   if (asked.length === 0) throw nothing(`There is no generation "${point.generation}"`);
   if (point.toTime !== undefined && point.toTime > now) throw nothing("That time has not come yet");
@@ -238,7 +239,7 @@ function isNewest({ snapshots }: Generation, snapshot: Snapshot): boolean {
 }
 
 /** Returns the restorable ranges as readable lines. */
-export function rangesText(generations: readonly Generation[], place: string): string {
+export function rangesText(generations: readonly Generation[], location: string): string {
   const lines = generations.flatMap(({ name, ranges }) =>
     ranges.map(({ fromTs, toTs, fromTime, toTime }) =>
       `  generation ${name}: ts ${fromTs} to ${toTs}, ${new Date(fromTime).toISOString()} to ${
@@ -247,6 +248,6 @@ export function rangesText(generations: readonly Generation[], place: string): s
     )
   );
   return lines.length === 0
-    ? `"${place}" has no snapshot that could be restored`
-    : `Restorable from "${place}":\n${lines.join("\n")}`;
+    ? `"${location}" has no snapshot that could be restored`
+    : `Restorable from "${location}":\n${lines.join("\n")}`;
 }

@@ -1,8 +1,8 @@
 /** Replication: the journal shipped to a folder or a bucket, and states of the past rebuilt from there. */
-export type { Brought } from "./follow/bring.ts";
-export { BringError, bringInProcess, fetchInProcess } from "./follow/bring_job.ts";
-export { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./follow/commit_log.ts";
-export { Follower, type FollowerFigures, type FollowSide } from "./follow/follower.ts";
+export type { FollowerUpdate } from "./follow/update_follower.ts";
+export { fetchSnapshotInProcess, FollowerUpdateError, updateFollowerInProcess } from "./follow/update_job.ts";
+export { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./follow/commit_log.ts";
+export { Follower, type FollowerDatabase, type FollowerFigures } from "./follow/follower.ts";
 export { ProcessLog } from "./follow/process_log.ts";
 export { type Generation, planRestore, rangesText, type RestorePlan, type RestorePoint } from "./history.ts";
 export { isGeneration } from "./names.ts";

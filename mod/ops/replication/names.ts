@@ -14,7 +14,7 @@ export const MARKER = "syncline-replica.json";
 export const GENERATIONS = "generations/";
 export const OWNERS = "owners/";
 /** Where a place is tried out, in objects of no replica. */
-export const TRIED = "tried/";
+export const PROBES = "tried/";
 
 /** A snapshot: the database behind journal row `seq`. */
 export interface SnapshotName {
@@ -58,7 +58,7 @@ const SEGMENT = new RegExp(
   `^generations/(${generationText})/segments/(\\d{12,16})-(\\d{12,16})_(\\d{12,16})-(\\d{12,16})_(\\d{13,15})-(\\d{13,15})_` +
     "([0-9a-f]{32})-([0-9a-f]{32})\\.(\\d)\\.zst$",
 );
-const TRIED_NAME = /^tried\/(\d{13,15})-/;
+const PROBE = /^tried\/(\d{13,15})-/;
 const OWNER = /^owners\/(\d{6,15})\.json$/;
 
 export function isGeneration(text: string): boolean {
@@ -79,13 +79,13 @@ export function claimOf(name: string): number | null {
   return claim === undefined ? null : Number(claim);
 }
 
-export function triedFile(at: number, random: string): string {
-  return `${TRIED}${time(at)}-${random}`;
+export function probeFile(at: number, random: string): string {
+  return `${PROBES}${time(at)}-${random}`;
 }
 
 /** When a place was tried, ms since the epoch; 0 for a name that does not say so. */
-export function triedAt(name: string): number {
-  return Number(TRIED_NAME.exec(name)?.[1] ?? 0);
+export function probedAt(name: string): number {
+  return Number(PROBE.exec(name)?.[1] ?? 0);
 }
 
 export function snapshotFile({ generation, ts, seq, at, sum }: Omit<SnapshotName, "kind">): string {

@@ -5,7 +5,7 @@ import { syncFile } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import type { RestorePlan, Segment } from "./history.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { partsOf, rowsOf } from "./segment_rows.ts";
+import { rowBatchesOf, rowsOf } from "./segment_rows.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
 export interface ReplayProgress {
@@ -49,13 +49,13 @@ export async function replay(
     if (history?.generation !== plan.generation || history.seq !== plan.snapshot.seq) {
       throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} is not what its name says`);
     }
-    replayed = await takeAll(copy, { target, plan, untilTs, signal, onProgress });
+    replayed = await applyRows(copy, { target, plan, untilTs, signal, onProgress });
   }
   await syncFile(databasePath);
   return replayed;
 }
 
-async function takeAll(
+async function applyRows(
   copy: HistoryReplay,
   { target, plan, untilTs, signal, onProgress }: {
     readonly target: ReplicaTarget;
@@ -78,7 +78,7 @@ async function takeAll(
     for await (const _ of copy.write()) await pause();
   };
   try {
-    all: for await (const rows of partsOf(target, plan.segments)) {
+    all: for await (const rows of rowBatchesOf(target, plan.segments)) {
       for (const row of rows) {
         if (row.seq <= plan.snapshot.seq) continue;
         if (row.tsBefore >= untilTs && row.ts > untilTs) break all;

@@ -12,9 +12,9 @@ import { Heartbeat } from "./heartbeat.ts";
 import type { Begin, FromProcess } from "./process/messages.ts";
 import { ReplicaProcess } from "./process/replica_process.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { ShippingLead } from "./shipping_lead.ts";
+import { ShippingDelay } from "./shipping_delay.ts";
 import type { JournalRestart } from "./shipper.ts";
-import type { ShippingStatus, ToldGeneration } from "./status.ts";
+import type { GenerationReport, ShippingStatus } from "./status.ts";
 import { locationText, type ObjectLocation } from "../../kit/locations/object_store.ts";
 
 export interface ReplicationOptions {
@@ -36,7 +36,7 @@ export interface ReplicationOptions {
     readonly includeSecret: boolean;
   }) => Promise<BackupSummary>;
   /** Notifies the writer of confirmed rows and journal restarts. */
-  readonly tendJournal: (
+  readonly updateJournal: (
     message:
       | { readonly type: "JournalConfirmed"; readonly generation: string; readonly seq: number }
       | ({ readonly type: "JournalRestart" } & JournalRestart),
@@ -60,16 +60,16 @@ export class Replication implements AsyncDisposable {
   /** Set while the process has not been notified of new commits. */
   #shipTimer: ReturnType<typeof setTimeout> | undefined;
   /** Times by the monotonic clock: the last notification of the process, and the earliest start of a commit's wait. */
-  #toldAt = performance.now();
+  #notifiedAt = performance.now();
   #waitingSince: number | null = null;
-  readonly #lead: ShippingLead;
+  readonly #delay: ShippingDelay;
   #restartTimer: ReturnType<typeof setTimeout> | undefined;
   #restarts = 0;
   /** The newest error that is in the log already. */
   #logged: string | null = null;
   #reports = 0;
-  readonly #reportsAsked = new Map<number, (generations: readonly ToldGeneration[]) => void>();
-  readonly #snapshotsAsked: ((status: ShippingStatus) => void)[] = [];
+  readonly #pendingReports = new Map<number, (generations: readonly GenerationReport[]) => void>();
+  readonly #pendingSnapshots: ((status: ShippingStatus) => void)[] = [];
   #snapshot: Promise<void> = Promise.resolve();
   /** Settles when the generation has a snapshot, or will not have one soon. */
   readonly #firstSnapshot = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ export class Replication implements AsyncDisposable {
     this.#options = options;
     const { dataDir, server: host, target, snapshotEveryMs, keepMs, heartbeatUrl, log } = options;
     this.#heartbeat = new Heartbeat(heartbeatUrl, { log });
-    this.#lead = new ShippingLead(options.everyMs);
+    this.#delay = new ShippingDelay(options.everyMs);
     const claim = { instance: crypto.randomUUID(), host, since: new Date().toISOString() };
     this.#begin = { type: "Begin", work: "ship", dataDir, target, claim, snapshotEveryMs, keepMs };
   }
@@ -92,7 +92,7 @@ export class Replication implements AsyncDisposable {
   static async start(options: ReplicationOptions): Promise<Replication> {
     const replication = new Replication(options);
     await replication.#claim();
-    await replication.#restorable();
+    await replication.#waitForFirstSnapshot();
     return replication;
   }
 
@@ -106,7 +106,7 @@ export class Replication implements AsyncDisposable {
     this.committed();
   }
 
-  async #restorable(): Promise<void> {
+  async #waitForFirstSnapshot(): Promise<void> {
     const { promise, resolve } = this.#firstSnapshot;
     const late = setTimeout(resolve, replicationLimits.firstSnapshotMs);
     await promise;
@@ -119,9 +119,9 @@ export class Replication implements AsyncDisposable {
     this.#waitingSince ??= performance.now();
     this.#shipTimer ??= setTimeout(() => {
       this.#shipTimer = undefined;
-      this.#toldAt = performance.now();
+      this.#notifiedAt = performance.now();
       this.#process?.send({ type: "Ship" });
-    }, this.#lead.waitMs);
+    }, this.#delay.waitMs);
   }
 
   /** Returns the current figures, and the restorable generations from the process. */
@@ -147,10 +147,10 @@ export class Replication implements AsyncDisposable {
         ? null
         : shippedTs >= currentTs
         ? 0
-        : Math.max(0, oldestAt === null ? this.#waitedMs : now() - oldestAt),
+        : Math.max(0, oldestAt === null ? this.#waitingMs : now() - oldestAt),
       journalBytes: status?.pending.bytes ?? null,
-      lastSegment: told(status?.lastSegment ?? null),
-      lastSnapshot: told(status?.lastSnapshot ?? null),
+      lastSegment: withIsoTime(status?.lastSegment ?? null),
+      lastSnapshot: withIsoTime(status?.lastSnapshot ?? null),
       takenBy: status?.takenBy ?? null,
       errors: (status?.errors ?? []).map(({ at, message }) => ({ at: new Date(at).toISOString(), message })),
       counts: status?.counts ?? null,
@@ -158,7 +158,7 @@ export class Replication implements AsyncDisposable {
   }
 
   /** Since the oldest commit that the process has not been seen to ship. */
-  get #waitedMs(): number {
+  get #waitingMs(): number {
     return this.#waitingSince === null ? 0 : Math.round(performance.now() - this.#waitingSince);
   }
 
@@ -170,7 +170,7 @@ export class Replication implements AsyncDisposable {
       throw new ServiceError("unavailable", `No snapshot can be shipped now: ${reason}`);
     }
     const { promise, resolve } = Promise.withResolvers<ShippingStatus>();
-    this.#snapshotsAsked.push(resolve);
+    this.#pendingSnapshots.push(resolve);
     this.#process.send({ type: "WantSnapshot" });
     const after = await promise;
     if (after.lastSnapshot === null || after.counts.snapshots === before.counts.snapshots) {
@@ -179,7 +179,7 @@ export class Replication implements AsyncDisposable {
         after.errors.at(-1)?.message ?? "The snapshot could not be made",
       );
     }
-    return { generation: after.generation, snapshot: told(after.lastSnapshot) };
+    return { generation: after.generation, snapshot: withIsoTime(after.lastSnapshot) };
   }
 
   /** Ships what is left, for a bounded time. */
@@ -200,7 +200,7 @@ export class Replication implements AsyncDisposable {
     >();
     const process = await ReplicaProcess.start(this.#begin, (message) => {
       if (message.type === "Opened") opened.resolve(message.fault);
-      else this.#hear(message);
+      else this.#onMessage(message);
     });
     this.#process = process;
     void process.ended.then(() => {
@@ -214,7 +214,7 @@ export class Replication implements AsyncDisposable {
     const fault = await opened.promise;
     clearTimeout(late);
     if (fault !== null) {
-      this.#tell(fault.message);
+      this.#logProblem(fault.message);
       this.#firstSnapshot.resolve();
     }
     return fault;
@@ -234,23 +234,23 @@ export class Replication implements AsyncDisposable {
     this.#restartTimer = setTimeout(
       () =>
         void this.#start().catch((error) => {
-          this.#tell(String(error));
+          this.#logProblem(String(error));
           this.#ended();
         }),
       pauseMs,
     );
   }
 
-  #hear(message: Exclude<FromProcess, { type: "Opened" }>): void {
-    const { tendJournal } = this.#options;
+  #onMessage(message: Exclude<FromProcess, { type: "Opened" }>): void {
+    const { updateJournal } = this.#options;
     switch (message.type) {
       case "Confirmed":
         this.#restarts = 0;
-        tendJournal({ type: "JournalConfirmed", generation: message.generation, seq: message.seq });
+        updateJournal({ type: "JournalConfirmed", generation: message.generation, seq: message.seq });
         this.#heartbeat.beat();
         break;
       case "Restart":
-        tendJournal({ type: "JournalRestart", generation: message.generation, reason: message.reason });
+        updateJournal({ type: "JournalRestart", generation: message.generation, reason: message.reason });
         // The writer's next group, or none for a long time: the process has to look in any case.
         this.committed();
         break;
@@ -261,17 +261,17 @@ export class Replication implements AsyncDisposable {
         this.#snapshot = this.#snapshot.then(() => removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR)));
         break;
       case "Status":
-        this.#hearStatus(message.status);
+        this.#onStatus(message.status);
         break;
       case "Report":
-        this.#reportsAsked.get(message.id)?.(message.generations);
-        this.#reportsAsked.delete(message.id);
+        this.#pendingReports.get(message.id)?.(message.generations);
+        this.#pendingReports.delete(message.id);
         break;
       case "Progress":
       case "Staged":
-      case "Brought":
+      case "Updated":
       case "LogRow":
-      case "LogPart":
+      case "LogBatch":
       case "LogFault":
         break;
       default:
@@ -279,7 +279,7 @@ export class Replication implements AsyncDisposable {
     }
   }
 
-  #hearStatus(status: ShippingStatus): void {
+  #onStatus(status: ShippingStatus): void {
     const before = this.#status;
     this.#status = status;
     if (status.restorable || status.takenBy !== null || status.counts.failures > 0) {
@@ -288,11 +288,11 @@ export class Replication implements AsyncDisposable {
     const { log, ts } = this.#options;
     const { shippedTs } = status;
     if (status.lastSegment !== null && status.lastSegment.toTs !== before?.lastSegment?.toTs) {
-      this.#lead.took(performance.now() - this.#toldAt);
+      this.#delay.record(performance.now() - this.#notifiedAt);
     }
     if (shippedTs !== null && shippedTs >= ts()) this.#waitingSince = null;
     // All rows of the last notification are shipped: waiting commits are newer.
-    else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#toldAt;
+    else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#notifiedAt;
     if (status.generation !== null && status.generation !== before?.generation) {
       const { generation, reason } = status;
       log(reason === "overflow" || reason === "lost" ? "warn" : "info", "Replication goes to a generation", {
@@ -311,7 +311,7 @@ export class Replication implements AsyncDisposable {
     }
     const newest = status.errors.at(-1);
     if (newest !== undefined && status.counts.failures !== before?.counts.failures) {
-      this.#tell(newest.message);
+      this.#logProblem(newest.message);
     } else if (status.lastSegment !== null && status.lastSegment.at > (newest?.at ?? 0)) this.#logged = null;
     // Snapshots that were asked for are shipped, or have failed.
     const shipped = status.counts.snapshots !== before?.counts.snapshots;
@@ -321,13 +321,13 @@ export class Replication implements AsyncDisposable {
 
   #answerAll(): void {
     const status = this.#status;
-    for (const [id, resolve] of this.#reportsAsked) {
+    for (const [id, resolve] of this.#pendingReports) {
       if (this.#process !== null) break;
       resolve([]);
-      this.#reportsAsked.delete(id);
+      this.#pendingReports.delete(id);
     }
     if (status === null) return;
-    for (const resolve of this.#snapshotsAsked.splice(0)) resolve(status);
+    for (const resolve of this.#pendingSnapshots.splice(0)) resolve(status);
   }
 
   async #makeSnapshot(): Promise<void> {
@@ -349,24 +349,24 @@ export class Replication implements AsyncDisposable {
     }
   }
 
-  async #report(): Promise<readonly ToldGeneration[]> {
+  async #report(): Promise<readonly GenerationReport[]> {
     const process = this.#process;
     if (process === null || this.#status?.generation === null) return [];
-    const { promise, resolve } = Promise.withResolvers<readonly ToldGeneration[]>();
+    const { promise, resolve } = Promise.withResolvers<readonly GenerationReport[]>();
     const id = ++this.#reports;
-    this.#reportsAsked.set(id, resolve);
+    this.#pendingReports.set(id, resolve);
     process.send({ type: "Report", id });
     return await promise;
   }
 
   /** Logs a problem unless the last one had the same message. */
-  #tell(message: string): void {
+  #logProblem(message: string): void {
     if (this.#logged === message) return;
     this.#logged = message;
     this.#options.log("warn", "Replication", { code: "replication", reason: message });
   }
 }
 
-function told(object: ShippingStatus["lastSegment"]): object | null {
+function withIsoTime(object: ShippingStatus["lastSegment"]): object | null {
   return object === null ? null : { ...object, at: new Date(object.at).toISOString() };
 }

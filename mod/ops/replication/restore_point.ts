@@ -7,7 +7,7 @@ import { RestoreError, type StagedRestore, stageRestore } from "../backups/resto
 import { blobsIn } from "../backups/snapshot/stored_files.ts";
 import { type Generation, generationsOf, type RestorePlan } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
-import { openReplica } from "./place.ts";
+import { openReplica } from "./replica_marker.ts";
 import { replay, type ReplayProgress } from "./replay.ts";
 import { ReplicaError } from "./replica_error.ts";
 import { openTarget, type ReplicaTarget } from "./target/replica_target.ts";
@@ -62,7 +62,7 @@ export async function stagePoint(
   const archive = join(folder, "snapshot.tar.zst");
   try {
     const rows = target.isTrimmed === true
-      ? await heldRows(target, plan, { folder: join(folder, "rows"), signal, onProgress })
+      ? await downloadSegments(target, plan, { folder: join(folder, "rows"), signal, onProgress })
       : target;
     onProgress({ step: "fetch", bytes: plan.snapshot.file.size });
     if (!await target.download(plan.snapshot.file.name, archive)) {
@@ -76,7 +76,7 @@ export async function stagePoint(
     const staged = await stageRestore({
       dataDir,
       archive,
-      source: `${target.place}, generation ${plan.generation}`,
+      source: `${target.location}, generation ${plan.generation}`,
       withSecret: false,
       async advance(databasePath) {
         const { ts, at } = await replay(rows, plan, {
@@ -104,7 +104,7 @@ export async function stagePoint(
 }
 
 /** The segments of a plan in a folder of their own: they do not wait for a snapshot that takes long. */
-async function heldRows(
+async function downloadSegments(
   target: ReplicaTarget,
   { segments, rows: ofRows }: RestorePlan,
   { folder, signal, onProgress }: {
@@ -119,7 +119,7 @@ async function heldRows(
     signal?.throwIfAborted();
     onProgress({ step: "rows", rows, ofRows });
     const bytes = await target.read(file.name);
-    if (bytes === null) throw new ReplicaError("target", `"${file.name}" is missing at "${target.place}"`);
+    if (bytes === null) throw new ReplicaError("target", `"${file.name}" is missing at "${target.location}"`);
     await held.put(file.name, bytes);
     rows += toSeq - fromSeq + 1;
   }

@@ -4,7 +4,7 @@ import type { Generation } from "./history.ts";
 import { generationFile } from "./names.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
 
-export interface SweepOptions {
+export interface RetentionOptions {
   readonly generations: readonly Generation[];
   /** The generation that is being written; it is never removed as a whole. */
   readonly current: string | null;
@@ -15,7 +15,7 @@ export interface SweepOptions {
 }
 
 /** A snapshot goes before the segments that only it needs, so that an end in the middle leaves nothing that leads nowhere. */
-export async function sweep(target: ReplicaTarget, options: SweepOptions): Promise<void> {
+export async function removeExpired(target: ReplicaTarget, options: RetentionOptions): Promise<void> {
   for (const name of namesToRemove(options)) {
     await target.remove(name);
     options.objects.delete(name);
@@ -27,7 +27,7 @@ export async function sweep(target: ReplicaTarget, options: SweepOptions): Promi
  * goes at a time, with what only it needs, and of the others the oldest one goes. So a clock that is wrong costs
  * one step each hour, and not everything at once.
  */
-export function namesToRemove({ generations, current, before }: SweepOptions): string[] {
+export function namesToRemove({ generations, current, before }: RetentionOptions): string[] {
   const outdated = generations.find((generation) =>
     generation.name !== current && newestOf([generation]) < before
   );
@@ -39,7 +39,7 @@ export function namesToRemove({ generations, current, before }: SweepOptions): s
     if (name !== current && newestOf([{ snapshots, segments }]) < before) return [];
     // The oldest point to be reached begins with a snapshot that is old enough; all before it are not needed.
     const last = snapshots.findLastIndex(({ at }) => at <= before);
-    const base = snapshots[Math.min(last, replicationLimits.snapshotsSwept)];
+    const base = snapshots[Math.min(last, replicationLimits.snapshotsExpired)];
     if (base === undefined) return [];
     return [
       ...snapshots.filter(({ seq, at }) => seq < base.seq || (seq === base.seq && at < base.at)),
@@ -63,12 +63,12 @@ export function newestOf(generations: readonly Pick<Generation, "snapshots" | "s
  * monotonic clock, an eighth faster while the wall clock is ahead of it: a wall clock that jumps, or that is wrong
  * at the start, makes nothing old at once. It is never later than the wall clock says.
  */
-export class KeptTime {
+export class RetentionClock {
   readonly #now: () => number;
   readonly #steady: () => number;
   #at: number;
-  #lookedAt: number;
-  #told: boolean;
+  #readAt: number;
+  #isAhead: boolean;
   /** How far the wall clock was ahead of the target at the start, when that was far: it is wrong, or the server was off. */
   readonly aheadAtStart: number | null;
 
@@ -80,26 +80,26 @@ export class KeptTime {
   }) {
     this.#now = now;
     this.#steady = steady;
-    this.#lookedAt = steady();
+    this.#readAt = steady();
     const at = now();
     this.#at = known === -Infinity ? at : Math.min(at, known);
     const ahead = at - this.#at;
-    this.#told = ahead > replicationLimits.clockAheadMs;
-    this.aheadAtStart = this.#told ? ahead : null;
+    this.#isAhead = ahead > replicationLimits.clockAheadMs;
+    this.aheadAtStart = this.#isAhead ? ahead : null;
   }
 
   /** `jumped`: how far the wall clock has jumped ahead since the start, reported once if that is far; otherwise `null`. */
   read(): { readonly at: number; readonly jumped: number | null } {
     const steady = this.#steady();
-    const passed = steady - this.#lookedAt;
-    this.#lookedAt = steady;
+    const passed = steady - this.#readAt;
+    this.#readAt = steady;
     const now = this.#now();
     const most = passed * (1 + replicationLimits.clockCatchUp);
     this.#at += Math.max(0, Math.min(now - this.#at, most));
     const ahead = now - this.#at;
     const far = ahead > replicationLimits.clockAheadMs;
-    const jumped = far && !this.#told ? ahead : null;
-    this.#told = far;
+    const jumped = far && !this.#isAhead ? ahead : null;
+    this.#isAhead = far;
     return { at: Math.min(now, this.#at), jumped };
   }
 }

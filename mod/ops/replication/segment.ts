@@ -96,16 +96,16 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 /** The bytes of a segment: all of them, or some at a time. */
 export type SegmentBytes = Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array<ArrayBuffer>>;
 
-/** The rows of a segment one by one: see {@linkcode readSegmentParts}. */
+/** The rows of a segment one by one: see {@linkcode readSegmentBatches}. */
 export async function* readSegment(bytes: SegmentBytes, segment: SegmentName): AsyncGenerator<JournalRow> {
-  for await (const rows of readSegmentParts(bytes, segment)) yield* rows;
+  for await (const rows of readSegmentBatches(bytes, segment)) yield* rows;
 }
 
 /**
  * The rows of a segment, as its name promises them, some at a time: each has its place in the chain. Rows come before it is
  * certain that the segment is whole; each row by itself is. Throws a `ReplicaError` for a damaged segment.
  */
-export async function* readSegmentParts(
+export async function* readSegmentBatches(
   bytes: SegmentBytes,
   segment: SegmentName,
 ): AsyncGenerator<readonly JournalRow[]> {

@@ -8,15 +8,15 @@ import { replicationLimits } from "../limits.ts";
 import { chainFrom, generationsOf, type Segment } from "./history.ts";
 import { GENERATIONS } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { readSegmentParts, type SegmentBytes } from "./segment.ts";
+import { readSegmentBatches, type SegmentBytes } from "./segment.ts";
 import { ObjectGoneError, type ReplicaTarget } from "./target/replica_target.ts";
 
-/** One by one: see {@linkcode partsOf}. */
+/** One by one: see {@linkcode rowBatchesOf}. */
 export async function* rowsOf(
   target: ReplicaTarget,
   segments: readonly Segment[],
 ): AsyncGenerator<JournalRow> {
-  for await (const rows of partsOf(target, segments)) yield* rows;
+  for await (const rows of rowBatchesOf(target, segments)) yield* rows;
 }
 
 /** Where reading stands: behind the row with this number and sum. */
@@ -26,7 +26,7 @@ type Reached = Pick<Segment, "sum"> & { readonly seq: number };
  * Yields the rows of consecutive segments, some at a time; the next segments are fetched in the meantime.
  * Throws a `ReplicaError` for a segment that is damaged, or that is missing and part of no other.
  */
-export async function* partsOf(
+export async function* rowBatchesOf(
   target: ReplicaTarget,
   segments: readonly Segment[],
 ): AsyncGenerator<readonly JournalRow[]> {
@@ -36,14 +36,14 @@ export async function* partsOf(
   let rest = segments;
   for (let looks = 0; reached.seq < last.toSeq;) {
     let missing: Segment | null = null;
-    for await (const { segment, bytes } of fetched(target, rest)) {
+    for await (const { segment, bytes } of fetchAhead(target, rest)) {
       if (bytes === null) {
         missing = segment;
         break;
       }
       try {
-        for await (const rows of readSegmentParts(bytes, segment)) {
-          const part = within(rows, { after: reached.seq, upTo: last.toSeq });
+        for await (const rows of readSegmentBatches(bytes, segment)) {
+          const part = rowsWithin(rows, { after: reached.seq, upTo: last.toSeq });
           const end = part.at(-1);
           if (end === undefined) continue;
           yield part;
@@ -57,15 +57,15 @@ export async function* partsOf(
       looks = 0;
     }
     if (missing === null) return;
-    if (looks++ >= replicationLimits.mergedLooks) throw gone(missing);
-    const led = await became(target, { missing, reached, upTo: last.toSeq });
+    if (looks++ >= replicationLimits.mergedSearches) throw missingSegment(missing);
+    const led = await replacementsOf(target, { missing, reached, upTo: last.toSeq });
     // A listing that is made while objects come and go may lack some.
-    if (led === null) await delay(replicationLimits.mergedLookMs);
+    if (led === null) await delay(replicationLimits.mergedSearchMs);
     rest = led ?? rest.slice(rest.indexOf(missing));
   }
 }
 
-function within(
+function rowsWithin(
   rows: readonly JournalRow[],
   { after, upTo }: { readonly after: number; readonly upTo: number },
 ): readonly JournalRow[] {
@@ -75,7 +75,7 @@ function within(
 }
 
 /** Returns the segments that replace a missing one, by a new listing; `null` when there are none. */
-async function became(
+async function replacementsOf(
   target: ReplicaTarget,
   { missing, reached, upTo }: { readonly missing: Segment; readonly reached: Reached; readonly upTo: number },
 ): Promise<readonly Segment[] | null> {
@@ -85,7 +85,7 @@ async function became(
   return end < 0 ? null : chain.slice(0, end + 1);
 }
 
-function gone({ fromTs, toTs, generation }: Segment): ReplicaError {
+function missingSegment({ fromTs, toTs, generation }: Segment): ReplicaError {
   return new ReplicaError(
     "target",
     `The segment of ts ${fromTs} to ${toTs} in generation ${generation} is missing`,
@@ -93,7 +93,7 @@ function gone({ fromTs, toTs, generation }: Segment): ReplicaError {
 }
 
 /** The bytes of segments one after the other; `null` for one that is not there. */
-async function* fetched(
+async function* fetchAhead(
   target: ReplicaTarget,
   segments: readonly Segment[],
 ): AsyncGenerator<{ readonly segment: Segment; readonly bytes: SegmentBytes | null }> {

@@ -8,11 +8,11 @@ import { replicationLimits } from "../limits.ts";
 import { gapOf, type Generation, generationsOf, type Segment } from "./history.ts";
 import { Merger, type MergeRule } from "./merger.ts";
 import { generationFile, GENERATIONS, segmentFile, snapshotFile } from "./names.ts";
-import { type Claim, generationBytes, openReplica, Ownership } from "./place.ts";
+import { type Claim, generationBytes, openReplica, Ownership } from "./replica_marker.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { KeptTime, newestOf, sweep } from "./retention.ts";
+import { newestOf, removeExpired, RetentionClock } from "./retention.ts";
 import { packSegment } from "./segment.ts";
-import type { ShippingStatus, ToldGeneration } from "./status.ts";
+import type { GenerationReport, ShippingStatus } from "./status.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
 
 /** A snapshot that was made of the database, as a file. */
@@ -80,18 +80,18 @@ export class Shipper implements AsyncDisposable {
   #reason: JournalHead["reason"] | null = null;
   /** Time of the newest snapshot of the generation, and its row; `null` without one. */
   #snapshot: { readonly at: number; readonly seq: number } | null = null;
-  #snapshotAsked = false;
+  #snapshotRequested = false;
   #snapshotWanted = false;
   /** After a failed snapshot the next is not requested before this time, unless an administrator requests one. */
   #snapshotPauseUntil = 0;
   /** The generation whose dropped journal was reported. */
-  #overflowNoted: string | null = null;
+  #overflowRecorded: string | null = null;
   /** By the monotonic clock. A start is no pass: a server that starts often would hurry the stepwise removal. */
-  #sweptAt: number;
+  #retentionRanAt: number;
   /** Retention clock; `null` until the earlier objects at the target are known. */
-  #keptTime: KeptTime | null = null;
+  #retentionClock: RetentionClock | null = null;
   /** Background work beside shipping; never rejects. */
-  #beside: Promise<void> = Promise.resolve();
+  #background: Promise<void> = Promise.resolve();
   #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs" | "restorable"> = {
     pending: { rows: 0, bytes: 0, oldestAt: null },
     lastSegment: null,
@@ -106,14 +106,14 @@ export class Shipper implements AsyncDisposable {
     this.#options = options;
     this.#now = options.now ?? systemNow;
     this.#steady = options.steady ?? systemSteady;
-    this.#sweptAt = this.#steady();
+    this.#retentionRanAt = this.#steady();
     const { target, merges } = options;
     this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
   }
 
   /** Resolves when the background work beside shipping has ended. */
-  get beside(): Promise<void> {
-    return this.#beside;
+  get background(): Promise<void> {
+    return this.#background;
   }
 
   get status(): ShippingStatus {
@@ -123,7 +123,7 @@ export class Shipper implements AsyncDisposable {
   }
 
   /** Returns the restorable generations. */
-  generations(): ToldGeneration[] {
+  generations(): GenerationReport[] {
     return generationsOf(this.#objects.values()).map(({ name, snapshots, segments, ranges }) => ({
       generation: name,
       snapshots: snapshots.length,
@@ -138,7 +138,7 @@ export class Shipper implements AsyncDisposable {
    * used.
    */
   async open(): Promise<void> {
-    if (this.#keptTime !== null) return;
+    if (this.#retentionClock !== null) return;
     if (this.#ownership === null) {
       const { target, claim } = this.#options;
       await openReplica(target, { write: true });
@@ -147,8 +147,8 @@ export class Shipper implements AsyncDisposable {
     await this.#list(GENERATIONS);
     // Before the first segment, which has the time of this server's clock in its name.
     const known = newestOf(generationsOf(this.#objects.values()));
-    this.#keptTime = new KeptTime({ now: this.#now, steady: this.#steady, known });
-    this.#status = { ...this.#status, aheadMs: this.#keptTime.aheadAtStart };
+    this.#retentionClock = new RetentionClock({ now: this.#now, steady: this.#steady, known });
+    this.#status = { ...this.#status, aheadMs: this.#retentionClock.aheadAtStart };
   }
 
   /**
@@ -161,10 +161,10 @@ export class Shipper implements AsyncDisposable {
       await this.open();
       const upTo = this.#options.journal.read(NO_ROW).head?.seq ?? 0;
       while (await this.#shipSome(upTo));
-      this.#lookAfterSnapshot();
-      this.#startBeside();
+      this.#requestDueSnapshot();
+      this.#startBackground();
     } catch (error) {
-      this.#note(error);
+      this.#recordError(error);
       throw error;
     }
   }
@@ -172,7 +172,7 @@ export class Shipper implements AsyncDisposable {
   /** Has a snapshot made, whether it is time for one or not. */
   wantSnapshot(): void {
     this.#snapshotWanted = true;
-    this.#lookAfterSnapshot();
+    this.#requestDueSnapshot();
   }
 
   /** Brings a snapshot to the target. Throws a `ReplicaError`, which is noted too. */
@@ -181,11 +181,11 @@ export class Shipper implements AsyncDisposable {
       await this.#upload({ path, ts, at, history });
     } catch (error) {
       this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
-      this.#note(error);
+      this.#recordError(error);
       throw error;
     } finally {
       // Not before: another one would be made in the place of the one that is on its way.
-      this.#snapshotAsked = false;
+      this.#snapshotRequested = false;
     }
   }
 
@@ -207,18 +207,18 @@ export class Shipper implements AsyncDisposable {
       lastSnapshot: { fromTs: ts, toTs: ts, bytes: size, at: this.#now() },
       counts: { ...counts, snapshots: counts.snapshots + 1 },
     };
-    this.#sweptAt = -Infinity;
-    this.#startBeside();
+    this.#retentionRanAt = -Infinity;
+    this.#startBackground();
   }
 
   snapshotFailed(message: string): void {
-    this.#snapshotAsked = false;
+    this.#snapshotRequested = false;
     this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
-    this.#note(new Error(`No snapshot could be made: ${message}`));
+    this.#recordError(new Error(`No snapshot could be made: ${message}`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#beside;
+    await this.#background;
   }
 
   /** Ships one segment at most. Returns whether there may be more, up to a row. */
@@ -227,7 +227,7 @@ export class Shipper implements AsyncDisposable {
     const { head, confirmed } = journal.read(NO_ROW);
     if (head === null || head.generation === null || confirmed === null) return false;
     if (this.#position?.generation !== head.generation) {
-      this.#noteOverflow({ ...head, generation: head.generation });
+      this.#recordOverflow({ ...head, generation: head.generation });
       const attached = await this.#attach({ ...head, generation: head.generation }, confirmed);
       if (!attached) return false;
     }
@@ -328,13 +328,13 @@ export class Shipper implements AsyncDisposable {
   }
 
   /** Reports a dropped journal once, also while the new generation cannot be written to the target. */
-  #noteOverflow({ generation, reason }: { readonly generation: string; readonly reason: string }): void {
-    if (reason !== "overflow" || this.#overflowNoted === generation) return;
-    this.#overflowNoted = generation;
+  #recordOverflow({ generation, reason }: { readonly generation: string; readonly reason: string }): void {
+    if (reason !== "overflow" || this.#overflowRecorded === generation) return;
+    this.#overflowRecorded = generation;
     if ((this.#generation(generation)?.snapshots.length ?? 0) > 0) return;
     const { counts } = this.#status;
     this.#status = { ...this.#status, counts: { ...counts, overflows: counts.overflows + 1 } };
-    this.#note(
+    this.#recordError(
       new Error(
         "The journal was dropped, because it had grown too large or the disk was full: a new generation has begun",
       ),
@@ -349,7 +349,7 @@ export class Shipper implements AsyncDisposable {
   }
 
   #lost(generation: string, why: string): void {
-    this.#note(new Error(`A new generation begins: ${why}`));
+    this.#recordError(new Error(`A new generation begins: ${why}`));
     this.#position = null;
     this.#options.side.restart({ generation, reason: "lost" });
   }
@@ -361,52 +361,52 @@ export class Shipper implements AsyncDisposable {
     await this.#options.target.remove(file).catch(() => {});
     const { host, since } = taken;
     this.#status = { ...this.#status, takenBy: { host, since } };
-    this.#note(
+    this.#recordError(
       new ReplicaError(
         "target",
-        `Another server, ${host}, has taken ${this.#options.target.place} at ${since}: nothing is shipped from here ` +
+        `Another server, ${host}, has taken ${this.#options.target.location} at ${since}: nothing is shipped from here ` +
           "any more. Give each server a place of its own",
       ),
     );
     return false;
   }
 
-  #lookAfterSnapshot(): void {
+  #requestDueSnapshot(): void {
     const position = this.#position;
-    if (this.#snapshotAsked || position === null || this.#status.takenBy !== null) return;
+    if (this.#snapshotRequested || position === null || this.#status.takenBy !== null) return;
     const { snapshotEveryMs, side } = this.#options;
     // Also one that was taken while the clock was far ahead is of long ago.
     const due = this.#snapshot === null ||
       (position.seq > this.#snapshot.seq && Math.abs(this.#now() - this.#snapshot.at) >= snapshotEveryMs);
     if (!this.#snapshotWanted && (!due || this.#now() < this.#snapshotPauseUntil)) return;
     this.#snapshotWanted = false;
-    this.#snapshotAsked = true;
+    this.#snapshotRequested = true;
     side.snapshotWanted();
   }
 
   /** Merges segments and removes what is too old, beside shipping; one such round at a time. */
-  #startBeside(): void {
-    this.#beside = this.#beside.then(async () => {
+  #startBackground(): void {
+    this.#background = this.#background.then(async () => {
       try {
         const merged = await this.#merger.merge();
         const { counts } = this.#status;
         this.#status = { ...this.#status, counts: { ...counts, merges: counts.merges + merged } };
-        if (this.#steady() - this.#sweptAt < replicationLimits.sweepMs) return;
-        this.#sweptAt = this.#steady();
-        await this.#sweep();
+        if (this.#steady() - this.#retentionRanAt < replicationLimits.retentionRunMs) return;
+        this.#retentionRanAt = this.#steady();
+        await this.#removeExpired();
       } catch (error) {
-        this.#note(error);
+        this.#recordError(error);
       }
     });
   }
 
-  async #sweep(): Promise<void> {
+  async #removeExpired(): Promise<void> {
     const { target, keepMs } = this.#options;
-    if (this.#keptTime === null) return;
+    if (this.#retentionClock === null) return;
     const generations = generationsOf(this.#objects.values());
-    const { at, jumped } = this.#keptTime.read();
+    const { at, jumped } = this.#retentionClock.read();
     if (jumped !== null) {
-      this.#note(
+      this.#recordError(
         new Error(
           `The clock has gone ahead by ${
             Math.round(jumped / 3_600_000)
@@ -416,8 +416,8 @@ export class Shipper implements AsyncDisposable {
       );
     }
     const current = this.#position?.generation ?? null;
-    await sweep(target, { generations, current, before: at - keepMs, objects: this.#objects });
-    await target.tidy(at);
+    await removeExpired(target, { generations, current, before: at - keepMs, objects: this.#objects });
+    await target.removeLeftovers(at);
   }
 
   #generation(name: string): Generation | undefined {
@@ -431,7 +431,7 @@ export class Shipper implements AsyncDisposable {
     for await (const object of this.#options.target.list(begin)) this.#objects.set(object.name, object);
   }
 
-  #note(error: unknown): void {
+  #recordError(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     const { errors, counts } = this.#status;
     this.#status = {

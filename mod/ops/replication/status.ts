@@ -53,7 +53,7 @@ export interface ShippingCounts {
 }
 
 /** A generation as administrators see it. */
-export interface ToldGeneration {
+export interface GenerationReport {
   readonly generation: string;
   readonly snapshots: number;
   readonly segments: number;

@@ -132,7 +132,7 @@ async function rebuild(
 ): Promise<VerifyReport["rebuilt"]> {
   const begun = now();
   try {
-    const plan = planRestore(generations, {}, { now: Date.now(), place: target.place });
+    const plan = planRestore(generations, {}, { now: Date.now(), location: target.location });
     const { ts, documents } = await stagePoint(target, plan, {
       dataDir: folder,
       localFiles: false,

@@ -41,7 +41,7 @@ export async function openBackupTarget(
     if (unreachable !== null) {
       log("warn", "The bucket of scheduled backups is unreachable", {
         code: "backup",
-        target: target.place,
+        target: target.location,
         reason: unreachable,
       });
     }

@@ -97,7 +97,7 @@ export function startClustering(
 }
 
 async function clusterStatus(cluster: PostgresCluster): Promise<object> {
-  const { id, place, figures: { role, epoch, awayMs, takeovers } } = cluster;
+  const { id, location: place, figures: { role, epoch, awayMs, takeovers } } = cluster;
   const own = { enabled: true, id, place, role, epoch, takeovers };
   // Queries that started before the outage have no answer either.
   if (awayMs !== null) {

@@ -34,19 +34,19 @@ export async function prepareFollower(
   },
 ): Promise<void> {
   if (follow === null) return;
-  const { BringError, bringInProcess } = await import("../../ops/replication/mod.ts");
+  const { FollowerUpdateError, updateFollowerInProcess } = await import("../../ops/replication/mod.ts");
   const from = locationText(follow.from);
   const step = follow.promote ? "promote" : "begin";
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   if (isNew) log("info", "Downloading the newest state of the replica, which may take a while", { from });
-  let brought;
+  let update;
   try {
-    brought = await bringInProcess({ dataDir, target: follow.from, step, signal: stopping });
+    update = await updateFollowerInProcess({ dataDir, target: follow.from, step, signal: stopping });
   } catch (error) {
-    if (!(error instanceof BringError)) throw error;
+    if (!(error instanceof FollowerUpdateError)) throw error;
     throw new StartError(`Cannot follow "${from}": ${error.message}`, { cause: error });
   }
-  if (brought.kind === "own") {
+  if (update.kind === "own") {
     if (follow.promote) {
       return log("info", "The data already belongs to this server; no longer following", { from });
     }
@@ -55,7 +55,7 @@ export async function prepareFollower(
       { code: "data_folder" },
     );
   }
-  const { ts, snapshot, stale } = brought;
+  const { ts, snapshot, stale } = update;
   if (stale !== null) {
     log("warn", "Replica unreachable: serving the existing data", {
       code: "replication",
@@ -77,12 +77,12 @@ export async function startFollowing(
   let reason: string | null = null;
   const stuck = () => reason;
   if (!isFollower(config)) return { figures: null, status: null, stuck };
-  const { bringInProcess, Follower, LogGapError, ProcessLog } = await import(
+  const { updateFollowerInProcess, Follower, LogGapError, ProcessLog } = await import(
     "../../ops/replication/mod.ts"
   );
   const followed = cluster !== null
     ? {
-      from: cluster.place,
+      from: cluster.location,
       log: cluster.openLog(),
       takeAnew: () => Promise.resolve(cluster.requireSnapshot()),
     }
@@ -92,7 +92,7 @@ export async function startFollowing(
       from: locationText(follow.from),
       log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
       takeAnew: async (signal: AbortSignal) =>
-        void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
+        void await updateFollowerInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
   if (followed === null) return { figures: null, status: null, stuck };
   const follower = new Follower<JournalRow>({
@@ -118,7 +118,7 @@ export async function startFollowing(
         requestReplacement();
       },
     },
-    tell: log,
+    logger: log,
   });
   const figures = () => ({ from: followed.from, ...follower.figures });
   return {

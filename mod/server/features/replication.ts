@@ -30,7 +30,7 @@ export async function startReplication(
     keepMs,
     heartbeatUrl,
     makeBackup,
-    tendJournal: (message: Parameters<typeof host.tendJournal>[0]) => host.tendJournal(message),
+    updateJournal: (message: Parameters<typeof host.updateJournal>[0]) => host.updateJournal(message),
     ts: () => host.ts,
     log,
   };

@@ -61,7 +61,7 @@ export async function startStorage(
 }
 
 function locationOf({ dataDir, storage: { s3 } }: ServeConfig): ObjectLocation {
-  return s3 === null ? { kind: "folder", path: join(dataDir, "storage") } : { kind: "bucket", place: s3 };
+  return s3 === null ? { kind: "folder", path: join(dataDir, "storage") } : { kind: "bucket", bucket: s3 };
 }
 
 async function openStorage(

@@ -31,12 +31,12 @@ export interface LinkListener {
 
 /** Opens a port for the other servers. Throws a `StartError`. */
 export async function listenForServers(
-  config: Pick<ClusterConfig, "place" | "address" | "listen">,
+  config: Pick<ClusterConfig, "database" | "address" | "listen">,
   { log, resolve = lookup }: { readonly log: Log; readonly resolve?: Resolve },
 ): Promise<LinkListener> {
-  const { place, address, listen } = config;
+  const { database, address, listen } = config;
   const host = address?.host ??
-    (listen !== null && isOneAddress(listen.host) ? listen.host : await guessHost(place));
+    (listen !== null && isOneAddress(listen.host) ? listen.host : await guessHost(database));
   if (address === null && LOOPBACK.test(host)) log("warn", ONLY_HERE, { address: asHost(host) });
   const port = listen?.port ?? address?.port ?? 0;
   const pair = await createCertificate();
@@ -113,7 +113,7 @@ async function addressHere(
 }
 
 /** Returns the local address of a connection to the cluster's database: other servers most likely reach it too. */
-async function guessHost({ host, port }: Pick<ClusterConfig["place"], "host" | "port">): Promise<string> {
+async function guessHost({ host, port }: Pick<ClusterConfig["database"], "host" | "port">): Promise<string> {
   if (host.startsWith("/")) return "127.0.0.1";
   for (const until = performance.now() + clusterLimits.startMs;;) {
     try {

@@ -34,14 +34,14 @@ export async function requiredFileAccess(config: ServeConfig): Promise<FileAcces
     ...folderOf(replication?.to),
     ...folderOf(follow?.from),
     ...folderOf(cluster?.snapshots),
-    ...cluster?.place.host.startsWith("/") ? [cluster.place.host] : [],
+    ...cluster?.database.host.startsWith("/") ? [cluster.database.host] : [],
     ...await socketFolders(dataDir),
   ];
   const read = [
     ...PROGRAM_FILES.map((path) => fileURLToPath(new URL(path, programRoot))),
     ...await codeFolders(functionsDir, dataDir),
     ...[staticDir, accounts.templatesDir].filter((path) => path !== null),
-    ...[cluster?.place.tls?.rootFile ?? null].filter((path) => path !== null),
+    ...[cluster?.database.tls?.rootFile ?? null].filter((path) => path !== null),
     ...accounts.authConfig?.kind === "file" ? await authConfigFiles(accounts.authConfig.path) : [],
   ];
   const written = await withRealPaths(write);

@@ -15,7 +15,7 @@ export function joinCluster(
   { dataDir, folder, ...others }: JoinOptions,
 ): Promise<PostgresCluster> {
   return PostgresCluster.join({
-    place: parsePostgresUrl(url),
+    database: parsePostgresUrl(url),
     secret: "a secret of all servers, 2030",
     snapshots: { kind: "folder", path: folder.at("snapshots") },
     dataDir,

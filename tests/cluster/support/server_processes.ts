@@ -144,7 +144,7 @@ export class ProcessRig implements AsyncDisposable {
   ): Promise<ProcessRig> {
     const folder = await Deno.makeTempDir({ prefix: "syncline-cluster-" });
     const bucket = new FakeBucket();
-    const { endpoint } = bucket.place();
+    const { endpoint } = bucket.location();
     await Deno.mkdir(join(folder, "functions"));
     for (const [name, text] of Object.entries(bankApp)) {
       await Deno.writeTextFile(join(folder, "functions", name), text);

@@ -89,7 +89,7 @@ export class ClusterRig implements AsyncDisposable {
   /** The cluster as a configuration names it. */
   config({ url = this.url, secret = SECRET } = {}): NonNullable<ServeConfig["cluster"]> {
     const snapshots = { kind: "folder", path: join(this.folder, "snapshots") } as const;
-    return { place: parsePostgresUrl(url), secret, snapshots, address: null, listen: null };
+    return { database: parsePostgresUrl(url), secret, snapshots, address: null, listen: null };
   }
 
   /** A server on the data folder of this name. */

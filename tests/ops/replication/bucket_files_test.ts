@@ -42,7 +42,7 @@ Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which r
   await using bucket = new FakeBucket();
   const from = { kind: "folder", path: folder.at("replica") } as const;
   const storage = {
-    s3: bucket.place("files/"),
+    s3: bucket.location("files/"),
     uploadBytesMax: 1e6,
     privateReads: false,
     keepDeletedMs: 7 * 86_400_000,

@@ -9,12 +9,12 @@ import { MemoryJournal } from "./memory_journal.ts";
 
 /** A place in memory that counts what is asked of it. */
 class CountingTarget implements ReplicaTarget {
-  readonly place = "memory";
+  readonly location = "memory";
   readonly objects = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Segments that were there at once, by level. */
   readonly most = [0, 0, 0];
   readonly #levels = [0, 0, 0];
-  readonly counts = { list: 0, read: 0, write: 0, remove: 0, tidy: 0 };
+  readonly counts = { list: 0, read: 0, write: 0, remove: 0, removeLeftovers: 0 };
 
   async *list(begin: string): AsyncGenerator<TargetObject> {
     this.counts.list++;
@@ -58,8 +58,8 @@ class CountingTarget implements ReplicaTarget {
     return Promise.resolve();
   }
 
-  tidy(): Promise<void> {
-    this.counts.tidy++;
+  removeLeftovers(): Promise<void> {
+    this.counts.removeLeftovers++;
     return Promise.resolve();
   }
 

@@ -113,7 +113,7 @@ async function notesRestored(replica: string, folder: TempFolder): Promise<numbe
   assert.deepEqual((await verifyReplica(target, { folder: drill })).faults, []);
   const dataDir = folder.at("restored");
   await Deno.mkdir(dataDir);
-  const plan = planRestore(await listGenerations(target), {}, { now: Date.now(), place: replica });
+  const plan = planRestore(await listGenerations(target), {}, { now: Date.now(), location: replica });
   await stagePoint(target, plan, { dataDir, localFiles: false });
   await applyStagedRestore(dataDir, new Date());
   return notesIn(documentsIn(join(dataDir, "data.db")));

@@ -199,7 +199,7 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   const stepped = Array.from({ length: RESTORES }, (_, at) => all[(at * 37) % all.length] ?? last);
   for (const toTs of new Set([...stepped, withBoth, last])) {
     const dataDir = await Deno.makeTempDir({ dir: folder.path });
-    const plan = planRestore(generations, { toTs }, { now: Date.now(), place: target.place });
+    const plan = planRestore(generations, { toTs }, { now: Date.now(), location: target.location });
     const staged = await stagePoint(target, plan, { dataDir, localFiles: false });
     assert.equal(staged.ts, toTs);
     await applyStagedRestore(dataDir, new Date());

@@ -57,11 +57,11 @@ export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaT
     const moment = user().begin(operation, name);
     if (moment === null) return await run();
     if (moment === "after") await run();
-    if (moment === "amid") await leaveHalf(target.place, name);
+    if (moment === "amid") await leaveHalf(target.location, name);
     throw new Killed(`Killed ${moment} "${operation}"`);
   };
   return {
-    place: target.place,
+    location: target.location,
     async *list(begin) {
       yield* await doing({ operation: "list", name: begin }, () => Array.fromAsync(target.list(begin)));
     },
@@ -72,7 +72,8 @@ export function dyingTarget(target: ReplicaTarget, user: () => Mortal): ReplicaT
     upload: (name, path) => doing({ operation: "upload", name }, () => target.upload(name, path)),
     create: (name, bytes) => doing({ operation: "create", name }, () => target.create(name, bytes)),
     remove: (name) => doing({ operation: "remove", name }, () => target.remove(name)),
-    tidy: (at) => doing({ operation: "tidy", name: "" }, () => target.tidy(at)),
+    removeLeftovers: (at) =>
+      doing({ operation: "removeLeftovers", name: "" }, () => target.removeLeftovers(at)),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

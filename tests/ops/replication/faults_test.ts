@@ -221,7 +221,7 @@ Deno.test("[RP16] [PT2] what is merged while it is read is found in what it has 
     });
   };
   const before = (await segments()).length;
-  const plan = planRestore(await listGenerations(target), { toTs: last }, { now: Date.now(), place: "" });
+  const plan = planRestore(await listGenerations(target), { toTs: last }, { now: Date.now(), location: "" });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder });
   assert.equal((await stagePoint(await merging(), plan, { dataDir, localFiles: false })).ts, last);
   assert.ok((await segments()).length < before - 5, "they were merged");

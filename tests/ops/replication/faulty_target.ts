@@ -14,7 +14,7 @@ export function faultyTarget(target: ReplicaTarget, faults: Faults): ReplicaTarg
   const before = async (operation: keyof ReplicaTarget, name: string) =>
     await faults.before?.(operation, name);
   return {
-    place: target.place,
+    location: target.location,
     async *list(begin) {
       await before("list", begin);
       const objects = await Array.fromAsync(target.list(begin));
@@ -27,7 +27,7 @@ export function faultyTarget(target: ReplicaTarget, faults: Faults): ReplicaTarg
     upload: async (name, path) => (await before("upload", name), await target.upload(name, path)),
     create: async (name, bytes) => (await before("create", name), await target.create(name, bytes)),
     remove: async (name) => (await before("remove", name), await target.remove(name)),
-    tidy: async (at) => (await before("tidy", ""), await target.tidy(at)),
+    removeLeftovers: async (at) => (await before("removeLeftovers", ""), await target.removeLeftovers(at)),
     [Symbol.asyncDispose]: () => target[Symbol.asyncDispose](),
   };
 }

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { bring, type Brought } from "../../../mod/ops/replication/follow/bring.ts";
-import type { CommitLog, LogPart, LogPosition } from "../../../mod/ops/replication/mod.ts";
+import { type FollowerUpdate, updateFollower } from "../../../mod/ops/replication/follow/update_follower.ts";
+import type { CommitLog, LogBatch, LogPosition } from "../../../mod/ops/replication/mod.ts";
 import { Follower, LogGapError } from "../../../mod/ops/replication/mod.ts";
 import { SegmentLog } from "../../../mod/ops/replication/follow/segment_log.ts";
 import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
@@ -20,7 +20,7 @@ const { signal } = new AbortController();
 interface Copy {
   readonly dataDir: string;
   /** Brings it on. */
-  bring(step?: "begin" | "promote" | "renew"): Promise<Extract<Brought, { kind: "brought" }>>;
+  update(step?: "begin" | "promote" | "renew"): Promise<Extract<FollowerUpdate, { kind: "updated" }>>;
   readonly model: ReturnType<typeof documentsIn>;
 }
 
@@ -28,12 +28,12 @@ async function copyOf(rig: Rig, through = (target: ReplicaTarget) => target): Pr
   const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
   return {
     dataDir,
-    async bring(step = "begin") {
+    async update(step = "begin") {
       const open = async () =>
         through(await openTarget({ kind: "folder", path: rig.replica }, { make: false, signal }));
-      const brought = await bring(open, { dataDir, step, signal, lookAgainMs: 10 });
-      if (brought.kind !== "brought") assert.fail("it is a database of its own");
-      return brought;
+      const update = await updateFollower(open, { dataDir, step, signal, pollMs: 10 });
+      if (update.kind !== "updated") assert.fail("it is a database of its own");
+      return update;
     },
     get model() {
       return documentsIn(join(dataDir, "data.db"));
@@ -51,7 +51,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
   rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  assert.equal((await copy.bring()).snapshot, true);
+  assert.equal((await copy.update()).snapshot, true);
   let snapshots = 0;
   for (let step = 1; step <= 40; step++) {
     for (let groups = rig.pick(4); groups > 0; groups--) rig.group();
@@ -62,7 +62,7 @@ Deno.test("[RP17] [RP20] a follower has the model's state after every step, thro
       rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
     }
     await rig.ship();
-    const { ts, snapshot, stale } = await copy.bring();
+    const { ts, snapshot, stale } = await copy.update();
     assert.equal(stale, null);
     assert.equal(ts, rig.db.ts);
     if (snapshot) snapshots++;
@@ -79,8 +79,8 @@ Deno.test("[RP20] a follower in the middle of merged rows continues there; one b
     rig.group();
     await rig.ship();
   }
-  await fresh.bring();
-  await stale.bring();
+  await fresh.update();
+  await stale.update();
   for (let step = 0; step < 9; step++) {
     rig.group();
     await rig.ship();
@@ -88,7 +88,7 @@ Deno.test("[RP20] a follower in the middle of merged rows continues there; one b
   await using target = await rig.target();
   const names = (await Array.fromAsync(target.list("generations/"))).map(({ name }) => name);
   assert.ok(names.some((name) => name.endsWith(".1.zst")), "some were merged");
-  assert.equal((await fresh.bring()).snapshot, false);
+  assert.equal((await fresh.update()).snapshot, false);
   same(fresh, rig, rig.db.ts);
   // Two snapshots later what lies before the first is gone.
   for (let step = 0; step < 2; step++) {
@@ -100,7 +100,7 @@ Deno.test("[RP20] a follower in the middle of merged rows continues there; one b
   }
   // A restart waits for the background work of the shipper.
   await rig.restart();
-  assert.equal((await stale.bring()).snapshot, true);
+  assert.equal((await stale.update()).snapshot, true);
   same(stale, rig, rig.db.ts);
 });
 
@@ -109,22 +109,22 @@ Deno.test("[RP20] a newer state is prepared beside the one in use, and replaces 
   rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  await copy.bring();
+  await copy.update();
   const before = copy.model;
   rig.group();
   rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
   rig.group();
   await rig.ship();
-  await copy.bring("renew");
+  await copy.update("renew");
   assert.deepEqual(sorted(copy.model), sorted(before), "the one in use is as it was");
   // Killed before it was put in place; and what an earlier try left.
   rig.group();
   await rig.ship();
-  const { snapshot } = await copy.bring();
+  const { snapshot } = await copy.update();
   assert.equal(snapshot, false, "what was ready is gone on from");
   same(copy, rig, rig.db.ts);
   await Deno.mkdir(join(copy.dataDir, "incoming-replica/unpacked"), { recursive: true });
-  await copy.bring();
+  await copy.update();
   same(copy, rig, rig.db.ts);
   const names = (await Array.fromAsync(Deno.readDir(copy.dataDir))).map(({ name }) => name);
   assert.ok(!names.includes("incoming-replica"), String(names));
@@ -135,7 +135,7 @@ Deno.test("[RP20] [RP22] damaged or missing objects are never applied: they are 
   rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  const { ts } = await copy.bring();
+  const { ts } = await copy.update();
   rig.group();
   await rig.ship();
   await using target = await rig.target();
@@ -148,18 +148,18 @@ Deno.test("[RP20] [RP22] damaged or missing objects are never applied: they are 
   const broken = bytes.slice();
   broken[broken.length >> 1] = (broken[broken.length >> 1] ?? 0) ^ 1;
   await Deno.writeFile(lost, broken);
-  const damaged = await copy.bring();
+  const damaged = await copy.update();
   assert.match(damaged.stale ?? "", /damaged/);
   same(copy, rig, ts);
   await Deno.remove(lost);
   rig.group();
   await rig.ship();
-  const gap = await copy.bring();
+  const gap = await copy.update();
   assert.match(gap.stale ?? "", /does not continue after ts/);
   same(copy, rig, ts);
   rig.shipper.wantSnapshot();
   await rig.ship();
-  assert.equal((await copy.bring()).snapshot, true);
+  assert.equal((await copy.update()).snapshot, true);
   same(copy, rig, rig.db.ts);
   const held = readFollowerState(join(copy.dataDir, "data.db"));
   assert.equal(held.source, rig.replica);
@@ -171,7 +171,7 @@ Deno.test("[RP20] a follower whose database lacks the documents of a change star
   for (let group = 0; group < 5; group++) rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  await copy.bring();
+  await copy.update();
   const path = join(copy.dataDir, "data.db");
   {
     using db = new DatabaseSync(path);
@@ -185,7 +185,7 @@ Deno.test("[RP20] a follower whose database lacks the documents of a change star
   rig.shipper.wantSnapshot();
   await rig.ship();
   await rig.ship();
-  assert.equal((await copy.bring()).snapshot, true);
+  assert.equal((await copy.update()).snapshot, true);
   same(copy, rig, rig.db.ts);
 });
 
@@ -194,7 +194,7 @@ Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async
   rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  await copy.bring();
+  await copy.update();
   for (let segment = 0; segment < 2; segment++) {
     rig.group();
     await rig.ship();
@@ -212,7 +212,7 @@ Deno.test("[RP20] what a late listing lacks is waited for, and is no gap", async
   const { history } = readFollowerState(join(copy.dataDir, "data.db"));
   const { generation, seq, ts, sum } = history ?? assert.fail("it has no history");
   const after: LogPosition = { generation: generation ?? "", seq, ts, sum };
-  await using log = new SegmentLog(late, { everyMs: 0, lateLooks: 2 });
+  await using log = new SegmentLog(late, { everyMs: 0, latePolls: 2 });
   for (let look = 0; look < 2; look++) {
     const { items, newestTs } = await log.read(after, { signal });
     assert.deepEqual(items, []);
@@ -227,15 +227,15 @@ Deno.test("[RP21] promoted, a database has commits of its own in a generation be
   rig.group();
   await rig.ship();
   const copy = await copyOf(rig);
-  await copy.bring();
+  await copy.update();
   rig.group();
   await rig.ship();
   const path = join(copy.dataDir, "data.db");
   await Deno.rename(rig.replica, `${rig.replica}-away`);
-  await assert.rejects(copy.bring("promote"), /does not exist/);
+  await assert.rejects(copy.update("promote"), /does not exist/);
   assert.equal(readFollowerState(path).source, rig.replica, "nothing was promoted without the newest rows");
   await Deno.rename(`${rig.replica}-away`, rig.replica);
-  assert.equal((await copy.bring("promote")).ts, rig.db.ts);
+  assert.equal((await copy.update("promote")).ts, rig.db.ts);
   same(copy, rig, rig.db.ts);
   using db = openWriterDatabase(path, { journal: { pendingBytesMax: 2 ** 20 } });
   assert.equal(db.history?.reason, "promoted");
@@ -255,15 +255,15 @@ class World {
   #wake = Promise.withResolvers<void>();
 
   readonly log: CommitLog<number> = {
-    place: "memory",
-    read: async ({ ts }, { signal }): Promise<LogPart<number>> => {
+    location: "memory",
+    read: async ({ ts }, { signal }): Promise<LogBatch<number>> => {
       if (this.rows.length === ts && this.fault === null) {
         const aborted = Promise.withResolvers<never>();
         signal.addEventListener("abort", () => aborted.reject(signal.reason));
         await Promise.race([this.#wake.promise, aborted.promise]);
       }
       if (this.fault !== null) throw this.fault;
-      return { items: this.rows.slice(ts), newestTs: this.rows.length, lookedAt: this.now };
+      return { items: this.rows.slice(ts), newestTs: this.rows.length, checkedAt: this.now };
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
@@ -295,7 +295,7 @@ class World {
         },
         renew: (reason) => Promise.resolve(void (this.renewed = reason)),
       },
-      tell: (_level, _message, facts) => void this.told.push(String(facts?.reason)),
+      logger: (_level, _message, facts) => void this.told.push(String(facts?.reason)),
       now: () => this.now,
     });
   }
@@ -353,14 +353,14 @@ Deno.test("[RP20] a server that is to stop does not wait for a replica that does
     accessKeyId: "id",
     secretAccessKey: "secret",
   };
-  const brought = prepareFollower(
+  const update = prepareFollower(
     {
       dataDir: folder.at("data"),
-      follow: { from: { kind: "bucket", place }, everyMs: 20, promote: false },
+      follow: { from: { kind: "bucket", bucket: place }, everyMs: 20, promote: false },
     },
     { log: () => {}, stopping: stopping.signal },
   );
-  const refused = assert.rejects(brought, StartError);
+  const refused = assert.rejects(update, StartError);
   await asked.promise;
   stopping.abort();
   await refused;

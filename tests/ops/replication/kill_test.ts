@@ -66,7 +66,7 @@ async function restored(folder: TempFolder, replica: string): Promise<Restored |
   await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
   const generations = await listGenerations(target);
   if (generations.every(({ snapshots }) => snapshots.length === 0)) return null;
-  const plan = planRestore(generations, {}, { now: Date.now(), place: target.place });
+  const plan = planRestore(generations, {}, { now: Date.now(), location: target.location });
   const dataDir = await Deno.makeTempDir({ dir: folder.path, prefix: "restored-" });
   await stagePoint(target, plan, { dataDir, localFiles: false });
   await applyStagedRestore(dataDir, new Date());

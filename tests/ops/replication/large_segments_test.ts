@@ -37,7 +37,10 @@ async function rigWithLargeSegment(): Promise<Rig> {
 }
 
 async function restored(rig: Rig, { target, toTs }: { target: ReplicaTarget; toTs: number }) {
-  const plan = planRestore(await listGenerations(target), { toTs }, { now: Date.now(), place: target.place });
+  const plan = planRestore(await listGenerations(target), { toTs }, {
+    now: Date.now(),
+    location: target.location,
+  });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder });
   await stagePoint(target, plan, { dataDir, localFiles: false });
   await applyStagedRestore(dataDir, new Date());

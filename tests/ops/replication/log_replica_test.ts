@@ -24,7 +24,7 @@ const READS_MAX = 1_000;
 
 /** A log in memory. */
 class MemoryLog implements LogSource {
-  readonly place = "a log";
+  readonly location = "a log";
   readonly generation: string;
   rows: JournalRow[] = [];
   kept: (LoggedSnapshot & { readonly name: string })[] = [];
@@ -157,7 +157,7 @@ Deno.test("[PG24] rows removed while the snapshot is fetched were fetched before
   const toTs = rig.models.length - 2;
   const plan = planRestore(await listGenerations(replica), { toTs }, {
     now: Date.now(),
-    place: replica.place,
+    location: replica.location,
   });
   const stage = (dataDir: string) => stagePoint(replica, plan, { dataDir, localFiles: false });
   const last = all.at(-1)?.seq ?? assert.fail();

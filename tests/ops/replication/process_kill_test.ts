@@ -68,7 +68,7 @@ Deno.test("[RP2] [RP6] [RP7] the process that ships is killed repeatedly: commit
   assert.equal(generations.length, 1);
   const dataDir = folder.at("restored");
   await Deno.mkdir(dataDir);
-  const plan = planRestore(generations, {}, { now: Date.now(), place: replica });
+  const plan = planRestore(generations, {}, { now: Date.now(), location: replica });
   await stagePoint(target, plan, { dataDir, localFiles: false });
   await applyStagedRestore(dataDir, new Date());
   const notes = [...documentsIn(join(dataDir, "data.db")).values()].flatMap((text) =>
@@ -79,7 +79,7 @@ Deno.test("[RP2] [RP6] [RP7] the process that ships is killed repeatedly: commit
 
 Deno.test("[PT4] the process that rebuilds a point is killed, or ended by who asked: nothing has changed, and it can be asked again", async () => {
   await using service = new FakeBucket();
-  const place = { kind: "bucket", place: service.place("replica/") } as const;
+  const place = { kind: "bucket", bucket: service.location("replica/") } as const;
   await using rig = await Rig.start({ seed: 47, place, merges: [] });
   await rig.ship();
   for (let group = 0; group < 5; group++) rig.group();

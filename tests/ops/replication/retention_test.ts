@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { listText } from "../../../mod/cli/replica_restore.ts";
 import { chainFrom, type Segment } from "../../../mod/ops/replication/history.ts";
 import { listGenerations, ReplicaError } from "../../../mod/ops/replication/mod.ts";
-import { triedFile } from "../../../mod/ops/replication/names.ts";
+import { probeFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { Rig, sorted } from "./rig.ts";
 
@@ -37,11 +37,11 @@ Deno.test("[RP5] what is too old goes, and every point of the time to keep can s
 Deno.test("[RP5] what a try has left goes with what is too old", async () => {
   await using rig = await Rig.start({ seed: 14 });
   await using target = await rig.target();
-  const old = triedFile(rig.now - 2 * replicationLimits.triedKeptMs, "old");
+  const old = probeFile(rig.now - 2 * replicationLimits.probeKeptMs, "old");
   await target.put(old, new Uint8Array(64));
   rig.group();
   await rig.ship();
-  await rig.shipper.beside;
+  await rig.shipper.background;
   assert.equal(await target.read(old), null);
 });
 
@@ -55,7 +55,7 @@ Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and on
       rig.group();
       await rig.ship();
       // Retention runs beside shipping and skips a turn while the last one still runs.
-      await rig.shipper.beside;
+      await rig.shipper.background;
     }
   };
   const kept = async () => {
@@ -151,17 +151,17 @@ Deno.test("[PT1] a replica's generations and ranges are printed as a table and a
   await using target = await rig.target();
   const generations = await listGenerations(target);
   const last = rig.models.length - 1;
-  const table = listText(generations, { place: target.place, json: false }).split("\n");
+  const table = listText(generations, { location: target.location, json: false }).split("\n");
   assert.match(table[0] ?? "", /^generation +from ts +to ts +from time +to time +snapshots +segments$/);
   assert.equal(table.length, 2);
   assert.match(table[1] ?? "", new RegExp(`^${generations[0]?.name} +0 +${last} +`));
-  const told = JSON.parse(listText(generations, { place: target.place, json: true }));
+  const told = JSON.parse(listText(generations, { location: target.location, json: true }));
   assert.equal(told.generations[0].generation, generations[0]?.name);
   assert.deepEqual(
     { fromTs: told.generations[0].ranges[0].fromTs, toTs: told.generations[0].ranges[0].toTs },
     { fromTs: 0, toTs: last },
   );
-  assert.match(listText([], { place: "nowhere", json: false }), /is still empty/);
+  assert.match(listText([], { location: "nowhere", json: false }), /is still empty/);
 });
 
 Deno.test("[RP5] remaining pieces of a merged segment do not come before it, with a snapshot at any row", () => {

@@ -207,7 +207,7 @@ export class Rig implements AsyncDisposable {
     now = Date.now(),
   ): Promise<{ readonly staged: StagedPoint; readonly model: Model; readonly dataDir: string }> {
     await using target = await this.target();
-    const plan = planRestore(await listGenerations(target), point, { now, place: target.place });
+    const plan = planRestore(await listGenerations(target), point, { now, location: target.location });
     const dataDir = await Deno.makeTempDir({ dir: this.folder, prefix: "restored-" });
     const staged = await stagePoint(target, plan, { dataDir, localFiles: false });
     assert.notEqual(await applyStagedRestore(dataDir, new Date()), null);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openReaderDatabase } from "../../../mod/engine/mod.ts";
-import { bring } from "../../../mod/ops/replication/follow/bring.ts";
+import { updateFollower } from "../../../mod/ops/replication/follow/update_follower.ts";
 import { openTarget } from "../../../mod/ops/replication/mod.ts";
 import { Rig, schemas } from "./rig.ts";
 
@@ -26,7 +26,7 @@ Deno.test("RP23 a search returns the same order on the writer, on a follower and
     for (let groups = 0; groups < 5; groups++) rig.group();
     await rig.ship();
     const open = () => openTarget({ kind: "folder", path: rig.replica }, { make: false, signal });
-    await bring(open, { dataDir, step: "begin", signal, lookAgainMs: 10 });
+    await updateFollower(open, { dataDir, step: "begin", signal, pollMs: 10 });
     const expected = found(rig.dataDir);
     assert.deepEqual(found(dataDir), expected);
     const inMutation = writersOwn(rig);

@@ -5,7 +5,7 @@ import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { listGenerations, planRestore, ReplicaError } from "../../../mod/ops/replication/mod.ts";
 import { rowsOf } from "../../../mod/ops/replication/segment_rows.ts";
 import { packSegment, readSegment } from "../../../mod/ops/replication/segment.ts";
-import { ShippingLead } from "../../../mod/ops/replication/shipping_lead.ts";
+import { ShippingDelay } from "../../../mod/ops/replication/shipping_delay.ts";
 import { Rig, schemas, sorted } from "./rig.ts";
 
 const merges = [{ spanMs: 20_000, pieces: 7, bytes: 2 ** 20 }, { spanMs: 60_000, pieces: 4, bytes: 2 ** 22 }];
@@ -178,7 +178,7 @@ Deno.test("RP16 bytes that were flipped, cut off or lost are noticed wherever th
   await using target = await rig.target();
   const [generation] = await listGenerations(target);
   assert.ok(generation);
-  const plan = planRestore([generation], {}, { now: Date.now(), place: "" });
+  const plan = planRestore([generation], {}, { now: Date.now(), location: "" });
   const used = names.filter((name) => plan.segments.some(({ file }) => file.name === name));
   assert.ok(used.length > 3);
   const rowsBefore = (await Array.fromAsync(rowsOf(target, plan.segments))).map(({ sum }) => sum);
@@ -361,14 +361,14 @@ Deno.test("RP2 what is committed while a segment is on its way waits for the nex
 });
 
 Deno.test("RP6 shipping begins so much earlier as it took lately, and never more than twice as often", () => {
-  const lead = new ShippingLead(1_000);
+  const lead = new ShippingDelay(1_000);
   assert.equal(lead.waitMs, 500, "how long it takes is not known yet");
-  lead.took(120);
-  lead.took(40);
+  lead.record(120);
+  lead.record(40);
   assert.equal(lead.waitMs, 880);
-  lead.took(9_000);
+  lead.record(9_000);
   assert.equal(lead.waitMs, 500);
-  for (let time = 0; time < 8; time++) lead.took(10);
+  for (let time = 0; time < 8; time++) lead.record(10);
   assert.equal(lead.waitMs, 990);
 });
 

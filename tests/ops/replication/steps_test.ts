@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openWriterDatabase, readFollowerState } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
-import { bring } from "../../../mod/ops/replication/follow/bring.ts";
+import { updateFollower } from "../../../mod/ops/replication/follow/update_follower.ts";
 import {
   listGenerations,
   planRestore,
@@ -139,7 +139,7 @@ Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of
   const [half = ""] = await halves();
   assert.notEqual(half, "");
   await Deno.utime(join(owners, half), 0, 0);
-  await target.tidy(Date.now());
+  await target.removeLeftovers(Date.now());
   assert.ok(!(await halves()).includes(half));
 });
 
@@ -167,7 +167,7 @@ Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a target 
       for (const half of halves) await Deno.utime(half, 0, 0);
       // The next look for what is too old finds it, wherever it is.
       await rig.open();
-      rig.now += replicationLimits.sweepMs;
+      rig.now += replicationLimits.retentionRunMs;
       await lives.live(null);
       assert.deepEqual(await halvesIn(rig.replica), [], `killed ${moment} "${step}"`);
     }
@@ -213,7 +213,8 @@ Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing,
   await rig.close();
   await using target = await rig.target();
   const plans = await listGenerations(target);
-  const planTo = (toTs?: number) => planRestore(plans, { toTs }, { now: Date.now(), place: target.place });
+  const planTo = (toTs?: number) =>
+    planRestore(plans, { toTs }, { now: Date.now(), location: target.location });
   const last = rig.models.length - 1;
   for (const stagedTs of [null, 7]) {
     // A folder with data, and perhaps with a restore that waits for the next start.
@@ -250,13 +251,13 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
   await using rig = await Rig.start({ seed: 31, merges: [] });
   const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
   const { signal } = new AbortController();
-  const brought = async (
+  const update = async (
     folder: string,
     { step, kill = () => {} }: { readonly step: "begin" | "promote" | "renew"; readonly kill?: () => void },
   ) => {
     const open = async () => faultyTarget(await rig.target(), { before: kill });
-    const result = await bring(open, { dataDir: folder, step, signal, lookAgainMs: 1 });
-    return result.kind === "brought" ? result.ts : assert.fail("it is a database of its own");
+    const result = await updateFollower(open, { dataDir: folder, step, signal, pollMs: 1 });
+    return result.kind === "updated" ? result.ts : assert.fail("it is a database of its own");
   };
   const commit = async () => {
     for (let group = 0; group < 3; group++) rig.group();
@@ -276,7 +277,7 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
     }
     const step = stage === "renew" || stage === "promote" ? stage : "begin";
     const copies = new Copies(dataDir);
-    await brought(dataDir, { step, kill: () => copies.take() });
+    await update(dataDir, { step, kill: () => copies.take() });
     assert.ok(copies.paths.length > 2, `${stage}: ${copies.paths.length} kills`);
     kills += copies.paths.length;
     for (const [nth, copy] of copies.paths.entries()) {
@@ -287,7 +288,7 @@ Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step sho
         assert.equal(source, rig.replica, `${what}: it follows`);
         assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[history?.ts ?? 0]), `${what}: whole`);
       }
-      assert.equal(await brought(copy, { step: step === "promote" ? step : "begin" }), rig.db.ts, what);
+      assert.equal(await update(copy, { step: step === "promote" ? step : "begin" }), rig.db.ts, what);
       assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[rig.db.ts]), what);
       if (stage !== "promote") continue;
       using db = openWriterDatabase(path, { journal: { pendingBytesMax: 2 ** 20 } });

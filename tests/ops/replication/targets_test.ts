@@ -14,7 +14,7 @@ import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { needs, swift } from "../../support/services.ts";
 import { SwiftServer } from "../../storage/support/swift_server.ts";
 import { ObjectGoneError } from "../../../mod/ops/replication/target/replica_target.ts";
-import { triedFile } from "../../../mod/ops/replication/names.ts";
+import { probeFile } from "../../../mod/ops/replication/names.ts";
 import { replicationLimits } from "../../../mod/ops/limits.ts";
 import { type ObjectLocation } from "../../../mod/kit/locations/object_store.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
@@ -131,9 +131,9 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
     conditional++;
     return service.objects.has(key) ? service.refusal("PreconditionFailed", 412) : null;
   };
-  await using target = bucketTarget(service.place("app/"));
+  await using target = bucketTarget(service.location("app/"));
   await behaves(target, folder);
-  await ships({ kind: "bucket", place: service.place("shipped/") });
+  await ships({ kind: "bucket", bucket: service.location("shipped/") });
   assert.ok(conditional > 0);
   service.fault = () => service.refusal("AccessDenied", 403);
   await assert.rejects(
@@ -143,7 +143,7 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
   // One that is silent is away.
   const never = Promise.withResolvers<Response>();
   service.fault = () => never.promise;
-  await using impatient = bucketTarget(service.place("app/"), { requestMs: 50 });
+  await using impatient = bucketTarget(service.location("app/"), { requestMs: 50 });
   await assert.rejects(impatient.put("x", bytes("x")), isAway);
   await assert.rejects(Array.fromAsync(impatient.list("")), isAway);
   never.resolve(new Response());
@@ -156,7 +156,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
   await using service = new FakeBucket();
   const pauses: number[] = [];
   const pause = (ms: number) => Promise.resolve(void pauses.push(ms));
-  await using target = bucketTarget(service.place("app/"), { attempts: 4, pause });
+  await using target = bucketTarget(service.location("app/"), { attempts: 4, pause });
   const large = new Uint8Array(9 * 1024 * 1024);
   await folder.write({ "up": "from a file" });
   await Deno.writeFile(folder.at("large"), large);
@@ -227,7 +227,7 @@ Deno.test("[RP3] [RP7] requests to a bucket that throttles are retried after gro
 
 Deno.test("[RP3] what breaks off on its way from a bucket is gone on with, and what goes meanwhile is gone", async () => {
   await using service = new FakeBucket();
-  await using target = bucketTarget(service.place());
+  await using target = bucketTarget(service.location());
   const whole = Uint8Array.from({ length: 1_000 }, (_, at) => at % 251);
   let goesAt = Infinity;
   // Each answer ends after 300 bytes.
@@ -263,7 +263,7 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
       if (age === "old") await Deno.utime(`${place}/${path}`, 0, 0);
     }
   }
-  await target.tidy(Date.now());
+  await target.removeLeftovers(Date.now());
   const left = async (path: string) =>
     (await Array.fromAsync(Deno.readDir(`${place}/${path}`))).map(({ name }) => name);
   assert.deepEqual((await left("")).sort(), [
@@ -276,7 +276,7 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
   ]);
 
   await using service = new FakeBucket();
-  await using bucket = bucketTarget(service.place("app/"));
+  await using bucket = bucketTarget(service.location("app/"));
   const begun = (key: string, daysAgo: number) => ({
     key,
     parts: [],
@@ -288,13 +288,13 @@ Deno.test("[RP5] what was half written and never ended goes from a folder and a 
   service.uploads.set("of no known age", { key: "app/generations/g/snapshots/3", parts: [] });
   // A key may not be allowed to look for them.
   service.fault = () => service.refusal("AccessDenied", 403);
-  await bucket.tidy(Date.now());
+  await bucket.removeLeftovers(Date.now());
   assert.equal(service.uploads.size, 4);
   service.fault = () => null;
   // As where the machine's clock has gone ahead.
-  await bucket.tidy(Date.now() - 2 * 86_400_000);
+  await bucket.removeLeftovers(Date.now() - 2 * 86_400_000);
   assert.equal(service.uploads.size, 4);
-  await bucket.tidy(Date.now());
+  await bucket.removeLeftovers(Date.now());
   assert.deepEqual([...service.uploads.keys()], ["under way", "another's", "of no known age"]);
 });
 
@@ -303,19 +303,19 @@ Deno.test("[RP5] what tries of a folder and a bucket have left there goes when i
   await using service = new FakeBucket();
   const places = [
     { kind: "folder", path: folder.at("replica") },
-    { kind: "bucket", place: service.place("app/") },
+    { kind: "bucket", bucket: service.location("app/") },
   ] as const;
-  const { triedKeptMs, triesRemovedMax } = replicationLimits;
+  const { probeKeptMs: triedKeptMs, probesRemovedMax: triesRemovedMax } = replicationLimits;
   const now = Date.UTC(2030, 0, 1);
-  const newer = triedFile(now - triedKeptMs + 1, "newer");
+  const newer = probeFile(now - triedKeptMs + 1, "newer");
   // The last one as names were before.
-  const old = Array.from({ length: triesRemovedMax }, (_, n) => triedFile(n, "old")).concat("tried/0123abcd");
+  const old = Array.from({ length: triesRemovedMax }, (_, n) => probeFile(n, "old")).concat("tried/0123abcd");
   for (const place of places) {
     await using target = await openTarget(place, { make: true });
     for (const name of [...old, newer]) await target.put(name, bytes("tried"));
-    await target.tidy(now);
+    await target.removeLeftovers(now);
     assert.equal((await names(target, "tried/")).length, 2);
-    await target.tidy(now);
+    await target.removeLeftovers(now);
     assert.deepEqual(await names(target, "tried/"), [`${newer} 5`]);
   }
 });
@@ -325,7 +325,7 @@ Deno.test("[RP3] a bucket without conditional writes is a target too", async () 
   await using service = new FakeBucket();
   service.fault = ({ headers }) =>
     headers.get("if-none-match") === "*" ? service.refusal("NotImplemented", 501) : null;
-  await using target = bucketTarget(service.place(), { settleMs: 20 });
+  await using target = bucketTarget(service.location(), { settleMs: 20 });
   await behaves(target, folder);
 });
 
@@ -342,7 +342,7 @@ Deno.test({
     const place = { bucket: "replicas", prefix: "app/", region: "us-east-1", endpoint, ...credentials };
     await using target = bucketTarget(place);
     await behaves(target, folder);
-    await ships({ kind: "bucket", place: { ...place, prefix: "shipped/" } });
+    await ships({ kind: "bucket", bucket: { ...place, prefix: "shipped/" } });
     await using wrong = bucketTarget({ ...place, secretAccessKey: "wrong" });
     await assert.rejects(
       wrong.read("x"),

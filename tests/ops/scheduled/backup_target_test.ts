@@ -20,7 +20,7 @@ const archive = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
 const log = () => {};
 const config = (to: ObjectLocation) => ({ backups: { to, everyMs: 60_000, keep: 1 } as BackupsConfig });
 const bucketOf = (service: FakeBucket, prefix = "") =>
-  ({ kind: "bucket", place: service.place(prefix) }) as const;
+  ({ kind: "bucket", bucket: service.location(prefix) }) as const;
 
 Deno.test("[SB5] [SB6] [SB8] a backup is stored under its name, listed, fetched and removed", async () => {
   await using folder = new TempFolder();
@@ -121,7 +121,7 @@ Deno.test("[PG7] a target used before is not waited for, and is opened when avai
   await Deno.writeTextFile(folder.at("file"), "in the way");
   await assert.rejects(openBackupTarget({ config: config(to), log }), StartError);
   await using target = await openBackupTarget({ config: config(to), later: true, log }) ?? assert.fail();
-  assert.equal(target.place, to.path);
+  assert.equal(target.location, to.path);
   await assert.rejects(target.check(), /Cannot open/);
   await Deno.remove(folder.at("file"));
   await Deno.mkdir(folder.at("file"));
@@ -136,7 +136,7 @@ Deno.test("[PG7] an unresponsive bucket delays neither leadership nor shutdown",
   service.fault = () => never.promise;
   const target = await openBackupTarget({ config: config(bucketOf(service)), later: true, log }) ??
     assert.fail();
-  assert.equal(target.place, "s3://files/");
+  assert.equal(target.location, "s3://files/");
   const checked = assert.rejects(target.check(), /closed/);
   await target[Symbol.asyncDispose]();
   await checked;
@@ -147,7 +147,7 @@ Deno.test("[PG7] an unresponsive bucket delays neither leadership nor shutdown",
 Deno.test("[SB10] an archive that disappears during its download is reported, and leaves no file", async () => {
   await using folder = new TempFolder();
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place());
+  await using store = new S3Store(service.location());
   const options = { name: "a.tar.zst", path: folder.at("new") };
   assert.equal(await downloadArchive(store, options), false);
   service.objects.set("a.tar.zst", archive);
@@ -163,7 +163,7 @@ Deno.test("[SB10] an archive that disappears during its download is reported, an
 
 Deno.test("[SB10] the newest archives of a location are listed, without subfolders", async () => {
   await using service = new FakeBucket();
-  await using store = new S3Store(service.place("app/"));
+  await using store = new S3Store(service.location("app/"));
   for (let at = 10; at < 35; at++) service.objects.set(`app/${at}.tar.zst`, archive);
   service.objects.set("app/99.txt", archive);
   service.objects.set("app/deeper/99.tar.zst", archive);

@@ -37,7 +37,7 @@ export class FakeBucket implements AsyncDisposable {
   }
 
   /** Default: no prefix. */
-  place(prefix = ""): BucketLocation {
+  location(prefix = ""): BucketLocation {
     const endpoint = `http://127.0.0.1:${this.#server.addr.port}`;
     return {
       bucket: "files",

@@ -63,7 +63,7 @@ Deno.test({
     await t.step(
       "[SB8] a large archive is uploaded in parts, intact, listed and removed; other objects stay",
       async () => {
-        await using target = new BackupTarget({ kind: "bucket", place: { ...place, prefix: "parts/" } });
+        await using target = new BackupTarget({ kind: "bucket", bucket: { ...place, prefix: "parts/" } });
         assert.deepEqual(await target.open(), { unreachable: null });
         const name = "scheduled-20300102T030405Z-0123abcd.tar.zst";
         const bytes = new Uint8Array(12 * MiB + 345).map((_, at) => (at * 31) >> 3);
@@ -81,7 +81,7 @@ Deno.test({
 
     await t.step("[SB8] a wrong key or bucket prevents the start", async () => {
       for (const wrong of [{ secretAccessKey: "wrong" }, { bucket: "none" }]) {
-        const target = new BackupTarget({ kind: "bucket", place: { ...place, ...wrong } });
+        const target = new BackupTarget({ kind: "bucket", bucket: { ...place, ...wrong } });
         await assert.rejects(target.open(), /Cannot list/);
       }
     });
@@ -98,14 +98,14 @@ Deno.test({
         config: {
           storage: { ...storage, s3: files },
           replication: {
-            to: { kind: "bucket", place: replica },
+            to: { kind: "bucket", bucket: replica },
             everyMs: 60_000,
             snapshotEveryMs: 86_400_000,
             keepMs: 86_400_000,
             maxPendingBytes: 2 ** 28,
             heartbeatUrl: null,
           },
-          backups: { to: { kind: "bucket", place: archives }, everyMs: 86_400_000, keep: 3 },
+          backups: { to: { kind: "bucket", bucket: archives }, everyMs: 86_400_000, keep: 3 },
         },
       });
       const tried = async (of: string) =>

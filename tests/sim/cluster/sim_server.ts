@@ -67,7 +67,7 @@ class Process {
     this.log = new PostgresLog({
       connection,
       statements,
-      place: "sim",
+      location: "sim",
       generation,
       more: () => this.notifications.since(LOG),
       now: () => clock.now(),

@@ -120,7 +120,7 @@ export class FollowingWriter implements MutationWriter {
     });
   }
 
-  tendJournal(): void {}
+  updateJournal(): void {}
 
   async close(): Promise<void> {
     this.#closing = true;

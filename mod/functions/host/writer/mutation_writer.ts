@@ -26,7 +26,7 @@ export interface MutationWriter {
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
   ): Promise<ReplaceResult>;
   /** Forwards confirmations of journal rows. */
-  tendJournal(message: JournalConfirmed | JournalRestart): void;
+  updateJournal(message: JournalConfirmed | JournalRestart): void;
   /** Ends the writer after its current work, for a bounded time. */
   close(): Promise<void>;
 }

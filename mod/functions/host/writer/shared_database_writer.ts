@@ -28,7 +28,7 @@ export class SharedDatabaseWriter implements MutationWriter {
     return Promise.resolve({ ok: false, message: "The code is exchanged by the server that writes" });
   }
 
-  tendJournal(): void {}
+  updateJournal(): void {}
 
   async close(): Promise<void> {}
 }

@@ -185,7 +185,7 @@ export class Writer implements MutationWriter {
   }
 
   /** Forwards confirmations of journal rows. Ignored while there is no writer. */
-  tendJournal(message: JournalConfirmed | JournalRestart): void {
+  updateJournal(message: JournalConfirmed | JournalRestart): void {
     this.#isolate?.send(message);
   }
 

@@ -3,9 +3,13 @@ import { join } from "node:path";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import { cancelRestore } from "./cancel.ts";
 import { readMarker, removeMarker, type RestoreMarker, restoreOf, type StagedRestore } from "./marker.ts";
-import { removeStagedFolderIfEmpty, stagedFolder } from "./places.ts";
+import {
+  acquireStagingLock,
+  removeLeftovers,
+  removeStagedFolderIfEmpty,
+  stagedFolder,
+} from "./restore_layout.ts";
 import { type BeforeStep, beginSwap, keepsSomething, swapIn } from "./swap.ts";
-import { removeAbandonedStaging } from "./tidy.ts";
 
 /** An applied restore. */
 export interface AppliedRestore extends StagedRestore {
@@ -51,5 +55,14 @@ async function finish(dataDir: string, { folder }: RestoreMarker, beforeStep: Be
   beforeStep("remove staged");
   await removeIfThere(join(stagedFolder(dataDir), folder));
   beforeStep("remove folder");
+  await removeStagedFolderIfEmpty(dataDir);
+}
+
+/** Removes leftovers, unless a restore is being staged right now. A staged restore is kept. */
+export async function removeAbandonedStaging(dataDir: string): Promise<void> {
+  using staging = await acquireStagingLock(dataDir);
+  if (staging === null) return;
+  const marker = await readMarker(dataDir);
+  await removeLeftovers(dataDir, { keep: marker?.folder ?? null });
   await removeStagedFolderIfEmpty(dataDir);
 }

@@ -10,7 +10,7 @@ import {
   removeLeftovers,
   removeStagedFolderIfEmpty,
   stagedFolder,
-} from "./places.ts";
+} from "./restore_layout.ts";
 import { RestoreError } from "./restore_error.ts";
 
 /** Cancels it if evidently nothing was moved. Otherwise throws a `RestoreError` with instructions. */

@@ -5,7 +5,7 @@ import { removeIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { cancelBroken } from "./broken_marker.ts";
 import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
-import { acquireStagingLock, removeStagedFolderIfEmpty, stagedFolder } from "./places.ts";
+import { acquireStagingLock, removeStagedFolderIfEmpty, stagedFolder } from "./restore_layout.ts";
 import { RestoreError } from "./restore_error.ts";
 import { type BeforeStep, swapBack } from "./swap.ts";
 
@@ -56,7 +56,7 @@ export async function cancelRestore(
       );
     }
     beforeStep("wait");
-    await wait(opsLimits.heldLookMs);
+    await wait(opsLimits.lockPollMs);
   }
 }
 

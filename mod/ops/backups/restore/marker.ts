@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { syncFolder, writeDurably } from "../../../kit/durable_files.ts";
 import type { ArchivePart } from "../archive/mod.ts";
-import { MARKER_FILE, stagedFolder } from "./places.ts";
+import { MARKER_FILE, stagedFolder } from "./restore_layout.ts";
 import { RestoreError } from "./restore_error.ts";
 
 /** A staged restore, applied at the next start. */

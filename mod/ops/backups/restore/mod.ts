@@ -1,11 +1,15 @@
 /** Restores: an archive is verified and staged, and replaces the data at the next start. */
-export { type AppliedRestore, applyStagedRestore, finishInterruptedRestore } from "./apply.ts";
+export {
+  type AppliedRestore,
+  applyStagedRestore,
+  finishInterruptedRestore,
+  removeAbandonedStaging,
+} from "./apply.ts";
 export { cancelRestore } from "./cancel.ts";
 export { BrokenMarkerError, type StagedRestore, stagedRestore } from "./marker.ts";
-export { KEPT_PREFIX } from "./places.ts";
+export { KEPT_PREFIX } from "./restore_layout.ts";
 export { RestoreError, type RestoreFailureCause } from "./restore_error.ts";
 export type { StageOptions } from "./stage.ts";
-export { removeAbandonedStaging } from "./tidy.ts";
 
 /** See `stage.ts`, which is loaded on demand. */
 export const stageRestore: typeof import("./stage.ts").stageRestore = async (...args) => {

@@ -21,7 +21,7 @@ import {
   removeLeftovers,
   removeStagedFolderIfEmpty,
   stagedFolder,
-} from "./places.ts";
+} from "./restore_layout.ts";
 import { LOG_SCHEMA_SQL, otherLogFormat } from "../../log/store/log_database.ts";
 import { RestoreError } from "./restore_error.ts";
 import { checkSwappable } from "./swap.ts";
@@ -100,7 +100,7 @@ async function waitForStaging(
       throw new RestoreError("Another restore is being staged. Wait until it has finished");
     }
     onHeld();
-    await wait(opsLimits.heldLookMs);
+    await wait(opsLimits.lockPollMs);
     signal.throwIfAborted();
   }
 }

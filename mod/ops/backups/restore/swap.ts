@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { statIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import type { Move, RestoreMarker, Swap } from "./marker.ts";
 import { writeMarker } from "./marker.ts";
-import { besideDatabase, KEPT_PREFIX, nameOfPart, partsInOrder, STAGED_FOLDER } from "./places.ts";
+import { besideDatabase, KEPT_PREFIX, nameOfPart, partsInOrder, STAGED_FOLDER } from "./restore_layout.ts";
 import { RestoreError } from "./restore_error.ts";
 
 /** Called with the name of each step before it is done. Tests end the process there. */

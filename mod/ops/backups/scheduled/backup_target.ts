@@ -41,14 +41,14 @@ export type FolderAnswer =
 
 export class BackupTarget implements AsyncDisposable {
   /** Display name. */
-  readonly place: string;
+  readonly location: string;
   readonly #location: ObjectLocation;
   readonly #closing = new AbortController();
   #opened: Promise<ObjectStore> | null = null;
 
   /** A target that is opened by the first call. A failed attempt is repeated by the next call. */
   constructor(location: ObjectLocation) {
-    this.place = locationText(location);
+    this.location = locationText(location);
     this.#location = location;
   }
 

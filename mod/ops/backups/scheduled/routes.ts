@@ -23,16 +23,16 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
     const place = target();
     if (place === null) return c.json({ place: null });
     try {
-      return c.json({ place: place.place, backups: newestFirst(await place.list()) });
+      return c.json({ place: place.location, backups: newestFirst(await place.list()) });
     } catch (error) {
-      return c.json({ place: place.place, backups: [], error: reasonOf(error) });
+      return c.json({ place: place.location, backups: [], error: reasonOf(error) });
     }
   });
   app.post("/scheduled-backups/check", async (c) => {
     const place = target();
     if (place === null) throw new ServiceError("not_found", "Scheduled backups are off");
     const error = await place.check().then(() => null, reasonOf);
-    return c.json({ place: place.place, error });
+    return c.json({ place: place.location, error });
   });
   app.get("/scheduled-backups/:name", async (c) => {
     const name = c.req.param("name");

@@ -23,7 +23,7 @@ import type { BackupTarget } from "./backup_target.ts";
 import { expiredBackups, newestScheduled, scheduledName } from "./names.ts";
 
 export interface ScheduledBackupsOptions {
-  readonly target: Pick<BackupTarget, "place" | "check" | "list" | "put" | "remove">;
+  readonly target: Pick<BackupTarget, "location" | "check" | "list" | "put" | "remove">;
   /** Creates a backup of the data folder in a file inside it. */
   readonly make: MakeBackup;
   /** Empty folder in the data folder for archives waiting for the upload. */
@@ -108,7 +108,7 @@ export class ScheduledBackups implements AsyncDisposable {
       const reason = error instanceof Error ? error.message : String(error);
       log("error", "Scheduled backup failed", {
         code: "backup",
-        target: target.place,
+        target: target.location,
         reason,
         nextTry: new Date(at).toISOString(),
       });
@@ -130,7 +130,7 @@ export class ScheduledBackups implements AsyncDisposable {
       if (this.#closed) throw new ServiceError("unavailable");
       await target.put(name, path);
       const { bytes, ts, missingFiles } = made;
-      log("info", "Scheduled backup created", { target: target.place, name, bytes, ts, missingFiles });
+      log("info", "Scheduled backup created", { target: target.location, name, bytes, ts, missingFiles });
       return name;
     } finally {
       await removeIfThere(path);
@@ -145,11 +145,11 @@ export class ScheduledBackups implements AsyncDisposable {
         // Skip newer ones of another server, made after this one had lost the role.
         if (this.#closed || !this.#mayMake) return;
         await target.remove(name);
-        log("info", "Old scheduled backup deleted", { target: target.place, name });
+        log("info", "Old scheduled backup deleted", { target: target.location, name });
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "Cannot delete old scheduled backups", { code: "backup", target: target.place, reason });
+      log("warn", "Cannot delete old scheduled backups", { code: "backup", target: target.location, reason });
     }
   }
 
@@ -182,7 +182,7 @@ export class ScheduledBackups implements AsyncDisposable {
       else this.#wait(dueAt, () => this.#catchUp());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      log("warn", "Cannot list the scheduled backups", { code: "backup", target: target.place, reason });
+      log("warn", "Cannot list the scheduled backups", { code: "backup", target: target.location, reason });
       this.#wait(clock.now() + opsLimits.backupRetryMs, () => this.#catchUp());
     }
   }
@@ -213,7 +213,7 @@ export class ScheduledBackups implements AsyncDisposable {
     if (this.#closed) return;
     const { clock } = this.#options;
     const ms = Math.max(0, at - clock.now());
-    this.#timer = clock.after(Math.min(ms, opsLimits.backupLookMs), () => {
+    this.#timer = clock.after(Math.min(ms, opsLimits.backupCheckMs), () => {
       if (clock.now() >= at) then();
       else this.#wait(at, then);
     });

@@ -45,7 +45,7 @@ export class WorkFolder implements AsyncDisposable {
     try {
       for (let looks = 0; !await lock.tryLock(true); looks++) {
         if (looks === 0) onWait();
-        await wait(opsLimits.heldLookMs, undefined, { signal }).catch(() => {});
+        await wait(opsLimits.lockPollMs, undefined, { signal }).catch(() => {});
         signal.throwIfAborted();
       }
       const folder = new WorkFolder(dataDir, { kind, lock });

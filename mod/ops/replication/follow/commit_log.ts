@@ -13,24 +13,24 @@ export interface LogPosition {
 }
 
 /** Result of one read. */
-export interface LogPart<Item> {
+export interface LogBatch<Item> {
   /** Rows after the position, in order and without a gap. Bounded; empty when there are none. */
   readonly items: readonly Item[];
   /** The newest commit that the log is known to have. */
   readonly newestTs: number;
   /** Time of that check, ms since the epoch by the clock of the reader. */
-  readonly lookedAt: number;
+  readonly checkedAt: number;
 }
 
 export interface CommitLog<Item> extends AsyncDisposable {
   /** For people. */
-  readonly place: string;
+  readonly location: string;
   /**
    * Returns the rows after a position: at once when there are some, otherwise after a pause. One call at a time. Throws
    * a `LogGapError` when the log does not continue from there and the follower must start from a newer state. Any other
    * error is reported, and the read is retried later. Rejects soon after an abort.
    */
-  read(after: LogPosition, options: { readonly signal: AbortSignal }): Promise<LogPart<Item>>;
+  read(after: LogPosition, options: { readonly signal: AbortSignal }): Promise<LogBatch<Item>>;
 }
 
 /** The log does not continue from the position of a follower, which must start from a newer state. */

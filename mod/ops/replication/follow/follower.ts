@@ -2,10 +2,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Log } from "../../../kit/log.ts";
 import { replicationLimits } from "../../limits.ts";
-import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 /** Database side of a follower. */
-export interface FollowSide<Item> {
+export interface FollowerDatabase<Item> {
   /** Where it stands. */
   readonly position: () => LogPosition;
   /**
@@ -19,8 +19,8 @@ export interface FollowSide<Item> {
 
 export interface FollowerOptions<Item> {
   readonly log: CommitLog<Item>;
-  readonly side: FollowSide<Item>;
-  readonly tell: Log;
+  readonly side: FollowerDatabase<Item>;
+  readonly logger: Log;
   readonly now?: () => number;
 }
 
@@ -51,7 +51,7 @@ export class Follower<Item> implements AsyncDisposable {
   #errors: FollowerFigures["errors"] = [];
   /** Tries in a row that failed. */
   #failures = 0;
-  #told: string | null = null;
+  #loggedError: string | null = null;
 
   constructor(options: FollowerOptions<Item>) {
     this.#options = options;
@@ -88,10 +88,10 @@ export class Follower<Item> implements AsyncDisposable {
       try {
         if (await this.#step(signal) === "renewed") return;
         this.#failures = 0;
-        this.#told = null;
+        this.#loggedError = null;
       } catch (error) {
         if (signal.aborted) return;
-        this.#note(error);
+        this.#recordError(error);
         const { retryMsMin, retryMsMax } = replicationLimits;
         const pauseMs = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(this.#failures++, 16));
         await wait(pauseMs, undefined, { signal }).catch(() => {});
@@ -105,27 +105,27 @@ export class Follower<Item> implements AsyncDisposable {
       const part = await log.read(side.position(), { signal });
       this.#newestTs = part.newestTs;
       if (part.items.length > 0) await side.apply(part.items);
-      this.#look(part);
+      this.#recordProgress(part);
       return "followed";
     } catch (error) {
       if (!(error instanceof LogGapError) || signal.aborted) throw error;
-      this.#note(error);
+      this.#recordError(error);
       await side.renew(error.message, signal);
       return "renewed";
     }
   }
 
-  #look({ newestTs, lookedAt }: LogPart<Item>): void {
-    if (this.#options.side.position().ts >= newestTs) this.#completeAt = lookedAt;
+  #recordProgress({ newestTs, checkedAt }: LogBatch<Item>): void {
+    if (this.#options.side.position().ts >= newestTs) this.#completeAt = checkedAt;
   }
 
   /** Logs an error unless the last one had the same message. */
-  #note(error: unknown): void {
+  #recordError(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     this.#errors = [...this.#errors, { at: this.#now(), message }].slice(-replicationLimits.errorsKept);
-    if (this.#told === message) return;
-    this.#told = message;
-    const { log: { place }, tell } = this.#options;
-    tell("warn", "Following", { from: place, reason: message });
+    if (this.#loggedError === message) return;
+    this.#loggedError = message;
+    const { log: { location }, logger } = this.#options;
+    logger("warn", "Following", { from: location, reason: message });
   }
 }

@@ -4,7 +4,7 @@ import { ReplicaError } from "../replica_error.ts";
 import type { FromProcess } from "../process/messages.ts";
 import { ReplicaProcess } from "../process/replica_process.ts";
 import { locationText, type ObjectLocation } from "../../../kit/locations/object_store.ts";
-import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface ProcessLogOptions {
   readonly dataDir: string;
@@ -17,7 +17,7 @@ interface Reading {
   readonly items: JournalRow[];
   /** Parts of the text of a row that is not whole yet. */
   body: string[];
-  readonly answer: PromiseWithResolvers<LogPart<JournalRow>>;
+  readonly answer: PromiseWithResolvers<LogBatch<JournalRow>>;
 }
 
 export class ProcessLog implements CommitLog<JournalRow> {
@@ -30,11 +30,14 @@ export class ProcessLog implements CommitLog<JournalRow> {
     this.#options = options;
   }
 
-  get place(): string {
+  get location(): string {
     return locationText(this.#options.target);
   }
 
-  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
+  async read(
+    after: LogPosition,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<LogBatch<JournalRow>> {
     signal.throwIfAborted();
     const process = this.#process ?? await this.#start();
     const reading: Reading = { items: [], body: [], answer: Promise.withResolvers() };
@@ -60,7 +63,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
     const { dataDir, target, everyMs } = this.#options;
     const process = await ReplicaProcess.start(
       { type: "Begin", work: "follow", dataDir, target, everyMs },
-      (message) => this.#hear(message),
+      (message) => this.#onMessage(message),
     );
     this.#process = process;
     void process.ended.then(() => {
@@ -70,7 +73,7 @@ export class ProcessLog implements CommitLog<JournalRow> {
     return process;
   }
 
-  #hear(message: FromProcess): void {
+  #onMessage(message: FromProcess): void {
     const reading = this.#reading;
     if (reading === null) return;
     switch (message.type) {
@@ -83,9 +86,9 @@ export class ProcessLog implements CommitLog<JournalRow> {
         reading.body = [];
         break;
       }
-      case "LogPart": {
-        const { newestTs, lookedAt } = message;
-        reading.answer.resolve({ items: reading.items, newestTs, lookedAt });
+      case "LogBatch": {
+        const { newestTs, checkedAt } = message;
+        reading.answer.resolve({ items: reading.items, newestTs, checkedAt });
         break;
       }
       case "LogFault":

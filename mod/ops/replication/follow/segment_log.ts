@@ -7,13 +7,13 @@ import { GENERATIONS } from "../names.ts";
 import { rowsOf } from "../segment_rows.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget } from "../target/replica_target.ts";
-import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
+import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
 export interface SegmentLogOptions {
   /** Time between two looks at the target. */
   readonly everyMs: number;
   /** How often something is looked for again that a late listing may lack. */
-  readonly lateLooks?: number;
+  readonly latePolls?: number;
   readonly now?: () => number;
 }
 
@@ -28,61 +28,64 @@ const { now: systemNow } = Date;
 export class SegmentLog implements CommitLog<JournalRow> {
   readonly #target: ReplicaTarget;
   readonly #everyMs: number;
-  readonly #lateLooks: number;
+  readonly #latePolls: number;
   readonly #now: () => number;
   #generations: readonly Generation[] = [];
-  #lookedAt = 0;
+  #polledAt = 0;
   /** By the clock that never goes back. */
-  #lookDueAt = -Infinity;
+  #pollDueAt = -Infinity;
   #open: OpenRows | null = null;
   /** Looks in a row that found no way on although there is more. */
-  #missed = 0;
+  #misses = 0;
 
   /** The target stays the caller's. */
   constructor(target: ReplicaTarget, options: SegmentLogOptions) {
     this.#target = target;
     this.#everyMs = options.everyMs;
-    this.#lateLooks = options.lateLooks ?? replicationLimits.lateListings;
+    this.#latePolls = options.latePolls ?? replicationLimits.lateListings;
     this.#now = options.now ?? systemNow;
   }
 
-  get place(): string {
-    return this.#target.place;
+  get location(): string {
+    return this.#target.location;
   }
 
-  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
-    const found = await this.#take(after);
-    if (typeof found === "string") return this.#miss(after, found);
-    if (found.length > 0) return this.#part(after, found);
-    await this.#look(signal);
-    if (!await this.#begin(after)) return this.#miss(after, "the rows that follow are not there");
-    const items = await this.#take(after);
-    if (typeof items === "string") return this.#miss(after, items);
-    this.#missed = 0;
-    return this.#part(after, items);
+  async read(
+    after: LogPosition,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<LogBatch<JournalRow>> {
+    const found = await this.#readOpen(after);
+    if (typeof found === "string") return this.#onMissing(after, found);
+    if (found.length > 0) return this.#batch(after, found);
+    await this.#poll(signal);
+    if (!await this.#openChain(after)) return this.#onMissing(after, "the rows that follow are not there");
+    const items = await this.#readOpen(after);
+    if (typeof items === "string") return this.#onMissing(after, items);
+    this.#misses = 0;
+    return this.#batch(after, items);
   }
 
-  #part(after: LogPosition, items: readonly JournalRow[]): LogPart<JournalRow> {
-    return { items, newestTs: this.#newestTs(after), lookedAt: this.#lookedAt };
+  #batch(after: LogPosition, items: readonly JournalRow[]): LogBatch<JournalRow> {
+    return { items, newestTs: this.#newestTs(after), checkedAt: this.#polledAt };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#end();
+    await this.#closeChain();
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
-    const pauseMs = this.#lookDueAt - performance.now();
+  async #poll(signal: AbortSignal): Promise<void> {
+    const pauseMs = this.#pollDueAt - performance.now();
     if (pauseMs > 0) await wait(pauseMs, undefined, { signal });
     signal.throwIfAborted();
-    this.#lookDueAt = performance.now() + this.#everyMs;
-    const lookedAt = this.#now();
+    this.#pollDueAt = performance.now() + this.#everyMs;
+    const checkedAt = this.#now();
     this.#generations = generationsOf(await Array.fromAsync(this.#target.list(GENERATIONS)));
-    this.#lookedAt = lookedAt;
+    this.#polledAt = checkedAt;
   }
 
   /** Opens the segments after a position. Returns `false` at a gap. */
-  async #begin(after: LogPosition): Promise<boolean> {
-    await this.#end();
+  async #openChain(after: LogPosition): Promise<boolean> {
+    await this.#closeChain();
     const own = this.#generations.find(({ name }) => name === after.generation);
     const chain = own === undefined ? [] : chainFrom(after, own.segments);
     if (chain.length === 0) {
@@ -93,18 +96,18 @@ export class SegmentLog implements CommitLog<JournalRow> {
   }
 
   /** Some of the open rows, if they are those behind this position, or what is wrong with them. */
-  async #take(after: LogPosition): Promise<JournalRow[] | string> {
+  async #readOpen(after: LogPosition): Promise<JournalRow[] | string> {
     try {
-      return await this.#takeRows(after);
+      return await this.#readOpenRows(after);
     } catch (error) {
-      await this.#end();
+      await this.#closeChain();
       if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
       // A segment that is damaged, or went after it was listed: it may be there as a part of a larger one.
       return error.message;
     }
   }
 
-  async #takeRows(after: LogPosition): Promise<JournalRow[]> {
+  async #readOpenRows(after: LogPosition): Promise<JournalRow[]> {
     const open = this.#open;
     if (open === null || open.at.seq !== after.seq || open.at.sum !== after.sum) return [];
     const rows: JournalRow[] = [];
@@ -122,19 +125,23 @@ export class SegmentLog implements CommitLog<JournalRow> {
     return rows;
   }
 
-  async #end(): Promise<void> {
+  async #closeChain(): Promise<void> {
     const open = this.#open;
     this.#open = null;
     await open?.rows.return(undefined);
   }
 
   /** There is more, but no way to it: what is missing may be listed late. Throws when it has been waited for. */
-  #miss(after: LogPosition, why: string): LogPart<JournalRow> {
-    if (this.#missed++ < this.#lateLooks) {
-      return { items: [], newestTs: Math.max(this.#newestTs(after), after.ts + 1), lookedAt: this.#lookedAt };
+  #onMissing(after: LogPosition, why: string): LogBatch<JournalRow> {
+    if (this.#misses++ < this.#latePolls) {
+      return {
+        items: [],
+        newestTs: Math.max(this.#newestTs(after), after.ts + 1),
+        checkedAt: this.#polledAt,
+      };
     }
     const message =
-      `"${this.place}" does not continue after ts ${after.ts} of generation ${after.generation}: ${why}`;
+      `"${this.location}" does not continue after ts ${after.ts} of generation ${after.generation}: ${why}`;
     if (this.#newer(after) !== undefined) throw new LogGapError(message);
     throw new ReplicaError("target", `${message}, and there is no snapshot behind it yet`);
   }

@@ -1,6 +1,6 @@
 /** Work of a follower's process: reads the requested rows of a replica, and updates a database to its newest state. */
 import { replicationLimits } from "../../limits.ts";
-import { bring, type Brought, fetchSnapshot } from "../follow/bring.ts";
+import { fetchSnapshot, type FollowerUpdate, updateFollower } from "../follow/update_follower.ts";
 import { LogGapError } from "../follow/commit_log.ts";
 import { SegmentLog } from "../follow/segment_log.ts";
 import { ReplicaError } from "../replica_error.ts";
@@ -38,14 +38,14 @@ export async function followWork(
         const target = open.use(await openTarget(begin.target, { make: false, signal }));
         log = open.use(new SegmentLog(target, { everyMs: begin.everyMs }));
       }
-      const { items, newestTs, lookedAt } = await log.read(message.after, { signal });
+      const { items, newestTs, checkedAt } = await log.read(message.after, { signal });
       for (const { seq, tsBefore, ts, at, sum, body } of items) {
         for (const { piece, more } of piecesOf(body)) {
           send({ type: "LogRow", row: [seq, tsBefore, ts, at, sum], piece, more });
         }
         await sent();
       }
-      send({ type: "LogPart", newestTs, lookedAt });
+      send({ type: "LogBatch", newestTs, checkedAt });
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       const fault = error instanceof LogGapError
@@ -59,14 +59,14 @@ export async function followWork(
 }
 
 /** Updates the database and reports the result; stops at the end of the input. */
-export async function bringWork(
-  begin: Begin & { readonly work: "bring" },
+export async function updateWork(
+  begin: Begin & { readonly work: "update" },
   parts: WorkParts,
 ): Promise<void> {
   const { dataDir, step } = begin;
-  await tellBrought(parts, (signal) => {
+  await reportUpdate(parts, (signal) => {
     const open = () => openTarget(begin.target, { make: false, signal });
-    return bring(open, { dataDir, step, signal });
+    return updateFollower(open, { dataDir, step, signal });
   });
 }
 
@@ -75,25 +75,25 @@ export async function fetchWork(
   begin: Begin & { readonly work: "fetch" },
   parts: WorkParts,
 ): Promise<void> {
-  const { dataDir, name, place } = begin;
-  await tellBrought(parts, async (signal) => {
+  const { dataDir, name, source } = begin;
+  await reportUpdate(parts, async (signal) => {
     const open = () => openTarget(begin.target, { make: false, signal });
-    const ts = await fetchSnapshot(open, { dataDir, name, place, signal });
-    return { kind: "brought", ts, snapshot: true, stale: null };
+    const ts = await fetchSnapshot(open, { dataDir, name, source, signal });
+    return { kind: "updated", ts, snapshot: true, stale: null };
   });
 }
 
-async function tellBrought(
+async function reportUpdate(
   { messages, send, stopping }: WorkParts,
-  run: (signal: AbortSignal) => Promise<Brought>,
+  run: (signal: AbortSignal) => Promise<FollowerUpdate>,
 ): Promise<void> {
   void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
   try {
-    send({ type: "Brought", result: { ok: true, brought: await run(stopping.signal) } });
+    send({ type: "Updated", result: { ok: true, update: await run(stopping.signal) } });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const fault = error instanceof ReplicaError ? error.fault : null;
-    send({ type: "Brought", result: { ok: false, fault, message } });
+    send({ type: "Updated", result: { ok: false, fault, message } });
   }
 }
 

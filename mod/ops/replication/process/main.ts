@@ -16,7 +16,7 @@ import { planRestore } from "../history.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
-import { bringWork, fetchWork, followWork } from "./follow_work.ts";
+import { fetchWork, followWork, updateWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import { openTarget } from "../target/replica_target.ts";
 
@@ -116,7 +116,7 @@ class ShipLoop {
       return;
     }
     // After a failure it is not tried more often because there is more to ship.
-    if (this.#timer !== undefined) return void this.#look();
+    if (this.#timer !== undefined) return void this.#checkDisk();
     this.#running = this.#run().finally(() => {
       this.#running = null;
       if (!this.#again) return;
@@ -146,13 +146,13 @@ class ShipLoop {
         this.#timer = undefined;
         this.ship();
       }, pauseMs);
-      await this.#look();
+      await this.#checkDisk();
     }
     send({ type: "Status", status: this.#shipper.status });
   }
 
   /** A journal that cannot be shipped must not fill the disk: the data comes first. */
-  async #look(): Promise<void> {
+  async #checkDisk(): Promise<void> {
     const { pendingBytesKept, diskReserveBytes } = replicationLimits;
     const { head, confirmed } = this.#journal.read(Number.MAX_SAFE_INTEGER);
     const generation = head?.generation ?? null;
@@ -174,7 +174,7 @@ async function stage(
     await using target = await openTarget(begin.target, { make: false, signal: stopping.signal });
     const plan = planRestore(await listGenerations(target), begin.point, {
       now: Date.now(),
-      place: target.place,
+      location: target.location,
     });
     const staged = await stagePoint(target, plan, {
       dataDir: begin.dataDir,
@@ -218,8 +218,8 @@ async function main(): Promise<void> {
     case "follow":
       await followWork(begin, parts);
       break;
-    case "bring":
-      await bringWork(begin, parts);
+    case "update":
+      await updateWork(begin, parts);
       break;
     case "fetch":
       await fetchWork(begin, parts);

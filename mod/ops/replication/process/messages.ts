@@ -1,13 +1,13 @@
 /** Messages between the main process and the process of a target, as lines of JSON. */
 import type { RestoreFailureCause } from "../../backups/restore/mod.ts";
 import type { RestorePoint } from "../history.ts";
-import type { BringOptions, Brought } from "../follow/bring.ts";
+import type { FollowerUpdate, FollowerUpdateOptions } from "../follow/update_follower.ts";
 import type { LogPosition } from "../follow/commit_log.ts";
-import type { Claim } from "../place.ts";
+import type { Claim } from "../replica_marker.ts";
 import type { ReplicaFault } from "../replica_error.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
-import type { ShippingStatus, ToldGeneration } from "../status.ts";
+import type { GenerationReport, ShippingStatus } from "../status.ts";
 import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
 
 /** Begins the work of a process; its first message. */
@@ -31,10 +31,10 @@ export type Begin =
   }
   | {
     readonly type: "Begin";
-    readonly work: "bring";
+    readonly work: "update";
     readonly dataDir: string;
     readonly target: ObjectLocation;
-    readonly step: BringOptions["step"];
+    readonly step: FollowerUpdateOptions["step"];
   }
   | {
     readonly type: "Begin";
@@ -43,7 +43,7 @@ export type Begin =
     readonly target: ObjectLocation;
     readonly name: string;
     /** Content of the follower mark of the database. */
-    readonly place: string;
+    readonly source: string;
   }
   | {
     readonly type: "Begin";
@@ -78,7 +78,7 @@ export type FromProcess =
   /** A snapshot's file is not needed any more. */
   | { readonly type: "SnapshotTaken" }
   | { readonly type: "Status"; readonly status: ShippingStatus }
-  | { readonly type: "Report"; readonly id: number; readonly generations: readonly ToldGeneration[] }
+  | { readonly type: "Report"; readonly id: number; readonly generations: readonly GenerationReport[] }
   | { readonly type: "Progress"; readonly progress: PointProgress }
   /** A row that was asked for, or a piece of its text: `more` pieces follow. */
   | {
@@ -88,12 +88,12 @@ export type FromProcess =
     readonly more: boolean;
   }
   /** All rows were sent that are there now. */
-  | { readonly type: "LogPart"; readonly newestTs: number; readonly lookedAt: number }
+  | { readonly type: "LogBatch"; readonly newestTs: number; readonly checkedAt: number }
   | { readonly type: "LogFault"; readonly fault: ReplicaFault | "gap"; readonly message: string }
   | {
-    readonly type: "Brought";
+    readonly type: "Updated";
     readonly result:
-      | { readonly ok: true; readonly brought: Brought }
+      | { readonly ok: true; readonly update: FollowerUpdate }
       | { readonly ok: false; readonly fault: ReplicaFault | null; readonly message: string };
   }
   | {

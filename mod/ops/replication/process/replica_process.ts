@@ -4,7 +4,7 @@ import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines
 import { programRoot } from "../../../kit/processes/program_root.ts";
 import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
-import { type ObjectLocation } from "../../../kit/locations/object_store.ts";
+import type { BucketLocation } from "../../../kit/locations/object_store.ts";
 
 /** Queries and mutations go first, but what is shipped late may be lost. */
 const NICENESS = 5;
@@ -41,7 +41,7 @@ export class ReplicaProcess {
     }
     const allowed = allowedPaths(folders);
     const ofBucket = begin.target.kind === "bucket"
-      ? [`--allow-net=${hostsOf(begin.target).join(",")}`, `--allow-env=${CLIENT_ENV.join(",")}`]
+      ? [`--allow-net=${hostsOf(begin.target.bucket).join(",")}`, `--allow-env=${CLIENT_ENV.join(",")}`]
       : [];
     const helper = new HelperProcess({
       entry: new URL("mod/ops/replication/process/main.ts", programRoot),
@@ -93,12 +93,12 @@ export class ReplicaProcess {
 }
 
 /** Where the client of a bucket connects to. */
-function hostsOf({ place }: ObjectLocation & { readonly kind: "bucket" }): string[] {
-  if (place.endpoint !== null) {
-    const { hostname, port, protocol } = new URL(place.endpoint);
+function hostsOf(location: BucketLocation): string[] {
+  if (location.endpoint !== null) {
+    const { hostname, port, protocol } = new URL(location.endpoint);
     return [`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`];
   }
-  const { bucket, region } = place;
+  const { bucket, region } = location;
   const hosts = [`s3.${region}.amazonaws.com`, `s3.dualstack.${region}.amazonaws.com`, "s3.amazonaws.com"];
   return hosts.flatMap((host) => [`${host}:443`, `${bucket}.${host}:443`]);
 }

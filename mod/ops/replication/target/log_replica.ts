@@ -4,7 +4,7 @@
  */
 import { type JournalRow, rowTimes } from "../../../engine/mod.ts";
 import { GENERATIONS, MARKER, parseName, segmentFile, snapshotFile } from "../names.ts";
-import { markerBytes } from "../place.ts";
+import { markerBytes } from "../replica_marker.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { packSegment } from "../segment.ts";
 import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
@@ -23,7 +23,7 @@ export interface LoggedSnapshot {
 /** Where rows and snapshots are. Methods throw a `ReplicaError`. */
 export interface LogSource extends AsyncDisposable {
   /** For people. */
-  readonly place: string;
+  readonly location: string;
   readonly generation: string;
   /** Those that are there, the oldest first. */
   snapshots(): Promise<readonly LoggedSnapshot[]>;
@@ -43,8 +43,8 @@ export class LogReplica implements ReplicaTarget {
     this.#source = source;
   }
 
-  get place(): string {
-    return this.#source.place;
+  get location(): string {
+    return this.#source.location;
   }
 
   /**
@@ -136,7 +136,7 @@ export class LogReplica implements ReplicaTarget {
     return this.#refuse();
   }
 
-  tidy(): Promise<void> {
+  removeLeftovers(): Promise<void> {
     return this.#refuse();
   }
 
@@ -161,12 +161,12 @@ export class LogReplica implements ReplicaTarget {
   #trimmed(what: string): ReplicaError {
     return new ReplicaError(
       "asked",
-      `${what}: while "${this.place}" was read its servers have made another snapshot, and have removed what only older ones ` +
+      `${what}: while "${this.location}" was read its servers have made another snapshot, and have removed what only older ones ` +
         "than the two that they keep need. Try again, and choose a newer point if this one is gone: --list shows what there is",
     );
   }
 
   #refuse(): Promise<never> {
-    return Promise.reject(new ReplicaError("asked", `Nothing is written to "${this.place}" from here`));
+    return Promise.reject(new ReplicaError("asked", `Nothing is written to "${this.location}" from here`));
   }
 }

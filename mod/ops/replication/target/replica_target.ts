@@ -13,7 +13,7 @@ import {
 import { openStore } from "../../../kit/locations/open_store.ts";
 import { downloadArchive } from "../../backups/stored_archives.ts";
 import { opsLimits, replicationLimits } from "../../limits.ts";
-import { GENERATIONS, TRIED, triedAt, triedFile } from "../names.ts";
+import { GENERATIONS, probedAt, probeFile, PROBES } from "../names.ts";
 import { ReplicaError } from "../replica_error.ts";
 
 /** An object at a target. */
@@ -22,7 +22,7 @@ export type TargetObject = Pick<ObjectInfo, "name" | "size">;
 /** Names have slashes between their parts. Methods throw a `ReplicaError`. */
 export interface ReplicaTarget extends AsyncDisposable {
   /** Display name. */
-  readonly place: string;
+  readonly location: string;
   /** Whether old objects are removed although they are being read, without becoming a part of other objects. */
   readonly isTrimmed?: boolean;
   /** Lists the objects whose names begin with a prefix, in any order. */
@@ -48,7 +48,7 @@ export interface ReplicaTarget extends AsyncDisposable {
    * Removes leftovers of killed processes and of location tests that are old at a time, ms since the epoch, which must not be
    * ahead of real time even if the machine's clock is.
    */
-  tidy(at: number): Promise<void>;
+  removeLeftovers(at: number): Promise<void>;
 }
 
 /** An object was removed while it was read. */
@@ -79,7 +79,7 @@ export async function openTarget(location: ObjectLocation, options: TargetOption
 export function targetProbe(location: ObjectLocation): LocationProbe {
   return {
     place: locationText(location),
-    name: triedFile(Date.now(), randomBytes(16).toString("hex")),
+    name: probeFile(Date.now(), randomBytes(16).toString("hex")),
     open: () => openStore(location),
   };
 }
@@ -94,7 +94,7 @@ export class StoreTarget implements ReplicaTarget {
     this.#signal = signal;
   }
 
-  get place(): string {
+  get location(): string {
     return this.#store.location;
   }
 
@@ -107,48 +107,48 @@ export class StoreTarget implements ReplicaTarget {
   }
 
   async read(name: string): Promise<Uint8Array<ArrayBuffer> | null> {
-    return await this.#attempt(readObject(this.#store, name, replicationLimits.objectBytesMax));
+    return await this.#explained(readObject(this.#store, name, replicationLimits.objectBytesMax));
   }
 
   async stream(name: string): Promise<AsyncIterable<Uint8Array<ArrayBuffer>> | null> {
-    const body = await this.#attempt(this.#store.get(name));
+    const body = await this.#explained(this.#store.get(name));
     return body === null ? null : this.#chunks(name, body);
   }
 
   async download(name: string, path: string): Promise<boolean> {
-    return await this.#attempt(downloadArchive(this.#store, { name, path }));
+    return await this.#explained(downloadArchive(this.#store, { name, path }));
   }
 
   async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#attempt(this.#store.put(name, bytes));
+    await this.#explained(this.#store.put(name, bytes));
   }
 
   async upload(name: string, path: string): Promise<void> {
-    await this.#attempt(this.#store.putFile(name, path));
+    await this.#explained(this.#store.putFile(name, path));
   }
 
   async create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean> {
-    return await this.#attempt(this.#store.put(name, bytes, { ifAbsent: true }));
+    return await this.#explained(this.#store.put(name, bytes, { ifAbsent: true }));
   }
 
   async remove(name: string): Promise<void> {
-    await this.#attempt(this.#store.delete(name));
+    await this.#explained(this.#store.delete(name));
   }
 
-  async tidy(at: number): Promise<void> {
+  async removeLeftovers(at: number): Promise<void> {
     // The parts of an unfinished upload are paid for, and no listing of objects shows them. Leftovers stay if the key may not
     // list them, or the service cannot.
     const { partialKeptMs, uploadKeptMs } = replicationLimits;
     const before = at - (this.#store.kind === "folder" ? partialKeptMs : uploadKeptMs);
     await this.#store.removeUnfinished(GENERATIONS, { before }).catch(() => {});
-    await this.#removeTries(at).catch(() => {});
+    await this.#removeTestObjects(at).catch(() => {});
   }
 
-  async #removeTries(at: number): Promise<void> {
+  async #removeTestObjects(at: number): Promise<void> {
     let removed = 0;
-    for await (const { name } of this.list(TRIED)) {
-      if (triedAt(name) >= at - replicationLimits.triedKeptMs) continue;
-      if (removed++ === replicationLimits.triesRemovedMax) return;
+    for await (const { name } of this.list(PROBES)) {
+      if (probedAt(name) >= at - replicationLimits.probeKeptMs) continue;
+      if (removed++ === replicationLimits.probesRemovedMax) return;
       await this.remove(name);
     }
   }
@@ -169,7 +169,7 @@ export class StoreTarget implements ReplicaTarget {
     }
   }
 
-  async #attempt<Result>(running: Promise<Result>): Promise<Result> {
+  async #explained<Result>(running: Promise<Result>): Promise<Result> {
     return await explained(running, this.#signal);
   }
 }

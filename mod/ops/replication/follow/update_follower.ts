@@ -18,13 +18,13 @@ import { replicationLimits } from "../../limits.ts";
 import { archiveNames, extractArchive } from "../../backups/archive/mod.ts";
 import { generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
-import { openReplica } from "../place.ts";
+import { openReplica } from "../replica_marker.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget } from "../target/replica_target.ts";
 import { LogGapError, type LogPosition } from "./commit_log.ts";
 import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 
-export interface BringOptions {
+export interface FollowerUpdateOptions {
   readonly dataDir: string;
   /**
    * `begin`: before the database is served. `promote`: the same, and it becomes one of its own. `renew`: a newer state is
@@ -33,14 +33,14 @@ export interface BringOptions {
   readonly step: "begin" | "promote" | "renew";
   readonly signal: AbortSignal;
   /** Time between two looks for what a late listing may lack; a second when absent. */
-  readonly lookAgainMs?: number;
+  readonly pollMs?: number;
 }
 
 /** `own`: the database does not follow anybody, and was left as it is. */
-export type Brought =
+export type FollowerUpdate =
   | { readonly kind: "own" }
   | {
-    readonly kind: "brought";
+    readonly kind: "updated";
     readonly ts: number;
     /** Whether it began with a snapshot. */
     readonly snapshot: boolean;
@@ -53,39 +53,42 @@ export const INCOMING = "incoming-replica";
 const READY = "ready";
 
 /** `open` gives the target, which is closed at the end. Throws a `ReplicaError`, or what the disk says. */
-export async function bring(open: () => Promise<ReplicaTarget>, options: BringOptions): Promise<Brought> {
+export async function updateFollower(
+  open: () => Promise<ReplicaTarget>,
+  options: FollowerUpdateOptions,
+): Promise<FollowerUpdate> {
   const { dataDir, step } = options;
   const path = join(dataDir, archiveNames.database);
-  if (step !== "renew") await putInPlace(dataDir);
+  if (step !== "renew") await swapPrepared(dataDir);
   const state = await statIfThere(path) === null ? null : readFollowerState(path);
   if (state !== null && state.source === null) return { kind: "own" };
-  const brought = await bringRows(open, { ...options, path, position: positionOf(state) });
+  const update = await applyRowsOrSnapshot(open, { ...options, path, position: positionOf(state) });
   if (step === "promote") {
-    if (brought.stale !== null) throw new ReplicaError("away", brought.stale);
+    if (update.stale !== null) throw new ReplicaError("away", update.stale);
     forgetHistory(path, "promoted");
   }
-  return brought;
+  return update;
 }
 
-async function bringRows(
+async function applyRowsOrSnapshot(
   open: () => Promise<ReplicaTarget>,
-  options: BringOptions & { readonly path: string; readonly position: LogPosition | null },
-): Promise<Extract<Brought, { kind: "brought" }>> {
+  options: FollowerUpdateOptions & { readonly path: string; readonly position: LogPosition | null },
+): Promise<Extract<FollowerUpdate, { kind: "updated" }>> {
   const { dataDir, step, path, position } = options;
   const done = (ts: number, more: { readonly snapshot?: boolean; readonly stale?: string } = {}) =>
-    ({ kind: "brought", ts, snapshot: more.snapshot ?? false, stale: more.stale ?? null }) as const;
+    ({ kind: "updated", ts, snapshot: more.snapshot ?? false, stale: more.stale ?? null }) as const;
   try {
     await using target = await open();
     await openReplica(target, { write: false });
     if (position !== null && step !== "renew") {
       try {
-        return done(await catchUp(target, { ...options, path }));
+        return done(await applyNewRows(target, { ...options, path }));
       } catch (error) {
         if (!(error instanceof LogGapError)) throw error;
       }
     }
-    const ts = await makeReady(target, { ...options, behind: position });
-    if (step !== "renew") await putInPlace(dataDir);
+    const ts = await prepareSnapshot(target, { ...options, behind: position });
+    if (step !== "renew") await swapPrepared(dataDir);
     return done(ts, { snapshot: true });
   } catch (error) {
     // An existing database is served without the target.
@@ -100,15 +103,15 @@ function positionOf(state: Pick<ReturnType<typeof readFollowerState>, "history">
 }
 
 /** Applies the rows that follow in the log. Returns the newest ts. Throws a `LogGapError` at a gap. */
-async function catchUp(
+async function applyNewRows(
   target: ReplicaTarget,
-  { path, signal, lookAgainMs = replicationLimits.lateListingMs }:
-    & Pick<BringOptions, "signal" | "lookAgainMs">
+  { path, signal, pollMs = replicationLimits.lateListingMs }:
+    & Pick<FollowerUpdateOptions, "signal" | "pollMs">
     & { readonly path: string },
 ): Promise<number> {
   let clock = 0;
   using db = openWriterDatabase(path, { journal: "external", now: () => clock });
-  await using log = new SegmentLog(target, { everyMs: lookAgainMs });
+  await using log = new SegmentLog(target, { everyMs: pollMs });
   for (;;) {
     const position = positionOf({ history: db.history });
     if (position === null) throw new LogGapError("The database was written to by others");
@@ -129,9 +132,9 @@ async function catchUp(
 }
 
 /** Prepares the newest state in its own folder. Returns its ts. */
-async function makeReady(
+async function prepareSnapshot(
   target: ReplicaTarget,
-  { dataDir, signal, behind, ...more }: BringOptions & { readonly behind: LogPosition | null },
+  { dataDir, signal, behind, ...more }: FollowerUpdateOptions & { readonly behind: LogPosition | null },
 ): Promise<number> {
   const newest = newestWithSnapshot(
     generationsOf(await Array.fromAsync(target.list(GENERATIONS))),
@@ -140,15 +143,15 @@ async function makeReady(
   const snapshot = newest?.snapshots.at(-1);
   if (snapshot === undefined) {
     const what = behind === null ? "There is no snapshot" : `There is no snapshot behind ts ${behind.ts}`;
-    throw new ReplicaError("target", `${what} at "${target.place}" to begin with`);
+    throw new ReplicaError("target", `${what} at "${target.location}" to begin with`);
   }
   const { name } = snapshot.file;
-  return await unpackReady(target, {
+  return await unpackSnapshot(target, {
     dataDir,
     signal,
     name,
-    place: target.place,
-    catchUp: (path) => catchUp(target, { ...more, path, signal }),
+    source: target.location,
+    catchUp: (path) => applyNewRows(target, { ...more, path, signal }),
   });
 }
 
@@ -158,7 +161,7 @@ export interface SnapshotOptions {
   /** The archive, at the target. */
   readonly name: string;
   /** Content of the follower mark of the database. */
-  readonly place: string;
+  readonly source: string;
   readonly signal: AbortSignal;
 }
 
@@ -171,15 +174,15 @@ export async function fetchSnapshot(
   options: SnapshotOptions,
 ): Promise<number> {
   await using target = await open();
-  const ts = await unpackReady(target, { ...options, catchUp: () => Promise.resolve(0) });
-  await putInPlace(options.dataDir);
+  const ts = await unpackSnapshot(target, { ...options, catchUp: () => Promise.resolve(0) });
+  await swapPrepared(options.dataDir);
   return ts;
 }
 
 /** Prepares a snapshot and the rows that follow it. Returns the newest ts. */
-async function unpackReady(
+async function unpackSnapshot(
   target: ReplicaTarget,
-  { dataDir, signal, name, place, catchUp }: SnapshotOptions & {
+  { dataDir, signal, name, source, catchUp }: SnapshotOptions & {
     readonly catchUp: (path: string) => Promise<unknown>;
   },
 ): Promise<number> {
@@ -188,7 +191,7 @@ async function unpackReady(
   await Deno.mkdir(incoming, { recursive: true, mode: 0o700 });
   const archive = join(incoming, "snapshot.tar.zst");
   if (!await target.download(name, archive)) {
-    throw new ReplicaError("away", `The snapshot "${name}" is not at "${target.place}"`);
+    throw new ReplicaError("away", `The snapshot "${name}" is not at "${target.location}"`);
   }
   const folder = join(incoming, "unpacked");
   const { readable } = await Deno.open(archive);
@@ -196,7 +199,7 @@ async function unpackReady(
   await removeIfThere(archive);
   const path = join(folder, archiveNames.database);
   checkDatabaseSchema(path);
-  markAsFollower(path, place);
+  markAsFollower(path, source);
   await catchUp(path);
   const { ts } = checkDatabase(path);
   for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
@@ -207,7 +210,7 @@ async function unpackReady(
 }
 
 /** Puts a state that is ready in the place of the database. Interrupted at any point, the next call ends it. */
-async function putInPlace(dataDir: string): Promise<void> {
+async function swapPrepared(dataDir: string): Promise<void> {
   const path = join(dataDir, archiveNames.database);
   const ready = join(dataDir, INCOMING, READY, archiveNames.database);
   if (await statIfThere(ready) !== null) {

@@ -5,9 +5,9 @@
 import { replicationLimits } from "../limits.ts";
 
 /** Times that count; the longest of them is what is reckoned with. */
-const TIMES = 8;
+const SAMPLES_MAX = 8;
 
-export class ShippingLead {
+export class ShippingDelay {
   readonly #everyMs: number;
   readonly #times: number[] = [];
 
@@ -16,9 +16,9 @@ export class ShippingLead {
   }
 
   /** A segment took so long, from when it was asked for to when it was known to be safe. */
-  took(ms: number): void {
+  record(ms: number): void {
     this.#times.push(Math.max(0, ms));
-    if (this.#times.length > TIMES) this.#times.shift();
+    if (this.#times.length > SAMPLES_MAX) this.#times.shift();
   }
 
   /** From a commit to when its shipping begins, when nothing else waits. */

@@ -1,6 +1,6 @@
 /** Marker, format and ownership of a target. */
 import { z } from "zod";
-import { claimOf, isGeneration, MARKER, ownerFile, OWNERS, TRIED } from "./names.ts";
+import { claimOf, isGeneration, MARKER, ownerFile, OWNERS, PROBES } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
@@ -33,24 +33,24 @@ export async function openReplica(
     for await (const { name } of target.list("")) {
       // Another server may have made it a replica at this moment.
       if (name === MARKER) return await openReplica(target, { write });
-      if (name.startsWith(TRIED)) continue;
+      if (name.startsWith(PROBES)) continue;
       throw new ReplicaError(
         "target",
-        `"${target.place}" is no replica: it holds other things, such as "${name}". Name an empty place`,
+        `"${target.location}" is no replica: it holds other things, such as "${name}". Name an empty place`,
       );
     }
-    if (!write) throw new ReplicaError("asked", `"${target.place}" is empty: there is no replica`);
+    if (!write) throw new ReplicaError("asked", `"${target.location}" is empty: there is no replica`);
     await target.create(MARKER, markerBytes());
     return;
   }
   const parsed = markerShape.safeParse(json(bytes));
   if (!parsed.success) {
-    throw new ReplicaError("target", `"${target.place}" is no replica of this server's kind`);
+    throw new ReplicaError("target", `"${target.location}" is no replica of this server's kind`);
   }
   if (parsed.data.format > REPLICA_FORMAT) {
     throw new ReplicaError(
       "target",
-      `A newer version of the server wrote the replica at "${target.place}" (format ${parsed.data.format}, this one ` +
+      `A newer version of the server wrote the replica at "${target.location}" (format ${parsed.data.format}, this one ` +
         `knows ${REPLICA_FORMAT}): use the newer version`,
     );
   }
