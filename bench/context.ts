@@ -33,6 +33,9 @@ export interface Control {
   readonly pid: number;
 }
 
+/** As `deno task serve` starts it. */
+const entry = "mod/build/start.ts";
+
 export class BenchContext implements AsyncDisposable {
   /** Whether there is time for the long form of each row. */
   readonly full: boolean;
@@ -57,7 +60,7 @@ export class BenchContext implements AsyncDisposable {
   /** Starts a server that ends with the row. */
   async server(functions: string, dataDir = this.folder()): Promise<ServerProcess> {
     return this.#opened.use(
-      await ServerProcess.start({ dataDir, functions, starter: this.#onProcessor(0) }),
+      await ServerProcess.start({ entry, dataDir, functions, starter: this.#onProcessor(0) }),
     );
   }
 
@@ -73,7 +76,7 @@ export class BenchContext implements AsyncDisposable {
       & { readonly dataDir?: string },
   ): Promise<ServerProcess> {
     const all = [...this.#onProcessor(0), ...starter];
-    return this.#opened.use(await ServerProcess.start({ ...options, dataDir, starter: all }));
+    return this.#opened.use(await ServerProcess.start({ entry, ...options, dataDir, starter: all }));
   }
 
   /** A context whose processes end before this one's. */

@@ -133,6 +133,7 @@ try {
   // Main's heap is sized at its start, as docs/sizing.md recommends.
   const starter = [...entering, "env", "DENO_V8_FLAGS=--max-semi-space-size=4"];
   await using server = await ServerProcess.start({
+    entry: "mod/build/start.ts",
     dataDir,
     functions: benchFunctions,
     starter,

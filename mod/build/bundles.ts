@@ -1,6 +1,7 @@
 /**
  * Bundles the server's modules into a few files, because finding and reading hundreds of modules dominates start time.
- * When run as a program, prints the result, for builds that have no permission to start the bundler.
+ * When run as a program, writes the bundles of a clone to a folder, or prints those of a build that may not start the
+ * bundler.
  */
 import * as esbuild from "esbuild";
 import { dirname, join, relative } from "node:path";
@@ -8,7 +9,6 @@ import { fileURLToPath } from "node:url";
 import { type BundledFile, bundleFolder } from "./payload.ts";
 
 const projectDir = fileURLToPath(new URL("../../", import.meta.url));
-const ROOT = "../../";
 
 /** Entry modules. Those of the server share most code and load some of it lazily. */
 const SERVER = ["main.ts", "cli.ts", "mod/server/workers/main.ts"];
@@ -24,30 +24,54 @@ const HELPERS = [
 const ISOLATES = ["mod/server/isolate_entry.ts", "mod/functions/isolate/main.ts"];
 export const ENTRIES: readonly string[] = [...SERVER, ...HELPERS, ...ISOLATES];
 
-/** Builds the bundles. The caller stops the bundler with `esbuild.stop()`. */
+/** Builds the bundles of a released server. The caller stops the bundler with `esbuild.stop()`. */
 export async function makeBundles(): Promise<BundledFile[]> {
-  const built = await Promise.all([
-    bundled(SERVER, { late: true }),
-    ...HELPERS.map((entry) => bundled([entry], { late: true })),
-    ...ISOLATES.map((entry) => bundled([entry], { late: false })),
-  ]);
+  const built = await bundles({ folder: bundleFolder, define: {} });
   // Entries keep their paths. Plain JavaScript loads faster than a large TypeScript file.
   const shims = ENTRIES.map((entry) => ({
     path: entry,
     text: `import ${JSON.stringify(address(dirname(entry), `${bundleFolder}/${nameOf(entry)}.js`))};\n`,
   }));
-  return [...built.flat(), ...shims];
+  return [...built, ...shims];
+}
+
+/** Writes the bundles of a clone. Its entry modules remain, so that processes are started with the bundles. */
+async function writeClone(folder: string): Promise<void> {
+  // Its last part is the state of the sources, followed by the id of the process that builds it.
+  const lasting = folder.replace(/\.\d+$/, "");
+  for (const { path, text } of await bundles({ folder, define: { BUNDLES: JSON.stringify(lasting) } })) {
+    const file = join(projectDir, path);
+    await Deno.mkdir(dirname(file), { recursive: true });
+    await Deno.writeTextFile(file, text);
+  }
+}
+
+interface BundleOptions {
+  /** Relative to the project. */
+  readonly folder: string;
+  /** Values of constants. */
+  readonly define: Readonly<Record<string, string>>;
+}
+
+async function bundles(options: BundleOptions): Promise<BundledFile[]> {
+  const built = await Promise.all([
+    bundled(SERVER, { ...options, late: true }),
+    ...HELPERS.map((entry) => bundled([entry], { ...options, late: true })),
+    ...ISOLATES.map((entry) => bundled([entry], { ...options, late: false })),
+  ]);
+  return built.flat();
 }
 
 /** With `late`, modules imported dynamically remain separate files. */
 async function bundled(
   entries: readonly string[],
-  { late }: { readonly late: boolean },
+  { late, folder, define }: BundleOptions & { readonly late: boolean },
 ): Promise<BundledFile[]> {
   const { outputFiles } = await esbuild.build({
     absWorkingDir: projectDir,
     entryPoints: entries.map((entry) => ({ in: join(projectDir, entry), out: nameOf(entry) })),
-    outdir: join(projectDir, bundleFolder),
+    outdir: join(projectDir, folder),
+    define,
     chunkNames: "[hash]",
     bundle: true,
     write: false,
@@ -68,7 +92,11 @@ async function bundled(
           const file = relative(projectDir, path);
           const text = await Deno.readTextFile(path);
           return {
-            contents: withOriginalUrl(text, { place: file, begins: entries.includes(file) }),
+            contents: withOriginalUrl(text, {
+              file,
+              root: `${relative(folder, ".")}/`,
+              begins: entries.includes(file),
+            }),
             loader: "ts",
           };
         });
@@ -81,9 +109,9 @@ async function bundled(
 /** The bundle with its original module URL, and whether it is the entry of the process. */
 function withOriginalUrl(
   text: string,
-  { place: file, begins }: { readonly place: string; readonly begins: boolean },
+  { file, root, begins }: { readonly file: string; readonly root: string; readonly begins: boolean },
 ): string {
-  const url = `new URL(${JSON.stringify(ROOT + file)}, import.meta.url).href`;
+  const url = `new URL(${JSON.stringify(root + file)}, import.meta.url).href`;
   return text
     .replaceAll("import.meta.main", String(begins))
     .replaceAll(/import\.meta\.url\b/g, url);
@@ -99,7 +127,8 @@ function address(folder: string, file: string): string {
 }
 
 if (import.meta.main) {
-  const text = JSON.stringify(await makeBundles());
+  const [folder] = Deno.args;
+  if (folder !== undefined) await writeClone(folder);
+  else await new Blob([JSON.stringify(await makeBundles())]).stream().pipeTo(Deno.stdout.writable);
   await esbuild.stop();
-  await new Blob([text]).stream().pipeTo(Deno.stdout.writable);
 }

@@ -64,6 +64,7 @@ async function collect(bundle: string): Promise<void> {
   await Deno.mkdir(join(bundle, "app/examples"), { recursive: true });
   await copy(Deno.execPath(), join(bundle, "deno"));
   for (const part of PARTS) await copy(join(projectDir, part), join(bundle, "app", part));
+  await shell('rm -rf "$1"', [join(bundle, "app/mod/.bundles")]);
   await putBundles(join(bundle, "app"), join(bundle, "bundles.json"));
   const [project, lock] = await Promise.all(
     ["deno.json", "deno.lock"].map((name) => Deno.readTextFile(join(projectDir, name))),

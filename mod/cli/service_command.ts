@@ -27,7 +27,7 @@ export async function installedProgram(npmCommand: string | undefined): Promise<
     return { kind: "file", command: [DEFAULT_PATH] };
   }
   const flags = ["run", "--quiet", "--no-prompt", "-P=serve", "--config", programConfig()];
-  return { kind: "clone", command: [runtime, ...flags, join(root, "main.ts")] };
+  return { kind: "clone", command: [runtime, ...flags, join(root, "mod/build/start.ts")] };
 }
 
 const HEALTH =

@@ -11,7 +11,7 @@ Deno.test("every module that a process is started with has its bundle", async ()
   const started = new Set(["main.ts", "cli.ts"]);
   for (const file of files) {
     const text = await Deno.readTextFile(join(projectDir, "mod", file));
-    for (const [, path = ""] of text.matchAll(/new URL\("(mod\/[^"]+\.ts)", programRoot\)/g)) {
+    for (const [, path = ""] of text.matchAll(/entryModule\("(mod\/[^"]+\.ts)"\)/g)) {
       started.add(path);
     }
     assert.doesNotMatch(text, /entry: new URL\([^)]*import\.meta/, `${file}: begin with the program's root`);

@@ -26,7 +26,9 @@ export async function makeProgram(): Promise<string> {
   await Deno.remove(program, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
-  for (const part of PARTS) await copyTree(join(repository, part), join(program, part));
+  for (const part of PARTS) {
+    await copyTree(join(repository, part), join(program, part), (path) => path !== ".bundles/");
+  }
   for (const file of FILES) await Deno.copyFile(join(repository, file), join(program, file));
   try {
     await writeBundles(program, await makeBundles());

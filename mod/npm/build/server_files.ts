@@ -10,7 +10,7 @@ import { writePack } from "./server_pack.ts";
 /** Project files the server needs. */
 const PARTS = ["mod", "dashboard/public", "docs", "examples/chat/functions", "examples/chat/public"];
 /** Build tools are not needed in the package. */
-const NOT_SERVED = /^(?:build|npm|client\/build)\/$|\.md$/;
+const NOT_SERVED = /^(?:build|npm|client\/build|\.bundles)\/$|\.md$/;
 /** Files that Deno loads from a package; others are omitted. */
 const LOADED = /\/$|\.(?:[cm]?js|json|wasm)$|(?:^|\/)LICEN[CS]E/i;
 /** Folders with alternative builds that are never loaded. */

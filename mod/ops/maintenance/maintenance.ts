@@ -6,7 +6,7 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
-import { programRoot } from "../../kit/processes/program_root.ts";
+import { entryModule } from "../../kit/processes/program_root.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import {
@@ -34,7 +34,7 @@ export class MaintenanceProcess {
   private constructor(folders: readonly string[]) {
     const allowed = allowedPaths(folders);
     this.#child = new HelperProcess({
-      entry: new URL("mod/ops/maintenance/process.ts", programRoot),
+      entry: entryModule("mod/ops/maintenance/process.ts"),
       permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`, "--allow-sys=statfs"],
       dataMiB: opsLimits.maintenanceDataMiB,
       niceness: NICENESS,

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
-import { programRoot } from "../../kit/processes/program_root.ts";
+import { entryModule, programRoot } from "../../kit/processes/program_root.ts";
 import { workerLimits } from "../limits.ts";
 import { PROGRAM_FILES, socketFolders } from "../permissions/narrow.ts";
 import type { WorkerBoot } from "./boot.ts";
@@ -55,7 +55,7 @@ export class WorkerProcess {
 
   static async start(boot: WorkerBoot): Promise<WorkerProcess> {
     const process = new HelperProcess({
-      entry: new URL("mod/server/workers/main.ts", programRoot),
+      entry: entryModule("mod/server/workers/main.ts"),
       permissions: await workerPermissions(boot),
       dataMiB: workerLimits.dataMiB,
       niceness: 0,

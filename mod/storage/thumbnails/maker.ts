@@ -13,7 +13,7 @@ import {
 } from "./frames.ts";
 import type { ThumbnailSpec } from "./spec.ts";
 import { HelperProcess } from "../../kit/processes/helper_process.ts";
-import { programRoot } from "../../kit/processes/program_root.ts";
+import { entryModule } from "../../kit/processes/program_root.ts";
 
 /** Makes thumbnails. Tests provide their own. */
 export interface ThumbnailMaker extends AsyncDisposable {
@@ -194,7 +194,7 @@ class ImageProcess {
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
     this.#child = new HelperProcess({
-      entry: new URL("mod/storage/thumbnails/process.ts", programRoot),
+      entry: entryModule("mod/storage/thumbnails/process.ts"),
       permissions: permissions(),
       dataMiB: storageLimits.thumbnailDataMiB,
       niceness: NICENESS,

@@ -9,6 +9,8 @@ export interface ServerOptions {
   readonly dataDir: string;
   /** Folder of the app's functions, from the project's folder. */
   readonly functions: string;
+  /** Module to start; `main.ts` when left out. */
+  readonly entry?: string;
   /** Port to listen on; any free one when left out. */
   readonly port?: number;
   /** Further flags of `serve`. */
@@ -52,7 +54,7 @@ export class ServerProcess implements AsyncDisposable {
         "--no-prompt",
         "-P=serve",
         ...options.runtimeFlags ?? [],
-        "main.ts",
+        options.entry ?? "main.ts",
         "--port",
         String(options.port ?? 0),
         "--data",

@@ -1,12 +1,12 @@
 /** The command line of an isolate: flags, environment and limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/processes/helper_process.ts";
-import { programRoot } from "../../../kit/processes/program_root.ts";
+import { entryModule } from "../../../kit/processes/program_root.ts";
 import { usualMemory } from "./isolate_memory.ts";
 import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
 /** Entry module of an isolate without functions of the service. */
-export const plainEntry: URL = new URL("mod/functions/isolate/main.ts", programRoot);
+export const plainEntry: URL = entryModule("mod/functions/isolate/main.ts");
 
 /** Returns the command for an isolate. */
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {

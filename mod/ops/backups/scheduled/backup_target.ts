@@ -11,7 +11,7 @@ import {
 import { openStore } from "../../../kit/locations/open_store.ts";
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
-import { programRoot } from "../../../kit/processes/program_root.ts";
+import { entryModule } from "../../../kit/processes/program_root.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import { downloadArchive } from "../stored_archives.ts";
@@ -166,7 +166,7 @@ async function hasAccess(path: string): Promise<boolean> {
 async function runInProcess(job: FolderJob, signal: AbortSignal): Promise<readonly string[]> {
   const allowed = allowedPaths([job.folder, ..."path" in job ? [dirname(job.path)] : []]);
   const child = new HelperProcess({
-    entry: new URL("mod/ops/backups/scheduled/folder_process.ts", programRoot),
+    entry: entryModule("mod/ops/backups/scheduled/folder_process.ts"),
     permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`],
     dataMiB: opsLimits.maintenanceDataMiB,
     niceness: NICENESS,

@@ -1,7 +1,7 @@
 /** Handle of the log worker in the main thread: starts and restarts it, and calls its methods in order. */
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
-import { programRoot } from "../../../kit/processes/program_root.ts";
+import { entryModule } from "../../../kit/processes/program_root.ts";
 import { logLimits } from "../../limits.ts";
 import type { Retention } from "../store/log_store.ts";
 import type {
@@ -67,7 +67,7 @@ export class LogWorker implements AsyncDisposable {
   /** Starts the worker, unless it is running or about to be restarted. */
   begin(): void {
     if (this.#worker !== null || this.#restart !== null || this.#closed) return;
-    const worker = new Worker(new URL("mod/ops/log/worker/main.ts", programRoot), {
+    const worker = new Worker(entryModule("mod/ops/log/worker/main.ts"), {
       type: "module",
       name: "log",
     });

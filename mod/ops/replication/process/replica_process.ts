@@ -1,7 +1,7 @@
 /** The process that works with a target, as main sees it. */
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
-import { programRoot } from "../../../kit/processes/program_root.ts";
+import { entryModule } from "../../../kit/processes/program_root.ts";
 import { replicationLimits } from "../../limits.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import type { BucketLocation } from "../../../kit/locations/object_store.ts";
@@ -44,7 +44,7 @@ export class ReplicaProcess {
       ? [`--allow-net=${hostsOf(begin.target.bucket).join(",")}`, `--allow-env=${CLIENT_ENV.join(",")}`]
       : [];
     const helper = new HelperProcess({
-      entry: new URL("mod/ops/replication/process/main.ts", programRoot),
+      entry: entryModule("mod/ops/replication/process/main.ts"),
       permissions: [
         `--allow-read=${allowed}`,
         `--allow-write=${allowed}`,

@@ -1,0 +1,66 @@
+/** The start of a clone from bundles. */
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { copyTree } from "../../mod/npm/build/copy_tree.ts";
+import { projectDir } from "../../mod/build/payload.ts";
+
+/** Copies the parts of the project that print the help of `serve`. */
+async function copyClone(): Promise<string> {
+  const clone = await Deno.makeTempDir();
+  await copyTree(join(projectDir, "mod"), join(clone, "mod"), (path) => path !== ".bundles/");
+  for (const file of ["main.ts", "cli.ts", "deno.json", "deno.serve.json", "deno.serve.lock"]) {
+    await Deno.copyFile(join(projectDir, file), join(clone, file));
+  }
+  return clone;
+}
+
+/** Returns the output of `serve --help` and the names of the bundles. */
+async function helpOf(
+  clone: string,
+): Promise<{ readonly help: string; readonly bundles: readonly string[] }> {
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["run", "--quiet", "--no-prompt", "--config", join(clone, "deno.serve.json"), "-P=serve"],
+      ...[join(clone, "mod/build/start.ts"), "--help"],
+    ],
+    cwd: clone,
+  }).output();
+  const folder = join(clone, "mod/.bundles");
+  return {
+    help: new TextDecoder().decode(stdout),
+    bundles: Deno.statSync(folder).isDirectory ? readdirSync(folder).toSorted() : [],
+  };
+}
+
+Deno.test("a clone builds its bundles at the first start and after each change of its sources", async () => {
+  const clone = await copyClone();
+  try {
+    const first = await helpOf(clone);
+    assert.match(first.help, /--data/);
+    assert.equal(first.bundles.length, 1);
+    assert.deepEqual(await helpOf(clone), first);
+    for (const end of ["//", "// again"]) {
+      await Deno.writeTextFile(join(clone, "mod/limits.ts"), end, { append: true });
+      await helpOf(clone);
+    }
+    const { help, bundles } = await helpOf(clone);
+    assert.equal(help, first.help);
+    assert.equal(bundles.length, 2, "the oldest was removed");
+    assert.ok(!bundles.includes(first.bundles[0] ?? ""));
+  } finally {
+    await Deno.remove(clone, { recursive: true });
+  }
+});
+
+Deno.test("a clone that cannot build its bundles starts from its sources", async () => {
+  const clone = await copyClone();
+  try {
+    await Deno.writeTextFile(join(clone, "mod/.bundles"), "not a folder");
+    const { help, bundles } = await helpOf(clone);
+    assert.match(help, /--data/);
+    assert.deepEqual(bundles, []);
+  } finally {
+    await Deno.remove(clone, { recursive: true });
+  }
+});
