@@ -527,3 +527,33 @@ Deno.test("a writer lost while its replacement fails is started again", async ()
   await world.clock.advance(1_000);
   assert.deepEqual(world.batch, ["b"]);
 });
+
+Deno.test("a replacement waits for the start of a lost writer, and there is never a second writer", async () => {
+  const { world } = await withBatch("a");
+  world.commits(0, 1, 1);
+  const ready = Promise.withResolvers<void>();
+  world.starter.delay = ready.promise;
+  world.isolate.dies("killed");
+  await settled();
+  const replaced = world.writer.replace(() => Promise.resolve());
+  await settled();
+  assert.equal(world.starter.starts, 2, "the replacement is not started beside the new writer");
+  ready.resolve();
+  assert.deepEqual(await replaced, { ok: true });
+  await settled();
+  assert.deepEqual(world.starter.isolates.map(({ dead }) => dead), [true, true, false]);
+});
+
+Deno.test("a lost writer that was replaced before its delayed restart is not started again", async () => {
+  const { world } = await withBatch("a");
+  world.commits(0, 1, 1);
+  world.starter.broken = "nonsense";
+  world.isolate.dies("killed");
+  await settled();
+  world.starter.broken = null;
+  const { starts } = world.starter;
+  assert.deepEqual(await world.writer.replace(() => Promise.resolve()), { ok: true });
+  await world.clock.advance(60_000);
+  assert.equal(world.starter.starts, starts + 1);
+  assert.equal(world.isolate.dead, false);
+});

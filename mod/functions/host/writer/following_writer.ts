@@ -4,7 +4,6 @@
  */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { Log } from "../../../kit/log.ts";
-import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { LeaderPort } from "../leader_port.ts";
 import { readOnly } from "../../outcome.ts";
@@ -12,8 +11,8 @@ import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/me
 import { AppliedGroup } from "../../wire/applied_rows.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
-import { Restarts } from "../process/restarts.ts";
 import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
+import { WriterRestarts } from "./writer_restarts.ts";
 
 export interface FollowingWriterOptions {
   readonly starter: IsolateStarter;
@@ -40,7 +39,7 @@ export class RowsRefusedError extends Error {
 
 export class FollowingWriter implements MutationWriter {
   readonly #options: FollowingWriterOptions;
-  readonly #restarts = new Restarts();
+  readonly #restarts: WriterRestarts;
   /** `null` before the start, and from a loss to the next rows. */
   #isolate: Isolate | null = null;
   #reached: Reached | null = null;
@@ -48,11 +47,11 @@ export class FollowingWriter implements MutationWriter {
   #waiting: PromiseWithResolvers<RowsApplied | RowsRefused> | null = null;
   /** Serializes work on the isolate. Never rejects. */
   #turn: Promise<unknown> = Promise.resolve();
-  #failures = 0;
   #closing = false;
 
   constructor(options: FollowingWriterOptions) {
     this.#options = options;
+    this.#restarts = new WriterRestarts(options);
   }
 
   readonly waiting = 0;
@@ -124,6 +123,7 @@ export class FollowingWriter implements MutationWriter {
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#restarts.close();
     const isolate = this.#isolate;
     this.#isolate = null;
     // It ends after its current commit.
@@ -139,17 +139,9 @@ export class FollowingWriter implements MutationWriter {
   }
 
   async #restart(): Promise<Isolate> {
-    const { clock, log, starter } = this.#options;
-    const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
-    if (pauseMs > 0) await new Promise<void>((resolve) => clock.after(pauseMs, resolve));
-    if (this.#closing) throw new Error("The server is stopping");
-    const started = await starter.start("writer");
-    if (!started.ok) {
-      this.#failures = Math.min(this.#failures + 1, isolateLimits.restartsPerMinuteMax);
-      log("error", "Cannot start the writer", { message: started.message });
-      throw new Error(started.message);
-    }
-    this.#failures = 0;
+    const started = await this.#restarts.start();
+    if (started === null) throw new Error("The server is stopping");
+    if (!started.ok) throw new Error(started.message);
     this.#install(started.isolate);
     return started.isolate;
   }

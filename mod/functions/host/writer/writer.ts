@@ -14,25 +14,24 @@ import type { Log } from "../../../kit/log.ts";
 import type { AdaptiveSpinner } from "../../../kit/adaptive_spinner.ts";
 import { functionLimits } from "../../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
-import { frameTextOfJson, parseFrameText } from "../../wire/segment_frames.ts";
+import { frameTextOfJson } from "../../wire/segment_frames.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import { failed, type Outcome, outcomeUnknown } from "../../outcome.ts";
 import type { Committing, Group, JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
-import { type Answered, MutationBatch } from "./mutation_batch.ts";
+import { BatchesInFlight } from "./batches_in_flight.ts";
+import { BatchSize } from "./batch_size.ts";
+import type { Answered, MutationBatch } from "./mutation_batch.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
-import { Costs } from "../costs.ts";
 import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
-import { Restarts } from "../process/restarts.ts";
+import { WriterRestarts } from "./writer_restarts.ts";
 import type { RunObserver } from "../run_observer.ts";
 
 /** Time to start or commit a group, as on a slow disk, before the writer counts as stuck. */
 const STORING_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
-/** Weight of the newest batch in the mean duration of a call. */
-const NEWEST_WEIGHT = 0.25;
 
 export interface WriterOptions {
   readonly starter: IsolateStarter;
@@ -56,39 +55,28 @@ export interface WriterOptions {
 
 export class Writer implements MutationWriter {
   readonly #options: WriterOptions;
-  readonly #costs = new Costs();
-  readonly #queue = new MutationQueue(this.#costs);
-  readonly #restarts = new Restarts();
+  readonly #size = new BatchSize();
+  readonly #queue = new MutationQueue(this.#size.costs);
+  readonly #inFlight: BatchesInFlight;
+  readonly #restarts: WriterRestarts;
   /** The current writer. `null` before the start, and from a loss to its replacement. */
   #isolate: Isolate | null = null;
-  /** The batch in the writer, until its last answer. Survives the loss of the writer. */
-  #out: MutationBatch | null = null;
-  /** Sent while the last group of `#out` is being committed, to become `#out`. */
-  #ahead: MutationBatch | null = null;
-  /** How the writer of `#out` was lost, until its replacement reports the outcome. */
-  #loss: Death | null = null;
-  /** `asked`: a step is scheduled for the end of this tick. `held`: a batch is out, unresolved, or the writer is being replaced. */
-  #turn: "none" | "asked" | "held" = "none";
-  /** Set while `replace` runs. */
+  /** `asked`: a step is scheduled for the end of this tick. `batch`: a batch is out or unresolved. `replacing`: see `replace`. */
+  #turn: "none" | "asked" | "batch" | "replacing" = "none";
+  /** Set while `replace` waits or runs. */
   #replacement: (() => Promise<void>) | null = null;
-  /** Whether `#replacement` is active and manages the writer itself. */
-  #replacing = false;
   /** Set while a batch is in a living writer. Not cancelled afterwards, because the next batch usually follows soon. */
   #watchTimer: Timer | null = null;
-  /** Skips the delay before a restart. Set during the delay. */
-  #endPause: (() => void) | null = null;
-  #restarting = false;
   /** Called when no batch is out any more. Set by `close`. */
   #onIdle: (() => void) | null = null;
   #closing = false;
-  #batches = 0;
   /** ts of the newest group. */
   #ts = 0;
-  /** Mean duration of a call, including its share of the commit. Determines the size of the next batch. */
-  #callMs = isolateLimits.batchSliceMs / isolateLimits.batchCallsMax;
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    this.#inFlight = new BatchesInFlight(options.batchPrefix);
+    this.#restarts = new WriterRestarts(options);
   }
 
   /** Starts the first writer, which applies the app's schema. Throws if that fails. */
@@ -193,8 +181,8 @@ export class Writer implements MutationWriter {
   async close(): Promise<void> {
     this.#closing = true;
     this.#answer(this.#queue.takeOlder(), stopping());
-    this.#endPause?.();
-    if (this.#out !== null && this.#isolate !== null) {
+    this.#restarts.close();
+    if (this.#inFlight.current !== null && this.#isolate !== null) {
       await new Promise<void>((resolve) => {
         const timer = this.#options.clock.after(this.#options.timeoutMs, resolve);
         this.#onIdle = () => {
@@ -207,12 +195,10 @@ export class Writer implements MutationWriter {
     const isolate = this.#isolate;
     this.#isolate = null;
     await isolate?.close();
-    this.#answer(this.#unanswered, outcomeUnknown("The server stopped before the mutation was answered"));
-  }
-
-  /** Calls that were sent and not answered, in order. */
-  get #unanswered(): readonly PendingMutation[] {
-    return [...this.#out?.unanswered ?? [], ...this.#ahead?.unanswered ?? []];
+    this.#answer(
+      this.#inFlight.unanswered,
+      outcomeUnknown("The server stopped before the mutation was answered"),
+    );
   }
 
   #install(isolate: Isolate): void {
@@ -227,9 +213,10 @@ export class Writer implements MutationWriter {
       this.#options.awake?.waitEnded();
       const answered = this.#apply(message, segments);
       // Calls that the writer returned from a long batch are queued again.
-      if (message.ends === true) this.#queue.putBack(this.#out?.cut() ?? []);
+      if (message.ends === true) this.#queue.putBack(this.#inFlight.current?.cut() ?? []);
       // Sends the next batch before the answers, so that the writer works while main sends them.
-      if (this.#out?.done) this.#batchDone(this.#out);
+      const batch = this.#inFlight.current;
+      if (batch?.done) this.#batchDone(batch);
       for (const { call, answer } of answered) call.resolve(answer);
     });
     isolate.ended.then((death) => this.#onEnded(isolate, death));
@@ -239,7 +226,9 @@ export class Writer implements MutationWriter {
 
   /** Takes the next possible step within this tick. */
   #next(): void {
-    if (this.#turn !== "none" || this.#out !== null || this.#closing) return;
+    if (this.#turn !== "none" || this.#inFlight.current !== null || this.#closing) return;
+    // Otherwise there could be two writers.
+    if (this.#restarts.isStarting) return;
     if (this.#replacement === null && (this.#isolate === null || this.#queue.size === 0)) return;
     this.#turn = "asked";
     // At the end of the current task, so that calls arriving together share a batch. No timer, so that a single call is not
@@ -248,27 +237,27 @@ export class Writer implements MutationWriter {
   }
 
   #takeTurn(): void {
-    this.#turn = "held";
-    if (this.#replacement !== null) this.#runReplacement(this.#replacement);
+    if (this.#restarts.isStarting) this.#turn = "none";
+    else if (this.#replacement !== null) void this.#runReplacement(this.#replacement);
     else this.#sendBatch();
   }
 
   async #runReplacement(replacement: () => Promise<void>): Promise<void> {
-    this.#replacing = true;
+    this.#turn = "replacing";
     await replacement();
-    this.#replacing = false;
     this.#replacement = null;
     this.#endTurn();
     if (this.#isolate === null) await this.#restart();
   }
 
   #endTurn(): void {
-    if (this.#turn !== "held") return;
+    if (this.#turn === "asked") return;
     this.#turn = "none";
     this.#next();
   }
 
   #sendBatch(): void {
+    this.#turn = "batch";
     const batch = this.#send();
     // The writer was lost in the meantime, or the host is closing.
     if (batch === null) return this.#endTurn();
@@ -281,12 +270,10 @@ export class Writer implements MutationWriter {
    * answers then return in two alternating groups, and the writer always has one of them.
    */
   #sendAhead({ batch }: Committing): void {
-    if (this.#out?.id !== batch || this.#ahead !== null) {
-      throw new RangeError(`No commit of ${batch} was awaited`);
-    }
+    const committing = this.#inFlight.checkCommitting(batch);
     if (!this.#closing && this.#replacement === null) {
-      const onTheWay = this.#out.calls.length + this.#queue.size;
-      this.#ahead = this.#send(Math.ceil(onTheWay / 2));
+      const onTheWay = committing.calls.length + this.#queue.size;
+      this.#inFlight.sentAhead(this.#send(Math.ceil(onTheWay / 2)));
     }
   }
 
@@ -294,52 +281,36 @@ export class Writer implements MutationWriter {
   #send(callsMax: number = isolateLimits.batchCallsMax): MutationBatch | null {
     const isolate = this.#isolate;
     if (isolate === null) return null;
-    const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
-    const calls = this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, callsMax, fitting)));
+    const calls = this.#queue.take(Math.max(1, Math.min(callsMax, this.#size.callsMax)));
     if (calls.length === 0) return null;
-    const batch = new MutationBatch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
+    const batch = this.#inFlight.create(calls);
     isolate.sendText(frameTextOfJson(batch.text));
     return batch;
   }
 
   #begin(batch: MutationBatch): void {
-    batch.begin(this.#options.clock.now());
-    this.#out = batch;
+    this.#inFlight.begin(batch, this.#options.clock.now());
     if (batch.calls.length === 1) this.#options.awake?.waitStarted();
   }
 
   /** Publishes a group's commits and returns the answers of its calls. Throws for an unexpected group. */
   #apply(group: Group, segments: readonly string[]): Answered[] {
-    if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
+    const batch = this.#inFlight.current;
+    if (batch === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
     // Decoded before any call counts as answered: a malformed group is rejected as a whole.
     const entries = unpackEntries(group);
-    const answered = this.#out.accept(group, segments);
-    this.#noteCosts(answered);
+    const answered = batch.accept(group, segments);
+    this.#size.ran(answered);
     this.#ts = group.ts;
     this.#options.observer?.groupCommitted?.(answered.length);
     this.#options.onGroup(entries, group.ts);
     return answered;
   }
 
-  #noteCosts(answered: readonly Answered[]): void {
-    for (const { call: { work }, answer: { replayed, run } } of answered) {
-      // A recorded answer says nothing about the function's cost.
-      if (!replayed && run !== undefined) this.#costs.took(work, run.durationMs);
-    }
-  }
-
   #batchDone(batch: MutationBatch): void {
-    const ms = (this.#options.clock.now() - batch.begun.at) / Math.max(1, batch.answered);
-    const [first] = batch.calls;
-    // A slow call that ran alone says nothing about others.
-    const usual = batch.answered > 1 || this.#costs.of(first?.work ?? "") < isolateLimits.batchSliceMs;
-    if (usual) this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
-    this.#out = null;
-    if (this.#ahead !== null) {
-      this.#begin(this.#ahead);
-      this.#ahead = null;
-      return;
-    }
+    this.#size.ended(batch, this.#options.clock.now());
+    const next = this.#inFlight.end();
+    if (next !== null) return this.#begin(next);
     this.#onIdle?.();
     this.#endTurn();
   }
@@ -350,7 +321,7 @@ export class Writer implements MutationWriter {
 
   #watch(): void {
     this.#watchTimer = null;
-    const batch = this.#out;
+    const batch = this.#inFlight.current;
     const isolate = this.#isolate;
     if (batch === null || isolate === null) return;
     const { position, storing, forMs } = batch.begun.watch.look(
@@ -363,7 +334,7 @@ export class Writer implements MutationWriter {
     if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
     if (position !== null) {
       batch.verdict = { position, outcome: tookTooLong("mutation", timeoutMs) };
-      this.#costs.took(batch.calls[position]?.work ?? "", forMs);
+      this.#size.costs.took(batch.calls[position]?.work ?? "", forMs);
     }
     isolate.kill();
   }
@@ -374,44 +345,21 @@ export class Writer implements MutationWriter {
     this.#watchTimer?.cancel();
     this.#watchTimer = null;
     this.#options.awake?.waitEnded();
-    this.#loss = death;
+    this.#inFlight.lost(death);
     this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
     if (this.#closing) this.#onIdle?.();
-    else if (!this.#replacing) this.#restart();
+    else if (this.#turn !== "replacing") void this.#restart();
   }
 
   async #restart(): Promise<void> {
-    if (this.#restarting) return;
-    this.#restarting = true;
-    try {
-      await this.#startAgain();
-    } finally {
-      this.#restarting = false;
-    }
-  }
-
-  async #startAgain(): Promise<void> {
-    for (let failures = 0; !this.#closing && this.#isolate === null; failures++) {
-      const pauseMs = this.#restarts.pauseMs(this.#options.clock.now(), failures);
-      if (pauseMs > 0) await this.#pause(pauseMs);
-      if (this.#closing) return;
-      const started = await this.#options.starter.start("writer");
+    const isNeeded = () => this.#isolate === null && this.#turn !== "replacing";
+    for (;;) {
+      const started = await this.#restarts.start(isNeeded);
+      if (started === null) return;
       if (started.ok) return this.#install(started.isolate);
-      this.#options.log("error", "Cannot start the writer", { message: started.message });
       this.#giveUpOld(started.message);
       this.#endTurn();
     }
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = this.#options.clock.after(ms, resolve);
-      this.#endPause = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-    this.#endPause = null;
   }
 
   /** Answers calls that have waited too long for a writer. */
@@ -420,66 +368,37 @@ export class Writer implements MutationWriter {
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
     const unknown = outcomeUnknown(`It is not known whether the mutation was committed: ${message}`);
-    const old = this.#unanswered.filter(({ queuedAt }) => queuedAt < since);
+    const old = this.#inFlight.unanswered.filter(({ queuedAt }) => queuedAt < since);
     for (const call of old) call.givenUp = true;
     this.#answer(old, unknown);
   }
 
   /** Determines the outcome of a lost writer's batch from what its replacement found in the database. */
-  #settle(ready: Ready): void {
-    const { ts } = ready;
-    if (this.#out !== null && this.#loss !== null) {
-      const { again, blamed } = this.#afterLastGroup(this.#out, ready).afterLoss(this.#loss);
-      if (blamed !== null) this.#answer([blamed.call], blamed.outcome);
-      const behind = (this.#ahead?.unanswered ?? []).filter(({ givenUp }) => !givenUp);
-      this.#queue.putBack([...again, ...behind]);
-      this.#out = this.#ahead = null;
+  #settle({ lastGroup, ts }: Ready): void {
+    const settled = this.#inFlight.settle(lastGroup, {
+      publish: (group, segments) => {
+        for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
+      },
+      onLostAnswers: (calls) => {
+        this.#answer(calls, outcomeUnknown("The mutation was committed, but its answer was lost"));
+        this.#options.onGap(ts);
+      },
+      onUnreadable: (error, calls) => {
+        this.#options.log("error", "The last group in the database cannot be read", { error });
+        this.#answer(calls, outcomeUnknown("It is not known whether the mutation was committed"));
+      },
+    });
+    if (settled !== null) {
+      if (settled.blamed !== null) this.#answer([settled.blamed.call], settled.blamed.outcome);
+      this.#queue.putBack(settled.again);
       this.#endTurn();
     }
-    this.#loss = null;
     if (ts === this.#ts) return;
     this.#options.log("error", "The database is ahead of the published commits", {
       from: this.#ts,
       to: ts,
     });
     this.#ts = ts;
-    this.#options.onGap(ts);
-  }
-
-  /** Publishes the database's last group if that was not done. Returns the batch in flight. */
-  #afterLastGroup(out: MutationBatch, { lastGroup, ts }: Ready): MutationBatch {
-    if (lastGroup === null) return out;
-    const ahead = this.#ahead;
-    let current = out;
-    try {
-      const { message: group, segments } = parseFrameText<Group>(lastGroup);
-      if (ahead !== null && group.batch === ahead.id) {
-        // It was started, so everything before it has ended.
-        this.#answerLost(out.skipTo(Infinity), ts);
-        this.#out = current = ahead;
-        this.#ahead = null;
-      }
-      if (group.batch !== current.id) return current;
-      if (!Number.isSafeInteger(group.from) || group.from < 0 || !(group.answers.length > 0)) {
-        throw new TypeError("The last group does not say what it answers");
-      }
-      if (group.from + group.answers.length <= current.answered) return current;
-      this.#answerLost(current.skipTo(group.from), ts);
-      for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
-    } catch (error) {
-      this.#options.log("error", "The last group in the database cannot be read", { error });
-      this.#answer(
-        [...current.skipTo(Infinity), ...this.#ahead?.skipTo(Infinity) ?? []],
-        outcomeUnknown("It is not known whether the mutation was committed"),
-      );
-    }
-    return current;
-  }
-
-  /** Answers calls of groups between the last one received and the last one committed. */
-  #answerLost(calls: readonly PendingMutation[], ts: number): void {
-    if (calls.length === 0) return;
-    this.#answer(calls, outcomeUnknown("The mutation was committed, but its answer was lost"));
     this.#options.onGap(ts);
   }
 
