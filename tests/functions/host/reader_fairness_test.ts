@@ -44,6 +44,17 @@ Deno.test("FA4 a spare reader is started with the first queries, and ends after 
   assert.equal(world.clock.timers, 0);
 });
 
+Deno.test("FA4 queries of the service start no spare reader", async () => {
+  const world = new ReaderWorld({ spare: true });
+  await world.pool.start();
+  const wave = world.wave("_system/scheduler:pending");
+  finish(world, world.reader(0));
+  await wave.done;
+  await world.clock.advance(spareReaderMs);
+  await settled();
+  assert.equal(world.readers.length, 1);
+});
+
 Deno.test("FA4 queries of a function without known durations run one at a time for each caller", async () => {
   const world = await two();
   assert.equal(world.pool.hasSlowQueries, false);

@@ -3,6 +3,7 @@ import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall, QueryAnswer, QueryBatchOptions, QueryBatchRun } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
+import { isSystemPath } from "../../system_paths.ts";
 import { SnapshotCoordination } from "./snapshot_coordination.ts";
 import { ReadBarrier } from "./read_barrier.ts";
 import { SchedulingDelay } from "./scheduling_delay.ts";
@@ -51,7 +52,7 @@ export interface ReaderPoolOptions {
   readonly timeoutMs: number;
   /** Whether the function exists. Costs of others are not tracked, because clients may request any path. */
   readonly isKnown: (udfPath: string) => boolean;
-  /** Whether to keep a spare reader while queries arrive. */
+  /** Whether to keep a spare reader while queries of the app arrive. */
   readonly spare?: boolean;
 }
 
@@ -113,7 +114,7 @@ export class ReaderPool {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
-    this.#readers.noteQuery();
+    if (queries.some(({ udfPath }) => !isSystemPath(udfPath))) this.#readers.noteQuery();
     const arrived = (ts: number, deliver: () => void) => this.#barrier.arrived(ts, deliver);
     const works = queries.map((query): QueryWork => {
       const { udfPath, caller } = query;

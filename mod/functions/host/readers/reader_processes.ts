@@ -15,7 +15,7 @@ export interface ReaderProcessesOptions {
   readonly log: Log;
   /** Maximum readers. */
   readonly readersMax: number;
-  /** Whether to keep a spare reader while queries arrive. */
+  /** Whether to keep a spare reader while queries of the app arrive. */
   readonly spare: boolean;
   readonly create: (isolate: Isolate) => Reader;
   /** Called after each start or failed start that `add` requested. */
@@ -119,7 +119,7 @@ export class ReaderProcesses implements Iterable<Reader> {
     if (reader.retired) this.#end(reader);
   }
 
-  /** Records a query. Starts a second reader before a slow query delays those behind it. */
+  /** Records a query of the app. Starts a second reader before a slow query delays those behind it. */
   noteQuery(): void {
     const { clock, spare } = this.#options;
     this.#queriedAt = clock.now();
