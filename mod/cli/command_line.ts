@@ -141,7 +141,9 @@ function givenTexts(
   const flags: Record<string, unknown> = command.opts();
   const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
   for (const [name, spec] of table) {
-    const flagged = flags[spec.attribute ?? name];
+    const value = flags[spec.attribute ?? name];
+    // Commander sets the attribute of `--static` to false for `--no-static`.
+    const flagged = spec.flag.startsWith("--no-") ? value === false : value;
     const fromEnv = env(spec.env) || (spec.former && env(spec.former.env));
     if (flagged === true) texts.set(name, { by: "flag", text: "true" });
     else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });

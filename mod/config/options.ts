@@ -109,7 +109,7 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly defaultText: string | null;
   readonly description: string;
   readonly commands: readonly CommandName[];
-  /** The attribute commander derives from the flag, if another option in this table has the same flag. */
+  /** The attribute commander derives from the flag, if another option in this table has the same flag or is its opposite. */
   readonly attribute?: string;
   /** Deprecated names, which still work. */
   readonly former?: { readonly flag: `--${string}`; readonly env: `SYNCLINE_${string}` };
@@ -483,8 +483,19 @@ export const options = {
     parse: parsePath,
     default: null,
     defaultText: "none; the example has its own",
-    description: "Folder with the app's static frontend",
+    description: "Folder with the app's static frontend; deploy keeps the served one without it",
     commands: ["serve", "deploy"],
+  }),
+  noStatic: option({
+    flag: "--no-static",
+    attribute: "static",
+    placeholder: null,
+    env: "SYNCLINE_NO_STATIC",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Remove the deployed front end from the server",
+    commands: ["deploy"],
   }),
   dev: option({
     flag: "--dev",

@@ -85,8 +85,40 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.equal(await call("query", "notes:version"), "one");
     const none = await deploy("rollback", "0".repeat(32));
     assert.deepEqual([none.code, none.out], [1, ""]);
-    assert.match(none.err, /There is no such version/);
+    assert.match(none.err, /There is no such version\. The server has [0-9a-f]{32}, [0-9a-f]{32}/);
+    const [served, next] =
+      /^ {2}(\w{32}) .*\(served\)\n {2}(\w{32}) .*\(next rollback\)$/m.exec(back.out)?.slice(1) ?? [];
+    const forward = await deploy("rollback");
+    assert.match(forward.out, new RegExp(`Serving ${next} in place of ${served}`));
+    assert.equal((await deploy("rollback", served ?? "")).code, 0);
   });
+
+  await t.step(
+    "DP13 a deploy without --static keeps the served front end, --no-static removes it",
+    async () => {
+      const page = async () => {
+        const response = await fetch(server.url, { redirect: "manual" });
+        return [response.status, await response.text()];
+      };
+      await write({ ...firstApp, "dist/index.html": "<h1>mine</h1>" });
+      const missing = await deploy("deploy", "--static", "build");
+      assert.match(missing.err, /There is no folder "[^"]*build" \(--static\): build the front end first/);
+      assert.equal((await deploy("deploy", "--static", "dist")).code, 0);
+      await write(secondApp);
+      const kept = await deploy("deploy");
+      assert.match(kept.out, /^0 files added, 0 removed, 1 changed$/m);
+      assert.equal(await call("query", "notes:version"), "two");
+      assert.deepEqual(await page(), [200, "<h1>mine</h1>"]);
+      assert.match((await deploy("deploy")).out, /Nothing has changed: [0-9a-f]{32} is served/);
+      const removed = await deploy("deploy", "--no-static");
+      assert.match(removed.out, /^! the front end is removed/m);
+      assert.equal((await page())[0], 302);
+      assert.match((await deploy("rollback")).out, /^1 file added/m);
+      assert.deepEqual(await page(), [200, "<h1>mine</h1>"]);
+      await write(firstApp);
+      assert.equal((await deploy("deploy", "--no-static")).code, 0);
+    },
+  );
 
   await t.step("CD3 exit codes and one line describe the error", async () => {
     await call("mutation", "notes:add", { body: "much too long" });

@@ -1,4 +1,4 @@
-/** The commands `deploy` and `rollback`: what a server serves is changed from elsewhere, with a deploy key. */
+/** The commands `deploy` and `rollback`, which change the version that a server serves. They use a deploy key. */
 import { helpFields } from "../../explained.ts";
 import { resolve } from "node:path";
 import { resolveFunctions } from "../../config/functions_folder.ts";
@@ -7,39 +7,43 @@ import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 import { updateGeneratedModule } from "../../functions/generated_module.ts";
 import { VersionError } from "../../functions/versions/mod.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { type Bundle, BundleError, type DeployResult, readBundle } from "../../ops/deploy/mod.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
 import { DeployTarget, UnfitError } from "./deploy_target.ts";
-import { changesText } from "./deploy_text.ts";
+import { changesText, versionsText } from "./deploy_text.ts";
 
 export const deployCommands: readonly CommandSpec[] = [
   {
     name: "deploy",
     description: "Serve these functions on a running server, with the front end named by --static",
-    run: (options) => told(() => deploy(options)),
+    run: (options) => reported(() => deploy(options)),
   },
   {
     name: "rollback",
-    description: "Have a running server serve a version that it served before",
+    description: "Serve an earlier version again, and list the versions",
     argument: {
       name: "hash",
-      description: "The version; the one before the present one when left out",
+      description: "The version (default: the one served before)",
       optional: true,
     },
-    run: (options, hash) => told(() => rollBack(options, hash === "" ? null : hash)),
+    run: (options, hash) => reported(() => rollBack(options, hash === "" ? null : hash)),
   },
 ];
 
 type DeployOptions = Pick<
   OptionValues,
-  "url" | "deployKey" | "functions" | "static" | "dryRun" | "env" | "envFile"
+  "url" | "deployKey" | "functions" | "static" | "noStatic" | "dryRun" | "env" | "envFile"
 >;
 
 async function deploy(options: DeployOptions): Promise<string> {
   const { dryRun, env, envFile } = options;
   const target = new DeployTarget(options);
-  const [bundle, { pinned, versions }] = await Promise.all([bundleOf(options), target.versions()]);
+  const [bundle, { pinned, versions, hasFrontend }] = await Promise.all([
+    bundleOf(options),
+    target.versions(),
+  ]);
   if (pinned) {
     throw new StartError(
       "The server serves the folder it was started with: start it without --functions and --dev",
@@ -50,13 +54,14 @@ async function deploy(options: DeployOptions): Promise<string> {
   for (const hint of file?.warnings ?? []) stderrLog({ debug: false })("warn", hint);
   const variables = { ...file?.values, ...env };
   const { hash } = bundle.manifest;
+  const keepFrontend = hasFrontend && options.static === null && !options.noStatic;
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
   }
-  // A version that the server has is not sent again.
-  const kept = versions.some((version) => version.hash === hash);
+  // A version that the server has is not sent again. With the served front end, it is another version.
+  const kept = !keepFrontend && versions.some((version) => version.hash === hash);
   const serve = (dryRun: boolean) =>
-    kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun });
+    kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun, keepFrontend });
   if (dryRun) return `${changesText((await serve(true)).changes)}\nNothing was changed: this was a dry run.`;
   const names = Object.keys(variables);
   // New functions find their variables, and those that are refused change none.
@@ -79,11 +84,11 @@ function withVariables(error: unknown, names: readonly string[]): unknown {
 
 async function rollBack(options: Pick<OptionValues, "url" | "deployKey" | "dryRun">, hash: string | null) {
   const { dryRun } = options;
-  const result = await new DeployTarget(options).rollBack(hash, { dryRun });
-  const changes = changesText(result.changes);
-  return dryRun
-    ? `${changes}\nNothing was changed: this was a dry run.`
-    : `${changes}\n${servedText(result)}`;
+  const target = new DeployTarget(options);
+  const result = await target.rollBack(hash, { dryRun });
+  const done = dryRun ? "Nothing was changed: this was a dry run." : servedText(result);
+  const { versions } = await target.versions();
+  return `${changesText(result.changes)}\n${done}\n${versionsText(versions)}`;
 }
 
 function servedText({ hash, previous, swapped }: DeployResult): string {
@@ -99,6 +104,12 @@ async function bundleOf(options: DeployOptions): Promise<Bundle> {
     });
   }
   const staticDir = options.static === null ? null : resolve(options.static);
+  if (staticDir !== null && await statIfThere(staticDir) === null) {
+    throw new StartError(
+      `There is no folder "${options.static}" (--static): build the front end first, such as with npm run build`,
+      { code: "deploy" },
+    );
+  }
   await updateGeneratedModule(functionsDir, stderrLog({ debug: false }));
   try {
     return await readBundle({ functionsDir, staticDir, dataDir: resolve("data") });
@@ -124,8 +135,8 @@ async function setVariables(
   return `${lines.join("\n")}\n`;
 }
 
-/** Prints what a command says, and turns refusals into an exit code. */
-async function told(command: () => Promise<string>): Promise<number> {
+/** Prints the output of a command, and turns expected errors into exit codes. */
+async function reported(command: () => Promise<string>): Promise<number> {
   const log = stderrLog({ debug: false });
   const print = async (text: string) => {
     const bytes = new TextEncoder().encode(`${text}\n`);
@@ -135,8 +146,8 @@ async function told(command: () => Promise<string>): Promise<number> {
     await print(await command());
     return exitCodes.ok;
   } catch (error) {
-    const isTold = [StartError, BundleError, VersionError].some((kind) => error instanceof kind);
-    if (!isTold || !(error instanceof Error)) throw error;
+    const isExpected = [StartError, BundleError, VersionError].some((kind) => error instanceof kind);
+    if (!isExpected || !(error instanceof Error)) throw error;
     if (error instanceof UnfitError && error.changes !== null) await print(changesText(error.changes));
     log("error", error.message, helpFields(error));
     return error instanceof UnfitError ? exitCodes.unfit : exitCodes.failed;

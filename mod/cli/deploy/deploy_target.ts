@@ -2,7 +2,7 @@
 import {
   BundleError,
   type DeployChanges,
-  type DeployedVersion,
+  type DeployedVersions,
   type DeployResult,
 } from "../../ops/deploy/mod.ts";
 import type { OptionValues } from "../../config/options.ts";
@@ -41,15 +41,18 @@ export class DeployTarget {
     this.#key = deployKey;
   }
 
-  async versions(): Promise<{ readonly pinned: boolean; readonly versions: readonly DeployedVersion[] }> {
+  async versions(): Promise<DeployedVersions> {
     return await this.#ask("GET", "/versions") as never;
   }
 
   async deploy(
     packed: ReadableStream<Uint8Array>,
-    { dryRun }: { readonly dryRun: boolean },
+    { dryRun, keepFrontend }: { readonly dryRun: boolean; readonly keepFrontend: boolean },
   ): Promise<DeployResult> {
-    return await this.#ask("PUT", `?dryRun=${dryRun}`, { body: packed, ms: DEPLOY_MS }) as never;
+    return await this.#ask("PUT", `?dryRun=${dryRun}&keepFrontend=${keepFrontend}`, {
+      body: packed,
+      ms: DEPLOY_MS,
+    }) as never;
   }
 
   async rollBack(

@@ -1,5 +1,5 @@
 /** The changes of a deploy as lines for a terminal or a CI log. */
-import type { DeployChanges } from "../../ops/deploy/mod.ts";
+import type { DeployChanges, DeployedVersions } from "../../ops/deploy/mod.ts";
 
 /** Names listed of each kind; further ones are counted. */
 const NAMES_SHOWN = 30;
@@ -27,7 +27,7 @@ export function changesText({ functions, crons, jobs, files, frontendGoes, schem
       } due, unless a later version has the function`
     ),
     ...jobs?.complete === false ? ["! more jobs wait than were counted: the numbers above are at least"] : [],
-    ...frontendGoes ? ["! the front end goes: it comes along with --static"] : [],
+    ...frontendGoes ? ["! the front end is removed: this version has none"] : [],
     ...schema.unreachable.map(({ table, documents }) =>
       `! table ${table} is not in the schema: ${counted(documents, "document")} of it ${
         documents === 1 ? "stays" : "stay"
@@ -43,6 +43,16 @@ export function changesText({ functions, crons, jobs, files, frontendGoes, schem
   const { added, removed, changed } = files;
   const inAll = `${counted(added, "file")} added, ${removed} removed, ${changed} changed`;
   return [...lines, added + removed + changed === 0 ? "No file has changed." : inAll].join("\n");
+}
+
+/** The versions of a server, with the one that is served and the next one of a rollback without a hash. */
+export function versionsText(versions: DeployedVersions["versions"]): string {
+  const next = versions.find(({ current }) => !current)?.hash;
+  const lines = versions.map(({ hash, deployedAt, by, current }) =>
+    `  ${hash}  ${new Date(deployedAt).toISOString()}  ${by}` +
+    (current ? "  (served)" : hash === next ? "  (next rollback)" : "")
+  );
+  return ["Versions, newest deploy first:", ...lines].join("\n");
 }
 
 function listed(what: string, names: readonly string[]): string[] {

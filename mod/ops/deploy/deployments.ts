@@ -77,6 +77,18 @@ export interface DeployOptions {
   /** Throws if the caller may no longer deploy; see `AdminEnv`. */
   readonly confirmAccess: () => Promise<void>;
   readonly dryRun: boolean;
+  /** Whether a bundle without a front end gets that of the served version. */
+  readonly keepFrontend?: boolean;
+}
+
+/** Deployed versions of a server. */
+export interface DeployedVersions {
+  /** Whether the server serves the functions folder it was started with. */
+  readonly pinned: boolean;
+  /** Newest first. */
+  readonly versions: readonly DeployedVersion[];
+  /** Whether the served version has a front end. */
+  readonly hasFrontend: boolean;
 }
 
 const PINNED =
@@ -92,8 +104,8 @@ export class Deployments {
     this.#options = options;
   }
 
-  /** Lists deployed versions, newest first. */
-  async list(): Promise<{ readonly pinned: boolean; readonly versions: readonly DeployedVersion[] }> {
+  /** Lists deployed versions. */
+  async list(): Promise<DeployedVersions> {
     const { dataDir, host, pinned } = this.#options;
     const [deployed, kept] = [await readDeployed(dataDir), await this.#kept()];
     const serves = host.version?.hash;
@@ -104,7 +116,7 @@ export class Deployments {
       const current = hash === serves;
       return [{ hash, deployedAt: at, by, bytes, functions: count, current }];
     });
-    return { pinned, versions };
+    return { pinned, versions, hasFrontend: typeof host.version?.staticDir === "string" };
   }
 
   /** Sizes of available versions by hash: of the files, or of the bundle if the version is not stored locally. */
@@ -127,7 +139,7 @@ export class Deployments {
     return await this.#alone(async () => {
       const { host } = this.#options;
       const known = new Set((await host.versions.list()).map(({ hash }) => hash));
-      const version = await this.#unpacked(bundle);
+      const version = await this.#unpacked(bundle, options);
       let served = false;
       try {
         const result = await this.#serve(version, options);
@@ -148,8 +160,15 @@ export class Deployments {
       // In a cluster the log determines the served version, which may not be recorded in the data folder yet.
       const current = shared === undefined ? deployed?.current : host.version?.hash;
       const wanted = hash ?? versions.find((version) => version.hash !== current)?.hash;
-      if (wanted === undefined || !versions.some((version) => version.hash === wanted)) {
-        throw new ServiceError("unknown_version");
+      if (wanted === undefined) {
+        throw new ServiceError("unknown_version", "There is no other version to roll back to");
+      }
+      if (!versions.some((version) => version.hash === wanted)) {
+        const kept = versions.map((version) => version.hash).join(", ");
+        throw new ServiceError(
+          "unknown_version",
+          `There is no such version. The server has ${kept || "none"}`,
+        );
       }
       const version = await (shared === undefined ? host.versions.get(wanted) : shared.bring(wanted));
       return await this.#serve(version, options);
@@ -201,11 +220,15 @@ export class Deployments {
   }
 
   /** Creates a version from a bundle through temporary files. */
-  async #unpacked({ path }: SpooledBody): Promise<Version> {
+  async #unpacked({ path }: SpooledBody, { keepFrontend = false }: DeployOptions): Promise<Version> {
     const { host, now } = this.#options;
+    const served = keepFrontend && host.version !== null ? host.version : null;
+    const frontend = served === null
+      ? null
+      : { manifest: await host.versions.manifest(served.hash), folder: served.folder };
     const file = await Deno.open(path);
     const folder = path.replace(/\.tar\.gz$/, "");
-    return await takeBundle(file.readable, { folder, versions: host.versions, madeAt: now() });
+    return await takeBundle(file.readable, { folder, versions: host.versions, madeAt: now(), frontend });
   }
 
   async #serve(version: Version, { by, dryRun, confirmAccess }: DeployOptions): Promise<DeployResult> {

@@ -4,7 +4,7 @@ export { takeBundle } from "./bundle/take.ts";
 export { BundleError } from "./bundle/bundle_error.ts";
 export type { DeployChanges } from "./changes.ts";
 export { DeployKeys } from "./deploy_keys.ts";
-export { type DeployedVersion, Deployments, type DeployResult, type SharedVersions } from "./deployments.ts";
+export { type DeployedVersions, Deployments, type DeployResult, type SharedVersions } from "./deployments.ts";
 export { MigrationRunner } from "./migration_runner.ts";
 export { migrationActions } from "./migrations.ts";
 export { MigrationSteps } from "./migration_steps.ts";

@@ -24,8 +24,9 @@ const rollbackBody = z.strictObject({
 export function deployRoutes({ deployments, variables }: DeployRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.put("/functions", async (c) => {
-    const dryRun = switchOf(c.req.query("dryRun"));
-    const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun });
+    const dryRun = switchOf("dryRun", c.req.query("dryRun"));
+    const keepFrontend = switchOf("keepFrontend", c.req.query("keepFrontend"));
+    const result = await deployments.deploy(c.req.raw, { ...callerOf(c), dryRun, keepFrontend });
     c.set("noted", { hash: result.hash, previous: result.previous });
     return c.json(result);
   });
@@ -55,8 +56,8 @@ function callerOf(c: Context<AdminEnv>): Omit<DeployOptions, "dryRun"> {
   return { by: c.get("calledBy"), callerId: c.get("adminId"), confirmAccess: c.get("confirmAccess") };
 }
 
-function switchOf(text: string | undefined): boolean {
+function switchOf(name: string, text: string | undefined): boolean {
   if (text === undefined || text === "false") return false;
   if (text === "true") return true;
-  throw new ServiceError("bad_request", "dryRun is true or false");
+  throw new ServiceError("bad_request", `${name} is true or false`);
 }

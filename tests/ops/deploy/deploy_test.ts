@@ -237,7 +237,7 @@ Deno.test("DP13 a front end is deployed, served and removed with the functions",
   assert.equal(await page(), "<h1>first</h1>");
   const { body: { changes } } = await world.deploy(firstApp, { query: "?dryRun=true" });
   assert.equal(changes.frontendGoes, true);
-  assert.match(changesText(changes), /^! the front end goes/m);
+  assert.match(changesText(changes), /^! the front end is removed/m);
   const without = await world.deploy(firstApp);
   assert.equal(await page(), "302");
   assert.equal(without.body.changes.frontendGoes, true);
