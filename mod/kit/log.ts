@@ -26,7 +26,7 @@ export function logLine({ at, level, message, fields = {} }: LogLineOptions): st
       continue;
     }
     line += ` ${key}=${fieldText(value)}`;
-    if (value instanceof Error && value.stack !== undefined) stacks.push(value.stack);
+    if (Error.isError(value) && value.stack !== undefined) stacks.push(value.stack);
   }
   return [line, ...stacks].join("\n") + "\n";
 }
@@ -37,7 +37,8 @@ function visible(stack: string): string {
 }
 
 function fieldText(value: unknown): string {
-  if (value instanceof Error) return JSON.stringify(`${value.name}: ${value.message}`);
+  // Also true for an error of another context.
+  if (Error.isError(value)) return JSON.stringify(`${value.name}: ${value.message}`);
   // Quoted, so that one field does not look like several.
   if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
   if (typeof value === "bigint") return String(value);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { IdleCollection } from "../../mod/kit/processes/idle_collection.ts";
 
 const MB = 1_000_000;
@@ -37,4 +38,12 @@ Deno.test("the garbage of an idle process is collected again only after its heap
   state.heapBytes = 30 * MB;
   collection.check();
   assert.equal(state.collections, 2);
+});
+
+Deno.test("threads of one process can begin at the same time", async () => {
+  const script = fileURLToPath(new URL("idle_threads.ts", import.meta.url));
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-check", "--allow-read", "--allow-env", script],
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { runInNewContext } from "node:vm";
 import { StartError } from "../../mod/config/start_error.ts";
 import { explainingPages, withHelp } from "../../mod/explained.ts";
 import { logLine, withDocsLink } from "../../mod/kit/log.ts";
@@ -25,6 +26,11 @@ Deno.test("logLine puts the stack of an error below the line", () => {
     logLine({ at, level: "error", message: "m", fields: { error } }),
     '1970-01-01T00:00:00.000Z ERROR m error="TypeError: bad"\nTypeError: bad\n    at here\n',
   );
+});
+
+Deno.test("logLine shows an error of another context", () => {
+  const error: unknown = runInNewContext("new RangeError('bad')");
+  assert.match(logLine({ at, level: "error", message: "m", fields: { error } }), /error="RangeError: bad"\n/);
 });
 
 Deno.test("logLine puts a field that is a stack below the line, without control characters", () => {

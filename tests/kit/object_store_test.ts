@@ -15,6 +15,7 @@ import { openStore } from "../../mod/kit/locations/open_store.ts";
 import { SwiftServer } from "../storage/support/swift_server.ts";
 import { needs, swift } from "../support/services.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = async (store: ObjectReader, name: string) => {
@@ -26,10 +27,14 @@ const names = async (store: ObjectReader, prefix: string) =>
 const hasFault = (fault: LocationError["fault"]) => (error: unknown) =>
   error instanceof LocationError && error.fault === fault;
 
-/** Runs the same steps on each store. `open` opens the same, initially empty location each time. */
+/**
+ * Runs the same steps on each store. `open` opens the same, initially empty location each time. `uploadBegun` resolves when
+ * the location has an unfinished upload.
+ */
 async function contract(
   t: Deno.TestContext,
   open: (options?: StoreOptions) => Promise<ObjectStore>,
+  uploadBegun: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   await using temp = new TempFolder();
 
@@ -105,6 +110,7 @@ async function contract(
     }
     const left = await store.create("c/abandoned");
     await left.write(new Uint8Array(objectLimits.partBytes + 1));
+    await uploadBegun();
     await using again = await open();
     assert.deepEqual(await names(again, ""), []);
     await again.removeUnfinished("c/");
@@ -253,15 +259,16 @@ Deno.test({
       secretAccessKey,
       prefix: "app/one/",
     };
-    await contract(t, (options) => openStore({ kind: "bucket", bucket: place }, options));
+    const unfinished = async () =>
+      (await client.send(new ListMultipartUploadsCommand({ Bucket: "objects" }))).Uploads?.length ?? 0;
+    const uploadBegun = () => until(async () => await unfinished() === 1);
+    await contract(t, (options) => openStore({ kind: "bucket", bucket: place }, options), uploadBegun);
 
     await t.step("abandoned uploads below the prefix are aborted", async () => {
-      const unfinished = async () =>
-        (await client.send(new ListMultipartUploadsCommand({ Bucket: "objects" }))).Uploads?.length ?? 0;
       await using store = await openStore({ kind: "bucket", bucket: place });
       const left = await store.create("d");
       for (let part = 0; part < 3; part++) await left.write(new Uint8Array(objectLimits.partBytes));
-      assert.equal(await unfinished(), 1);
+      await uploadBegun();
       await using other = await openStore({ kind: "bucket", bucket: { ...place, prefix: "app/two/" } });
       await other.removeUnfinished("");
       assert.equal(await unfinished(), 1, "those of another prefix belong to another server");

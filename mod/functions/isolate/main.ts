@@ -333,7 +333,7 @@ function ignoreSignals(): void {
 /** Serves main at a unix socket until main closes it, then ends the process. */
 export function runIsolate(socketPath: string, systemModules: readonly SystemModule[]): void {
   ignoreSignals();
-  collectWhenIdle();
+  collectWhenIdle({ hidden: true });
   // Not a top-level await: a pending module would look like an idle event loop.
   main(socketPath, systemModules).then(() => exit(0), fail);
 }

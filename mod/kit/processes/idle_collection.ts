@@ -47,8 +47,11 @@ export class IdleCollection {
   }
 }
 
-/** Collects garbage of this process while it is idle. Call it before app code is loaded, which may not use timers. */
-export function collectWhenIdle(): void {
+/**
+ * Collects garbage of this thread while the process is idle. Call it before app code is loaded, which may not use timers.
+ * `hidden` keeps V8's collector from app code, in a process with a single thread.
+ */
+export function collectWhenIdle({ hidden = false }: { readonly hidden?: boolean } = {}): void {
   const { cpuUsage } = Deno as typeof Deno & {
     readonly cpuUsage: () => { readonly user: number; readonly system: number };
   };
@@ -58,15 +61,16 @@ export function collectWhenIdle(): void {
       return (user + system) / 1000;
     },
     heapBytes: () => getHeapStatistics().total_heap_size,
-    collect: garbageCollector(),
+    collect: garbageCollector({ hidden }),
   });
   Deno.unrefTimer(setInterval(() => collection.check(), CHECK_MS));
 }
 
-/** V8's collector. It is not a global, so that app code cannot call it. */
-function garbageCollector(): () => void {
+/** Returns V8's collector, which new contexts have as a global while the flag of the process is set. */
+function garbageCollector({ hidden }: { readonly hidden: boolean }): () => void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
-  setFlagsFromString("--no-expose-gc");
+  // Another thread may be about to create its context.
+  if (hidden) setFlagsFromString("--no-expose-gc");
   return collect;
 }

@@ -184,7 +184,7 @@ export class Deployments {
     if (this.#uploading.has(callerId)) {
       return new ServiceError(
         "deploy_in_progress",
-        "A bundle with this key or of this administrator is uploading",
+        "Another deploy is in progress: a bundle of this key or administrator is being uploaded",
       );
     }
     return this.#uploading.size < deployLimits.uploadsMax
