@@ -14,6 +14,7 @@ import { devFrontend } from "./dev/dev_frontend.ts";
 import { type Frontend, openDashboard, StaticFiles } from "./http/static_files.ts";
 import { Port } from "./http/port.ts";
 import { type AcceptedRequest, RequestGate } from "./http/request_gate.ts";
+import { asStartingPage } from "./http/starting_page.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
 import { localAuthority } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
@@ -346,7 +347,7 @@ export class Server implements AsyncDisposable {
     try {
       return await this.#respondFrom(await this.#serving.nextServed(), admitted, info);
     } catch (error) {
-      return failureResponse(error, this.#parts.log);
+      return asStartingPage(failureResponse(error, this.#parts.log), admitted.request, admitted.path);
     }
   }
 }

@@ -65,10 +65,24 @@ Deno.test("while the app is being loaded the port is open and health is 503", as
       seen.push(health.status, await health.json());
       const call = await fetch(`http://127.0.0.1:${port}/api/query`, { method: "POST" });
       seen.push(call.status, (await call.json()).errorData.code, call.headers.get("retry-after"));
+      const page = await fetch(`http://127.0.0.1:${port}/lists/1`, {
+        headers: { Accept: "text/html,*/*;q=0.8" },
+      });
+      seen.push(page.status, page.headers.get("content-type"), page.headers.get("retry-after"));
+      assert.match(await page.text(), /http-equiv="refresh"/);
       return s.backend;
     },
   });
-  assert.deepEqual(seen, [503, { status: "starting" }, 503, "unavailable", "1"]);
+  assert.deepEqual(seen, [
+    503,
+    { status: "starting" },
+    503,
+    "unavailable",
+    "1",
+    503,
+    "text/html; charset=utf-8",
+    "1",
+  ]);
 });
 
 Deno.test("an app that cannot be loaded gives port and data folder back", async () => {
