@@ -14,10 +14,11 @@ import type { FromLeader, Welcome } from "./messages.ts";
 import { relay } from "./relay.ts";
 
 /** The part of a host that followers need. */
-export type LeaderHost = Pick<
-  IsolateHost,
-  "ts" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
->;
+export interface LeaderHost extends Pick<IsolateHost, "ts" | "mutate" | "act" | "onCommits" | "onReload"> {
+  readonly commits: Pick<IsolateHost["commits"], "onGroup">;
+  readonly code: Pick<IsolateHost["code"], "app">;
+  readonly swaps: Pick<IsolateHost["swaps"], "accompany">;
+}
 
 export interface LeaderOptions extends FollowerOptions {
   readonly host: LeaderHost;
@@ -66,9 +67,9 @@ export class Leader implements Companions, AsyncDisposable {
     this.#sentTs = host.ts;
     host.onCommits((entries) => void (this.#entries = entries), () => this.#readers.length === 0);
     // Called after the commits of a group in the same tick, also for groups without commits.
-    host.onGroup(() => this.#sendGroup());
+    host.commits.onGroup(() => this.#sendGroup());
     host.onReload(() => this.#sendMissed());
-    host.accompany(this);
+    host.swaps.accompany(this);
   }
 
   get followers(): ReadonlySet<FollowerConnection> {
@@ -168,7 +169,7 @@ export class Leader implements Companions, AsyncDisposable {
       const link = new Link({ conn, reader, clock: this.#clock });
       const follower = new FollowerConnection(link, { hello, options: this.#options });
       // In one tick: the follower receives every commit after this ts.
-      const welcome: Welcome = { ts: host.ts, app: hello.commits ? host.app : null };
+      const welcome: Welcome = { ts: host.ts, app: hello.commits ? host.code.app : null };
       link.send({ t: "welcome", ...welcome });
       // The functions are being replaced now.
       if (hello.commits && this.#pause !== null) follower.send({ t: "hold", n: this.#pause });

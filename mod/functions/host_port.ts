@@ -125,6 +125,20 @@ export interface QueryBatchRun {
   readonly done: Promise<void>;
 }
 
+/** The processes that run queries, and which batches they accept now. */
+export interface QueryReaders {
+  /** Whether one is free for a batch. */
+  readonly free: boolean;
+  /** Registers a listener, called when one becomes free. */
+  onFree(listener: () => void): void;
+  /** Whether any query is currently known to be slow. */
+  readonly hasSlowQueries?: boolean;
+  /** Whether a query of this caller is known to be slow. Slow queries never take the last reader. */
+  isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;
+  /** Whether a slow batch would be accepted. May start a reader for it. */
+  slowFree?(): boolean;
+}
+
 export interface FunctionHost {
   /** ts of the newest commit that listeners have processed. */
   readonly ts: number;
@@ -141,20 +155,7 @@ export interface FunctionHost {
   /** Whether the caller is temporarily blocked from a function after repeated timeouts. */
   isBlocked?(udfPath: string, caller: Caller): boolean;
 
-  /** Whether a reader is free for a batch. */
-  readonly hasFreeReader: boolean;
-
-  /** Whether any query is currently known to be slow. */
-  readonly hasSlowQueries?: boolean;
-
-  /** Whether a query of this caller is known to be slow. Slow queries never take the last reader. */
-  isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;
-
-  /** Whether a slow batch would be accepted. May start a reader for it. */
-  hasFreeSlowReader?(): boolean;
-
-  /** Registers a listener, called when a reader becomes free. */
-  onReaderFree(listener: () => void): void;
+  readonly readers: QueryReaders;
 
   /**
    * Runs queries at one snapshot, distributed over the free readers. `onAnswer` is called once per query, in any order. If a

@@ -196,7 +196,12 @@ async function connect(
     http: {
       routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
       completeRoutes: guarded().route("/", features.routes({ complete: true })),
-      appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
+      appRoutes: appRoutes({
+        routes: host.routes,
+        authenticator: accounts.authenticator,
+        dev: config.dev,
+        addressOf,
+      }),
       ...(metrics && { metrics }),
     },
     respond(request, info, route) {
@@ -220,7 +225,7 @@ async function connect(
       logs.endStreams();
       return closed ??= hub.shutdown();
     },
-    reload: () => host.reload(),
-    standBy: () => host.standBy(),
+    reload: () => host.swaps.reload(),
+    standBy: () => host.swaps.standBy(),
   };
 }

@@ -76,11 +76,11 @@ export async function openIsolates(
       settings: isolateSettings(config, secret),
       observer,
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
-      follows: isFollower(config),
-      ...(leader && { leader }),
+      commitSource: isFollower(config)
+        ? { from: "rows", ...(leader && { leader }) }
+        : { from: "writer", ...(cluster?.rows && { rows: cluster.rows }) },
       // The next leader may run the same jobs: ours are ended first, without ending other calls.
       ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
-      ...(cluster?.rows && { rows: cluster.rows }),
       waits: databaseFree !== undefined,
       log,
     })
@@ -111,9 +111,9 @@ async function versionOf(
 
 /** Throws an error if the code cannot be loaded or does not match the documents. Nothing is changed. */
 async function checkCode(host: IsolateHost): Promise<void> {
-  if (host.version === null) return;
+  if (host.code.version === null) return;
   const bounds = { documentsMax: 1, charsMax: 300, msMax: takeoverLimits.checkMs };
-  const { schema: { misfits: [first] } } = await host.check(host.version, bounds);
+  const { schema: { misfits: [first] } } = await host.swaps.check(host.code.version, bounds);
   if (first === undefined) return;
   const [example] = first.first;
   throw new Error(

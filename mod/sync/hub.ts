@@ -182,7 +182,7 @@ export class Hub {
       this.#shared.reload();
       this.#touchAwaitingTs();
     });
-    host.onReaderFree(() => this.#schedule());
+    host.readers.onFree(() => this.#schedule());
     authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
   }
 

@@ -21,6 +21,7 @@ import type {
   MutationCall,
   QueryAnswer,
   QueryBatchRun,
+  QueryReaders,
 } from "../functions/host_port.ts";
 import {
   type ActionSurroundings,
@@ -66,7 +67,12 @@ export class InProcessHost implements FunctionHost, Disposable {
   readonly #options: InProcessHostOptions;
   readonly #writer: WriterDatabase;
   readonly #reader: ReaderDatabase;
-  readonly #routes: RouteTable;
+  /** The app's HTTP routes. A response resolves when it is complete. */
+  readonly routes = {
+    find: (method: string, pathname: string): string | null => this.#routeTable.find(method, pathname),
+    respond: (request: RouteRequest): Promise<RouteAnswer> => this.#respond(request),
+  };
+  readonly #routeTable: RouteTable;
   readonly #surroundings = useFunctionEnvironment();
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
@@ -84,7 +90,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   constructor(options: InProcessHostOptions) {
     this.#options = options;
     const { app, databasePath, functionsUrl } = options;
-    this.#routes = new RouteTable(app.routes);
+    this.#routeTable = new RouteTable(app.routes);
     try {
       setFunctionsUrl(functionsUrl);
       setTableResolver(tableOfId);
@@ -127,12 +133,8 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#options.app.functions.get(udfPath)?.spec;
   }
 
-  get hasFreeReader(): boolean {
-    return !this.#waveRunning;
-  }
-
-  onReaderFree(listener: () => void): void {
-    this.#freeListeners.push(listener);
+  get readers(): QueryReaders {
+    return { free: !this.#waveRunning, onFree: (listener) => void this.#freeListeners.push(listener) };
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -186,13 +188,8 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#counted(() => this.#act(call, 0));
   }
 
-  /** Returns the key of the app route that matches a request, or `null`. */
-  findRoute(method: string, pathname: string): string | null {
-    return this.#routes.find(method, pathname);
-  }
-
-  /** Handles a request with an app route. Resolves when the response is complete. Never rejects. */
-  async respond({ request, route, identity }: RouteRequest): Promise<RouteAnswer> {
+  /** Never rejects. */
+  async #respond({ request, route, identity }: RouteRequest): Promise<RouteAnswer> {
     const { app, now } = this.#options;
     const handler = app.handlers.get(route);
     if (handler === undefined) throw new TypeError(`Route ${route} does not exist`);

@@ -2,13 +2,13 @@
 import { Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
-import { apiHeaders, appRoutes, type RouteHost } from "../server/http/app_routes.ts";
+import { apiHeaders, appRoutes, type AppRoutesOptions } from "../server/http/app_routes.ts";
 import { type AcceptedRequest, isApi, RequestGate } from "../server/http/request_gate.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
 import type { TestStorage } from "./test_storage.ts";
 
 export interface TestHttpOptions {
-  readonly host: HttpCallsOptions["host"] & RouteHost;
+  readonly host: HttpCallsOptions["host"] & Pick<AppRoutesOptions, "routes">;
   readonly hub: HttpCallsOptions["hub"];
   readonly authenticator: Authenticator;
   readonly dev: boolean;
@@ -42,7 +42,7 @@ export function testHttp(
   const others = new Hono().route("/", calls.routes);
   others.notFound(() => errorResponse(new ServiceError("not_found"), apiHeaders));
   others.onError((error) => failureResponse(error, log, apiHeaders));
-  const routes = appRoutes({ host, authenticator, dev, addressOf: () => "local" });
+  const routes = appRoutes({ routes: host.routes, authenticator, dev, addressOf: () => "local" });
 
   async function service(request: Request, path: string): Promise<Response> {
     const called = calls.handleDirectly(request);

@@ -14,6 +14,7 @@ import type {
   MutationCall,
   QueryAnswer,
   QueryBatchRun,
+  QueryReaders,
   SkipGroup,
 } from "../../mod/functions/host_port.ts";
 import type { AuthScope, Identity } from "../../mod/functions/identity.ts";
@@ -58,8 +59,8 @@ export abstract class HostDouble implements FunctionHost {
     return found && { kind: found[0], visibility: "public" };
   }
 
-  onReaderFree(listener: () => void): void {
-    this.#freeListeners.push(listener);
+  get readers(): QueryReaders {
+    return { free: this.hasFreeReader, onFree: (listener) => void this.#freeListeners.push(listener) };
   }
 
   onCommits(tell: (entries: readonly CommitEntry[]) => void, passes: SkipGroup = () => false): void {

@@ -103,11 +103,6 @@ export class CommitPublisher {
     await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
   }
 
-  /** A failing listener affects neither other listeners nor the isolate. */
-  safely(listener: () => void): void {
-    this.#safely(listener, undefined);
-  }
-
   /** Releases everything that waits for commits. */
   close(): void {
     this.#answers.close();
@@ -146,6 +141,7 @@ export class CommitPublisher {
     for (const listener of listeners) this.#safely(listener, value);
   }
 
+  /** A failing listener affects neither other listeners nor the isolate. */
   #safely<Value>(listener: (value: Value) => void, value: Value): void {
     try {
       listener(value);

@@ -1,11 +1,10 @@
 /** Options of the isolates of a server. */
 import type { Log } from "../../kit/log.ts";
 import type { Version, VersionSource, VersionStore } from "../versions/version_store.ts";
-import type { Heard, LeaderPort } from "./leader_port.ts";
+import type { CommitSource } from "./leader_port.ts";
 import type { Timeouts } from "./outcomes.ts";
 import type { IsolateMemory } from "./process/isolate_memory.ts";
 import type { RunObserver } from "./run_observer.ts";
-import type { CommitAppender } from "./writer/commit_appender.ts";
 
 export interface IsolateHostOptions {
   /** Folder of `data.db`. Must exist. */
@@ -28,14 +27,8 @@ export interface IsolateHostOptions {
   readonly apart?: string;
   /** Enables the writer's journal, with a limit for unshipped bytes. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The server follows another one through `applyRows`. Mutations are rejected without a leader. */
-  readonly follows?: boolean;
-  /** The database belongs to the leader, which runs all writes and reports commits through `hear`. */
-  readonly heard?: Heard;
-  /** Where mutations run if not here. */
-  readonly leader?: LeaderPort;
-  /** External journal: rows have to be stored there before they are committed. */
-  readonly rows?: CommitAppender;
+  /** Defaults to an own writer. */
+  readonly commitSource?: CommitSource;
   /** Fetches versions named by rows of other servers. */
   readonly bring?: BringVersion;
   /** Observer of all runs. Optional. */

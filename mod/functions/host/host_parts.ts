@@ -5,14 +5,13 @@ import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
 import { isolateLimits } from "../limits.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
 import type { BringVersion, IsolateHostOptions } from "./host_options.ts";
-import type { Heard, LeaderPort } from "./leader_port.ts";
+import type { CommitSource } from "./leader_port.ts";
 import type { Timeouts } from "./outcomes.ts";
 import { isolateCommand } from "./process/command.ts";
 import type { IsolateStarter } from "./process/isolate.ts";
 import type { IsolateCensus } from "./process/isolate_census.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
 import type { RunObserver } from "./run_observer.ts";
-import type { CommitAppender } from "./writer/commit_appender.ts";
 
 export interface HostParts {
   readonly starter: IsolateStarter & AsyncDisposable;
@@ -29,10 +28,8 @@ export interface HostParts {
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
-  readonly follows?: boolean;
-  readonly heard?: Heard;
-  readonly leader?: LeaderPort;
-  readonly rows?: Pick<CommitAppender, "waitMs">;
+  /** Defaults to an own writer. */
+  readonly commitSource?: CommitSource;
   readonly apart?: string;
   /** The code that isolates load. Without it, no other code can be loaded. */
   readonly code?: HostCode;
@@ -51,7 +48,7 @@ export interface HostCode {
 
 /** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
-  const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
+  const { commitSource, apart, observer, timeouts, memory } = options;
   const { log, passing, bring } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
@@ -72,10 +69,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     ...(timeouts && { timeouts }),
     ...(memory && { readersMax: memory.readersMax }),
     spareReader: memory?.sparing !== true,
-    follows,
-    ...(heard && { heard }),
-    ...(leader && { leader }),
-    ...(rows && { rows }),
+    ...(commitSource && { commitSource }),
     ...(apart !== undefined && { apart }),
     code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
   };
@@ -91,7 +85,7 @@ async function createStarter(
   code: Pick<HostCode, "versions" | "version">,
 ): Promise<ProcessStarter> {
   const { dataDir, env, actionNet = null, entry, settings = {}, tableNumbers, journal } = options;
-  const { follows = false, heard, rows, memory, waits = false, log } = options;
+  const { commitSource: source = { from: "writer" }, memory, waits = false, log } = options;
   return await ProcessStarter.create({
     dataDir,
     ...code,
@@ -101,13 +95,13 @@ async function createStarter(
     ...(entry && { entry }),
     ...(tableNumbers && { tableNumbers }),
     ...(journal && { journal }),
-    follows,
-    ...(rows && { rows }),
+    follows: source.from === "rows",
+    ...(source.from === "writer" && source.rows && { rows: source.rows }),
     command: isolateCommand,
     ...(memory && { isolateMemory: memory }),
     log,
     clock: steadyClock,
-    ...((waits || heard) && { shared: true }),
+    ...((waits || source.from === "leader") && { shared: true }),
   });
 }
 

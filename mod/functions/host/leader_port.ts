@@ -1,7 +1,8 @@
-/** Data and calls that a host without a writer of its own needs from the server that has one. */
+/** Where the commits of a host come from, and what a host without a writer of its own needs from its leader. */
 import type { FunctionCall, FunctionInfo, MutationAnswer, MutationCall } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { WireCron, WireRoute } from "../wire/messages.ts";
+import type { CommitAppender } from "./writer/commit_appender.ts";
 
 /** Runs mutations, and actions that do not run locally. */
 export interface LeaderPort {
@@ -27,12 +28,22 @@ export interface ServedApp {
   readonly routes: readonly WireRoute[];
 }
 
-/** Initial state of a host that receives commits. */
-export interface Heard {
-  readonly app: ServedApp;
-  /** ts of the newest commit that it already has. */
-  readonly ts: number;
-}
+/**
+ * `writer`: mutations run here. With an external journal, a row is stored there before its group is committed.
+ * `rows`: journal rows of another server are applied through `IsolateHost.rows`. Mutations go to the leader, or are refused.
+ * `leader`: another process commits to the same database, and reports its commits through `IsolateHost.commits`.
+ */
+export type CommitSource =
+  | { readonly from: "writer"; readonly rows?: CommitAppender }
+  | { readonly from: "rows"; readonly leader?: LeaderPort }
+  | {
+    readonly from: "leader";
+    readonly leader: LeaderPort;
+    /** The app it serves. */
+    readonly app: ServedApp;
+    /** ts of the newest commit. */
+    readonly ts: number;
+  };
 
 /** Other processes that read the same database. They follow code changes. */
 export interface Companions {

@@ -24,7 +24,10 @@ export interface DeploymentsOptions {
   readonly dataDir: string;
   /** Folder of uploads in progress. */
   readonly incomingDir: string;
-  readonly host: Pick<IsolateHost, "check" | "crons" | "load" | "version" | "versions">;
+  readonly host: {
+    readonly code: Pick<IsolateHost["code"], "crons" | "version" | "versions">;
+    readonly swaps: Pick<IsolateHost["swaps"], "check" | "load">;
+  };
   /** Whether the server serves the functions folder it was started with. */
   readonly pinned: boolean;
   /** Version store shared by the servers of a cluster; absent on a single server. */
@@ -108,7 +111,7 @@ export class Deployments {
   async list(): Promise<DeployedVersions> {
     const { dataDir, host, pinned } = this.#options;
     const [deployed, kept] = [await readDeployed(dataDir), await this.#kept()];
-    const serves = host.version?.hash;
+    const serves = host.code.version?.hash;
     const versions = (deployed?.deployments ?? []).flatMap(({ hash, at, by, functions }) => {
       const bytes = kept.get(hash);
       if (bytes === undefined) return [];
@@ -116,13 +119,13 @@ export class Deployments {
       const current = hash === serves;
       return [{ hash, deployedAt: at, by, bytes, functions: count, current }];
     });
-    return { pinned, versions, hasFrontend: typeof host.version?.staticDir === "string" };
+    return { pinned, versions, hasFrontend: typeof host.code.version?.staticDir === "string" };
   }
 
   /** Sizes of available versions by hash: of the files, or of the bundle if the version is not stored locally. */
   async #kept(): Promise<ReadonlyMap<string, number>> {
     const { host, shared } = this.#options;
-    const versions = [...await shared?.list() ?? [], ...await host.versions.list()];
+    const versions = [...await shared?.list() ?? [], ...await host.code.versions.list()];
     return new Map(versions.map(({ hash, bytes }) => [hash, bytes]));
   }
 
@@ -138,7 +141,7 @@ export class Deployments {
     await options.confirmAccess();
     return await this.#alone(async () => {
       const { host } = this.#options;
-      const known = new Set((await host.versions.list()).map(({ hash }) => hash));
+      const known = new Set((await host.code.versions.list()).map(({ hash }) => hash));
       const version = await this.#unpacked(bundle, options);
       let served = false;
       try {
@@ -146,7 +149,7 @@ export class Deployments {
         served = result.swapped;
         return result;
       } finally {
-        if (!served && !known.has(version.hash)) await host.versions.remove(version.hash);
+        if (!served && !known.has(version.hash)) await host.code.versions.remove(version.hash);
       }
     });
   }
@@ -158,7 +161,7 @@ export class Deployments {
       const { versions } = await this.list();
       const deployed = await readDeployed(dataDir);
       // In a cluster the log determines the served version, which may not be recorded in the data folder yet.
-      const current = shared === undefined ? deployed?.current : host.version?.hash;
+      const current = shared === undefined ? deployed?.current : host.code.version?.hash;
       const wanted = hash ?? versions.find((version) => version.hash !== current)?.hash;
       if (wanted === undefined) {
         throw new ServiceError("unknown_version", "There is no other version to roll back to");
@@ -170,7 +173,7 @@ export class Deployments {
           `There is no such version. The server has ${kept || "none"}`,
         );
       }
-      const version = await (shared === undefined ? host.versions.get(wanted) : shared.bring(wanted));
+      const version = await (shared === undefined ? host.code.versions.get(wanted) : shared.bring(wanted));
       return await this.#serve(version, options);
     });
   }
@@ -222,21 +225,21 @@ export class Deployments {
   /** Creates a version from a bundle through temporary files. */
   async #unpacked({ path }: SpooledBody, { keepFrontend = false }: DeployOptions): Promise<Version> {
     const { host, now } = this.#options;
-    const served = keepFrontend && host.version !== null ? host.version : null;
+    const served = keepFrontend && host.code.version !== null ? host.code.version : null;
     const frontend = served === null
       ? null
-      : { manifest: await host.versions.manifest(served.hash), folder: served.folder };
+      : { manifest: await host.code.versions.manifest(served.hash), folder: served.folder };
     const file = await Deno.open(path);
     const folder = path.replace(/\.tar\.gz$/, "");
-    return await takeBundle(file.readable, { folder, versions: host.versions, madeAt: now(), frontend });
+    return await takeBundle(file.readable, { folder, versions: host.code.versions, madeAt: now(), frontend });
   }
 
   async #serve(version: Version, { by, dryRun, confirmAccess }: DeployOptions): Promise<DeployResult> {
     const { dataDir, host, shared, log } = this.#options;
-    const before = host.version;
+    const before = host.code.version;
     const deployed = await readDeployed(dataDir);
     const check = await this.#check(version);
-    const manifest = await host.versions.manifest(version.hash);
+    const manifest = await host.code.versions.manifest(version.hash);
     const changes = deployChanges(await this.#facts(before, deployed), {
       ...{ check, manifest },
       waiting: await this.#waiting(),
@@ -268,7 +271,7 @@ export class Deployments {
     // Steps that need disk space come before any change.
     await using staged = await this.#staged({ deployed, deployment });
     let failure: { readonly error: unknown } | null = null;
-    const loaded = await host.load(version, {
+    const loaded = await host.swaps.load(version, {
       confirm: confirmAccess,
       // From the first commit of the new code on, a start serves it too.
       swapped: () =>
@@ -318,7 +321,7 @@ export class Deployments {
     });
     const back = before === null
       ? { ok: false, message: "nothing was served before" }
-      : await host.load(before);
+      : await host.swaps.load(before);
     if (back.ok && noted) return error;
     if (!back.ok) log("error", "Cannot load the previous version again", { message: back.message });
     return new ServiceError(
@@ -357,16 +360,16 @@ export class Deployments {
 
   #check(version: Version): Promise<AppCheck> {
     const { misfitsTold: documentsTold, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
-    return this.#options.host.check(version, { documentsMax: documentsTold, charsMax, msMax });
+    return this.#options.host.swaps.check(version, { documentsMax: documentsTold, charsMax, msMax });
   }
 
   /** Functions and files of the served version; for code that was not deployed, as an isolate reports them. */
   async #facts(version: Version | null, deployed: Deployed | null) {
-    const { crons } = this.#options.host;
+    const { crons } = this.#options.host.code;
     if (version === null) return { functions: {}, manifest: null, crons };
     const known = deployed?.deployments.find(({ hash }) => hash === version.hash);
     const functions = known?.functions ?? (await this.#check(version)).functions;
-    return { functions, crons, manifest: await this.#options.host.versions.manifest(version.hash) };
+    return { functions, crons, manifest: await this.#options.host.code.versions.manifest(version.hash) };
   }
 }
 

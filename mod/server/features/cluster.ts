@@ -81,7 +81,7 @@ export function startClustering(
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null };
   const served: ServedState = {
-    position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
+    position: () => host.rows?.reached ?? cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
     lagMs: () => following.figures?.().lagMs ?? null,
     makeBackup: maintenance.makeBackup,

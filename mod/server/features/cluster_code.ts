@@ -113,7 +113,7 @@ export class ClusterCode {
 
   /** On a new leader: uploads the served version and adds it to the list of deployments, in case the deploy did not complete that. */
   async leadershipAcquired(
-    { version, versions, ts }: Pick<IsolateHost, "version" | "versions" | "ts">,
+    { code: { version, versions }, ts }: Pick<IsolateHost, "code" | "ts">,
   ): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     if (version === null || !version.deployed) return;
@@ -131,7 +131,7 @@ export class ClusterCode {
   }
 
   /** The cluster's versions, for deploys. */
-  shared(host: { readonly ts: number; readonly versions: VersionStore }) {
+  shared(host: Pick<IsolateHost, "code" | "ts">) {
     const { cluster } = this.#options;
     const told = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       try {
@@ -147,8 +147,8 @@ export class ClusterCode {
     };
     return {
       list: () => told(() => cluster.versions.list()),
-      bring: (hash: string) => told(() => this.fetch(hash, host.versions)),
-      put: (hash: string) => told(() => this.upload(hash, host.versions)),
+      bring: (hash: string) => told(() => this.fetch(hash, host.code.versions)),
+      put: (hash: string) => told(() => this.upload(hash, host.code.versions)),
       served: (deployment: Deployment) =>
         cluster.versions.served(deployment, cluster.leaderPosition(host.ts).seq),
     };

@@ -38,7 +38,7 @@ export function startDeploy(
     calls,
     key: keys.settings,
     given: actionEnv,
-    use: (values) => host.useEnv(values),
+    use: (values) => host.swaps.useEnv(values),
     log,
   });
   const steps = new MigrationSteps({ calls, now: () => performance.now() });
@@ -74,12 +74,12 @@ export function startDeploy(
     applyCommits: (entries) => variables.applyCommits(entries),
     reload() {
       // On a leader, the deploy itself does this.
-      if (isFollower(config) && host.version?.deployed) void serveOrLog(host.version.staticDir);
+      if (isFollower(config) && host.code.version?.deployed) void serveOrLog(host.code.version.staticDir);
     },
     async start() {
       await removeStaged(dataDir);
-      const staticDir = host.version?.staticDir ?? null;
-      if (staticDir !== null || host.version?.deployed) await serveOrLog(staticDir);
+      const staticDir = host.code.version?.staticDir ?? null;
+      if (staticDir !== null || host.code.version?.deployed) await serveOrLog(staticDir);
       await variables.load();
       // The leader does the rest.
       if (isFollower(config)) return;

@@ -72,11 +72,11 @@ export async function startFollowing(
   context: FeatureContext,
   { cluster }: { readonly cluster: PostgresCluster | null },
 ): Promise<FollowingFeature> {
-  const { config, host, log, requestReplacement } = context;
+  const { config, host: { rows }, log, requestReplacement } = context;
   const { dataDir, follow } = config;
   let reason: string | null = null;
   const stuck = () => reason;
-  if (!isFollower(config)) return { figures: null, status: null, stuck };
+  if (!isFollower(config) || rows === null) return { figures: null, status: null, stuck };
   const { updateFollowerInProcess, Follower, LogGapError, ProcessLog } = await import(
     "../../ops/replication/mod.ts"
   );
@@ -98,10 +98,10 @@ export async function startFollowing(
   const follower = new Follower<JournalRow>({
     log: followed.log,
     side: {
-      position: () => host.reached,
-      async apply(rows) {
+      position: () => rows.reached,
+      async apply(batch) {
         try {
-          await host.applyRows(rows);
+          await rows.apply(batch);
         } catch (error) {
           if (error instanceof VersionError || error instanceof BrokenVersionError) {
             // Serving nothing is better than serving outdated code.

@@ -48,7 +48,7 @@ export function startMetrics(
     runtime: Deno.version.deno,
     startedAt,
     ts: () => host.ts,
-    commits: () => host.commitCount,
+    commits: () => host.commits.count,
     mutationsWaiting: () => host.mutationsWaiting,
     sockets: () => hub.socketCount,
     subscriptions: () => hub.subscriptionCount,

@@ -35,7 +35,7 @@ export async function startReplication(
     log,
   };
   const replication = await startOrExplain(options);
-  host.onGroup(() => replication.committed());
+  host.commits.onGroup(() => replication.committed());
   return {
     probe: () => targetProbe(target),
     replication: {

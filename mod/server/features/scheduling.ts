@@ -31,7 +31,7 @@ export function startScheduling(
       if (isFollower(config)) return;
       scheduler = new Scheduler({
         port,
-        appCrons: () => host.crons,
+        appCrons: () => host.code.crons,
         serviceCrons: [cleanupCron, ...features.crons ?? []],
         // The next leader may run the same actions at once.
         ...(cluster !== null && {

@@ -38,7 +38,10 @@ export interface LeaderForwarding {
 
 export interface ForwardContext {
   readonly info: Deno.ServeHandlerInfo;
-  readonly host: Pick<IsolateHost, "findRoute" | "waitForPublished">;
+  readonly host: {
+    readonly routes: Pick<IsolateHost["routes"], "find">;
+    readonly commits: Pick<IsolateHost["commits"], "published">;
+  };
   /** Address of the client, taking trusted proxies into account. */
   readonly client: string;
 }
@@ -109,11 +112,11 @@ export class ClusterLinks implements AsyncDisposable {
       forward: (request, { info, host, client }) => {
         const { method } = request;
         const path = requestPath(request);
-        if (!isForLeader({ method, path }, () => host.findRoute(method, path) !== null)) return null;
+        if (!isForLeader({ method, path }, () => host.routes.find(method, path) !== null)) return null;
         if (!this.#clientLimit.take(client, info.completed)) {
           return Promise.resolve(errorResponse(new ServiceError("overloaded")));
         }
-        const shown = (ts: number) => host.waitForPublished(ts);
+        const shown = (ts: number) => host.commits.published(ts);
         return this.#toLeader.forward(request, info, { shown, againMs: linkLimits.leaderWaitMs });
       },
     };

@@ -1,7 +1,7 @@
 /** HTTP routes of the app, headers of the service's responses, and the rejection of writes on a follower. */
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
-import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
+import type { RouteRequests } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, errorIdOf, publicError, serviceErrorOf } from "../../functions/outcome.ts";
@@ -41,13 +41,8 @@ export const refuseWrites: MiddlewareHandler = async (c, next) => {
   return errorResponse(new ServiceError("read_only"), apiHeaders);
 };
 
-export interface RouteHost {
-  findRoute(method: string, pathname: string): string | null;
-  respond(request: RouteRequest): Promise<RouteAnswer>;
-}
-
 export interface AppRoutesOptions {
-  readonly host: RouteHost;
+  readonly routes: Pick<RouteRequests, "find" | "respond">;
   readonly authenticator: Authenticator;
   /** Sends original error messages. */
   readonly dev: boolean;
@@ -60,9 +55,9 @@ export type AppRoutes = (request: Request, info: Deno.ServeHandlerInfo) => Promi
 
 const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
 
-export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
+export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
   return (request, info) => {
-    const route = host.findRoute(request.method, requestPath(request));
+    const route = routes.find(request.method, requestPath(request));
     if (route === null) return null;
     // Read first: the connection may be gone later.
     return answer(request, { route, guest: guestCaller(addressOf(request, info)) });
@@ -73,7 +68,7 @@ export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOpti
     { route, guest }: { readonly route: string; readonly guest: Caller },
   ): Promise<Response> {
     const identity = await identityOf(request.headers.get("authorization"), authenticator);
-    const answered = await host.respond({ request, route, identity, caller: callerOf(identity, guest) });
+    const answered = await routes.respond({ request, route, identity, caller: callerOf(identity, guest) });
     return answered.ok ? answered.response : errorOf(answered.error, dev);
   }
 }

@@ -57,8 +57,7 @@ export async function startWorkerBackend(
     await IsolateHost.start({
       dataDir: config.dataDir,
       code: { version: app.version },
-      heard: { app, ts },
-      leader: calls,
+      commitSource: { from: "leader", leader: calls, app, ts },
       env: {},
       cores: config.cores,
       memory: config.memory,
@@ -123,7 +122,7 @@ async function wire(
       get ts() {
         return newest.ts;
       },
-      waitFor: (ts) => host.waitForPublished(ts),
+      waitFor: (ts) => host.commits.published(ts),
     },
     memoryBytes,
     socketsMax,
@@ -157,12 +156,12 @@ function leaderEvents(
   },
 ): Parameters<LeaderConnection["listen"]>[0] {
   return {
-    commits: (entries, ts) => host.hear(entries, ts),
-    missed: (ts) => host.missed(ts),
+    commits: (entries, ts) => host.commits.group(entries, ts),
+    missed: (ts) => host.commits.gap(ts),
     ended: (ended) => authenticator.endedElsewhere(ended as EndedSession),
-    hold: () => host.holdQueries(),
+    hold: () => host.swaps.holdQueries(),
     release(app: ServedApp | null) {
-      host.follow(app).catch((error) => {
+      host.swaps.follow(app).catch((error) => {
         log("error", "Cannot load the deployed functions", { error });
         stop("cannot load the functions", false);
       });

@@ -92,7 +92,7 @@ export class WorkerServer {
   /** Opens the folder of an option, or the frontend of the deployed version. */
   async #openFrontend(): Promise<void> {
     const { staticDir, example } = this.#boot.config;
-    const deployed = this.#backend.host.version?.staticDir ?? null;
+    const deployed = this.#backend.host.code.version?.staticDir ?? null;
     const folder = staticDir !== null && !example ? staticDir : deployed ?? staticDir;
     try {
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
@@ -132,7 +132,7 @@ export class WorkerServer {
     info: Deno.ServeHandlerInfo,
   ): Response | Promise<Response> {
     const ofService = path === "/_" || path.startsWith("/_/");
-    const route = ofService ? null : this.#backend.host.findRoute(request.method, path);
+    const route = ofService ? null : this.#backend.host.routes.find(request.method, path);
     if (path === "/metrics" || route !== null) return this.#leader.forward(request, info);
     return this.#counted(path, this.#router.fetch(request, info));
   }

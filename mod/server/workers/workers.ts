@@ -73,7 +73,7 @@ export class Workers implements AsyncDisposable {
     const passed = await ForwardedRequests.open(dataDir, { respond });
     // Noted before the calls of a group are answered.
     const newest = new NewestTsFile(dataDir, host.ts);
-    host.onGroup(() => newest.write(host.ts));
+    host.commits.onGroup(() => newest.write(host.ts));
     host.onReload(() => newest.write(host.ts));
     const leader = new Leader({
       host,

@@ -246,18 +246,18 @@ export class SharedQueries {
 
   /** Starts a refresh batch if there is work and a free reader. */
   startBatches(): void {
-    const { host } = this.#options;
+    const { host: { readers } } = this.#options;
     if (this.#awaitingSnapshot || this.#dirty.size === 0) return;
     const { queries, together } = this.#plan();
-    if (host.hasSlowQueries !== true) {
-      if (host.hasFreeReader) this.#startBatch(queries, {});
+    if (readers.hasSlowQueries !== true) {
+      if (readers.free) this.#startBatch(queries, {});
       return;
     }
     const slow = new Set(queries.filter((query) => this.#isSlow(query)));
     // Queries that must run together count as slow if one of them is.
     const heavy = [...together].some((query) => slow.has(query)) ? together : new Set<SharedQuery>();
     const quick = queries.filter((query) => !slow.has(query) && !heavy.has(query));
-    if (quick.length > 0 && host.hasFreeReader) this.#startBatch(quick, {});
+    if (quick.length > 0 && readers.free) this.#startBatch(quick, {});
     if (slow.size > 0) this.#startSlowBatches();
   }
 
@@ -267,7 +267,7 @@ export class SharedQueries {
 
   /** Starts slow queries one at a time, round robin by caller, while readers are available. */
   #startSlowBatches(): void {
-    while (this.#options.host.hasFreeSlowReader?.() === true) {
+    while (this.#options.host.readers.slowFree?.() === true) {
       const { queries, together } = this.#plan();
       const next = queries.filter((query) => this.#isSlow(query))
         .map((query) => ({ query, turn: this.#runIdentity(query).caller?.turn ?? "" }))
@@ -290,7 +290,7 @@ export class SharedQueries {
   #isSlow(query: SharedQuery): boolean {
     const { caller } = this.#runIdentity(query);
     const { udfPath } = query.spec;
-    return this.#options.host.isSlow?.({ udfPath, ...(caller && { caller }) }) ?? false;
+    return this.#options.host.readers.isSlow?.({ udfPath, ...(caller && { caller }) }) ?? false;
   }
 
   #startBatch(queries: readonly SharedQuery[], options: QueryBatchOptions): void {

@@ -28,7 +28,9 @@ export function mutation(requestId: number | null): MutationCall {
 /** Keeps the mutations it receives. The test answers them. */
 export class HostDouble implements LeaderHost {
   ts = 1;
-  readonly app = APP;
+  readonly code = { app: APP };
+  readonly swaps = { accompany: () => {} };
+  readonly commits = { onGroup: (listener: () => void) => void (this.#onGroup = listener) };
   readonly asked: { readonly call: MutationCall; readonly answer: (answer: MutationAnswer) => void }[] = [];
   #onCommits: (entries: readonly CommitEntry[]) => void = () => {};
   #onGroup: () => void = () => {};
@@ -38,15 +40,9 @@ export class HostDouble implements LeaderHost {
     this.#onCommits = listener;
   }
 
-  onGroup(listener: () => void): void {
-    this.#onGroup = listener;
-  }
-
   onReload(listener: () => void): void {
     this.#onReload = listener;
   }
-
-  accompany(): void {}
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
     const { promise, resolve } = Promise.withResolvers<MutationAnswer>();

@@ -30,19 +30,20 @@ class HeldStarter extends FakeStarter {
 
 Deno.test("a reader starts when the writer has applied the schema", async () => {
   const starter = new HeldStarter();
-  const host = IsolateHost.startWith({
+  await using host = new IsolateHost({
     starter,
     clock: new FakeClock(),
     log: () => {},
     batchPrefix: "test",
     cores: 1,
   });
+  const begun = host.begin();
   await Promise.resolve();
   assert.equal(starter.roles, "writer");
   starter.ready(0);
   await until(() => starter.asked.length === 2);
   assert.equal(starter.asked[1]?.role, "reader");
   starter.ready(1);
-  await using served = await host;
-  assert.equal(served.ts, 7);
+  await begun;
+  assert.equal(host.ts, 7);
 });

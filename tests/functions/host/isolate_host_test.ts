@@ -192,12 +192,12 @@ Deno.test("reload swaps the code under load: no call fails, queries see the new 
   });
   const notes = app["notes.ts"] ?? "";
   await it.write("notes.ts", notes.replace(").length,", ").length + 1_000_000,"));
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.ok(Number(await it.query("notes:count")) >= 1_000_000);
   assert.equal(reloads, 1);
 
   await it.write("notes.ts", "export const nonsense = ;");
-  const broken = await it.host.reload();
+  const broken = await it.host.swaps.reload();
   assert.ok(!broken.ok && /notes\.ts:1/.test(broken.message), JSON.stringify(broken));
   assert.ok(Number(await it.query("notes:count")) >= 1_000_000);
   assert.equal(reloads, 1);
@@ -207,7 +207,7 @@ Deno.test("reload swaps the code under load: no call fails, queries see the new 
     "more.ts",
     `import { query } from "syncline/server"; export const one = query({ handler: () => 1 });`,
   );
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   running = false;
   await Promise.all(callers);
   assert.equal(await it.query("more:one"), 1);
@@ -219,7 +219,7 @@ Deno.test("a running action ends with the code it began with", async () => {
   await using it = await RealHost.start(app);
   const waiting = it.act("notes:wait", { ms: 400 });
   await it.act("notes:nested", { n: 0 });
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.equal(await waiting, 400);
 });
 

@@ -49,7 +49,7 @@ Deno.test("what a mutation left running keeps no new code away", async () => {
   // One by one, and so many that they are quick: the writer waits awake for the next one.
   for (let n = 0; n < 300; n++) assert.equal(await it.mutate("notes:add", { n }), n);
   assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.equal(await it.mutate("notes:add", { n: 300 }), 300);
 });
 

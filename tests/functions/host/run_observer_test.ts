@@ -74,7 +74,7 @@ Deno.test("the census knows which isolates run and which were lost, and how much
   Deno.kill(await writerOf(Deno.pid), "SIGKILL");
   await real.mutate("runs:change");
   assert.deepEqual(isolates.roles.writer, { running: 1, starts: 2, lost: 1 });
-  await real.host.reload();
+  await real.host.swaps.reload();
   const { writer, reader } = isolates.roles;
   assert.deepEqual([writer.starts, writer.lost, reader.lost], [3, 1, 0], "a stopped isolate is not lost");
   const asked: number[][] = [];

@@ -53,7 +53,7 @@ Deno.test("VE2 a reload serves the new version everywhere; running calls end wit
   // Its first question: it runs, and no longer waits for a runner that may load either version.
   await begun.promise;
   await edit(it, "new");
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
   assert.deepEqual(await waiting, ["old", "old"]);
 });
@@ -61,7 +61,7 @@ Deno.test("VE2 a reload serves the new version everywhere; running calls end wit
 Deno.test("VE3 after a broken edit the version before it is served by every kind of isolate", async () => {
   await using it = await RealHost.start(app("old"));
   await it.write("word.ts", "export const word = ;");
-  const result = await it.host.reload();
+  const result = await it.host.swaps.reload();
   assert.ok(!result.ok);
   assert.match(result.message, /^word\.ts:1:21: /m);
   assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
@@ -70,29 +70,29 @@ Deno.test("VE3 after a broken edit the version before it is served by every kind
 Deno.test("VE4 versions are named by their content, listed, and loaded again", async () => {
   await using it = await RealHost.start(app("one"));
   const { host } = it;
-  const first = host.version;
+  const first = host.code.version;
   await edit(it, "two");
-  assert.deepEqual(await host.reload(), { ok: true });
-  const second = host.version;
+  assert.deepEqual(await host.swaps.reload(), { ok: true });
+  const second = host.code.version;
   assert.notEqual(first?.hash, second?.hash);
-  assert.deepEqual((await host.versions.list()).map(({ hash }) => hash), [second?.hash, first?.hash]);
-  assert.deepEqual(await host.load(await host.versions.get(first?.hash ?? "")), { ok: true });
+  assert.deepEqual((await host.code.versions.list()).map(({ hash }) => hash), [second?.hash, first?.hash]);
+  assert.deepEqual(await host.swaps.load(await host.code.versions.get(first?.hash ?? "")), { ok: true });
   assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
-  assert.equal(host.version?.hash, first?.hash);
+  assert.equal(host.code.version?.hash, first?.hash);
   await edit(it, "one");
-  assert.equal((await host.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first?.hash);
+  assert.equal((await host.code.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first?.hash);
 });
 
 Deno.test("DK3 a load asks for confirmation between the last commit and the swap; a refusal changes nothing", async () => {
   await using it = await RealHost.start(app("one"));
   const { host } = it;
-  const first = host.version;
+  const first = host.code.version;
   assert.ok(first);
   await edit(it, "two");
-  assert.deepEqual(await host.reload(), { ok: true });
+  assert.deepEqual(await host.swaps.reload(), { ok: true });
   const refusal = new Error("revoked");
   let commitsDuring = 0;
-  const refused = host.load(first, {
+  const refused = host.swaps.load(first, {
     async confirm() {
       // Queries are answered; mutations wait until the swap is decided.
       assert.equal(await it.query("notes:ask"), "two");
@@ -106,8 +106,8 @@ Deno.test("DK3 a load asks for confirmation between the last commit and the swap
   await assert.rejects(refused, refusal);
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
   assert.equal(commitsDuring, 1);
-  assert.notEqual(host.version?.hash, first.hash);
-  assert.deepEqual(await host.load(first, { confirm: () => Promise.resolve() }), { ok: true });
+  assert.notEqual(host.code.version?.hash, first.hash);
+  assert.deepEqual(await host.swaps.load(first, { confirm: () => Promise.resolve() }), { ok: true });
   assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
 });
 
@@ -124,10 +124,10 @@ Deno.test("VE5 errors and logs name files as their author knows them", async () 
 Deno.test("VE6 loads that are asked for at once follow one another", async () => {
   await using it = await RealHost.start(app("one"));
   const { host } = it;
-  const first = host.version;
+  const first = host.code.version;
   assert.ok(first);
   await edit(it, "two");
-  const results = await Promise.all([host.reload(), host.load(first), host.reload()]);
+  const results = await Promise.all([host.swaps.reload(), host.swaps.load(first), host.swaps.reload()]);
   assert.deepEqual(results, [{ ok: true }, { ok: true }, { ok: true }]);
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
 });
@@ -137,11 +137,11 @@ Deno.test("VE17 spare isolates load the next version, and name its files as thei
   const roles = ["writer", "reader"];
   const pids = async () => (await Promise.all(roles.map((role) => it.pids(role)))).flat();
   const serving = await pids();
-  it.host.standBy();
+  it.host.swaps.standBy();
   await until(async () => (await pids()).length === 4);
   const standing = (await pids()).filter((pid) => !serving.includes(pid));
   await edit(it, "two");
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
   const { outcome } = await it.run("notes:fail");
   assert.ok(!outcome.ok);
@@ -154,24 +154,24 @@ Deno.test("VE17 spare isolates load the next version, and name its files as thei
 Deno.test("VE17 a broken edit leaves no useless spare isolate, one that adds a package is loaded", async () => {
   await using it = await RealHost.start(app("one"));
   const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
-  it.host.standBy();
+  it.host.swaps.standBy();
   await until(async () => (await all()).length === 4);
   await it.write("word.ts", "export const word = missing;");
-  assert.equal((await it.host.reload()).ok, false);
+  assert.equal((await it.host.swaps.reload()).ok, false);
   await until(async () => (await all()).length === 2);
-  it.host.standBy();
+  it.host.swaps.standBy();
   await until(async () => (await all()).length === 4);
   const standing = await all();
   // Found before an isolate loads it.
   await it.write("word.ts", "export const word = ;");
-  assert.equal((await it.host.reload()).ok, false);
+  assert.equal((await it.host.swaps.reload()).ok, false);
   assert.deepEqual((await all()).toSorted(), standing.toSorted());
   const folder = `${it.dir}/node_modules/words`;
   await Deno.mkdir(folder, { recursive: true });
   await Deno.writeTextFile(`${folder}/package.json`, '{"name":"words","main":"index.mjs","version":"1.0.0"}');
   await Deno.writeTextFile(`${folder}/index.mjs`, 'export const word = "packed";');
   await it.write("word.ts", 'export { word } from "words";');
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.equal(await it.query("notes:ask"), "packed");
   await until(async () => (await all()).length === 2);
   assert.ok((await all()).every((pid) => standing.includes(pid)));
@@ -179,8 +179,8 @@ Deno.test("VE17 a broken edit leaves no useless spare isolate, one that adds a p
 
 Deno.test("VE17 with little memory an edit is loaded too, by a reader that starts after its writer", async () => {
   await using it = await RealHost.start(app("one"), { memory: { ...usualMemory, sparing: true } });
-  it.host.standBy();
+  it.host.swaps.standBy();
   await edit(it, "two");
-  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { RouteExchange } from "../../../mod/functions/host/runners/route_exchange.ts";
+import { RouteTable } from "../../../mod/functions/host/runners/route_table.ts";
 import { RouteRequests } from "../../../mod/functions/host/runners/route_requests.ts";
 import type { ResponseHead } from "../../../mod/functions/wire/messages.ts";
 import { routeLimits } from "../../../mod/functions/limits.ts";
@@ -157,9 +158,10 @@ Deno.test("what no runner says is refused, so that it is ended", async () => {
 
 Deno.test("requests beyond the bound wait for their turn in order, and beyond the queue's they are refused", async () => {
   const running: { resolve: (outcome: Outcome) => void; url: string }[] = [];
-  const requests = new RouteRequests((call) =>
-    new Promise((resolve) => void running.push({ resolve, url: call.udfPath }))
-  );
+  const requests = new RouteRequests({
+    routes: () => new RouteTable([]),
+    run: (call) => new Promise((resolve) => void running.push({ resolve, url: call.udfPath })),
+  });
   const ask = (i: number) =>
     requests.respond({
       request: new Request(`http://h/${i}`),
@@ -183,7 +185,10 @@ Deno.test("requests beyond the bound wait for their turn in order, and beyond th
 });
 
 Deno.test("headers over the limit are refused and keep no place", async () => {
-  const requests = new RouteRequests(() => Promise.resolve(ended));
+  const requests = new RouteRequests({
+    routes: () => new RouteTable([]),
+    run: () => Promise.resolve(ended),
+  });
   const headers = { "x-long": "x".repeat(routeLimits.headerCharsMax) };
   for (let i = 0; i <= routeLimits.requestsMax; i++) {
     const answer = await requests.respond({

@@ -1,6 +1,7 @@
 /** Requests of the app's routes take turns by who answers for them. */
 import assert from "node:assert/strict";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
+import { RouteTable } from "../../../mod/functions/host/runners/route_table.ts";
 import { RouteRequests } from "../../../mod/functions/host/runners/route_requests.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
@@ -11,7 +12,10 @@ const { requestsMax, requestsWaitingMax } = routeLimits;
 class Setup {
   /** Calls in the runners, in the order they came there. */
   readonly running: { readonly call: FunctionCall; readonly end: (outcome: Outcome) => void }[] = [];
-  readonly #requests = new RouteRequests((call) => new Promise((end) => this.running.push({ call, end })));
+  readonly #requests = new RouteRequests({
+    routes: () => new RouteTable([]),
+    run: (call) => new Promise((end) => this.running.push({ call, end })),
+  });
 
   ask(who: string) {
     return this.#requests.respond({

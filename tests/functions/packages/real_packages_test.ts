@@ -46,7 +46,7 @@ Deno.test(needs(npm, "real packages, with dependencies and CommonJS parts"), asy
   await host.write("a.ts", APP);
 
   await t.step("work in every kind of function after a reload", async () => {
-    assert.deepEqual(await host.host.reload(), { ok: true });
+    assert.deepEqual(await host.host.swaps.reload(), { ok: true });
     assert.deepEqual(await host.mutate("a:change"), RESULT);
     assert.deepEqual(await host.query("a:ask"), RESULT);
     assert.deepEqual(await host.act("a:act"), [true, RESULT]);

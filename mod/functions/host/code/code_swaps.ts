@@ -1,4 +1,4 @@
-/** Replaces the served code between two commits. Readers and runners follow the writer. */
+/** Replaces the served code between two commits, and the settings of actions. Readers and runners follow the writer. */
 import type { Log } from "../../../kit/log.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { AppCheck, CheckBounds } from "../../wire/messages.ts";
@@ -29,11 +29,9 @@ export interface CodeSwapsParts {
   readonly readers: ReaderPool;
   readonly runners: Pick<Runners, "replace">;
   readonly served: ServedCode;
-  readonly news: CommitPublisher;
+  readonly commits: CommitPublisher;
   readonly code: HostCode | undefined;
   readonly log: Log;
-  /** The app, as described to other processes. */
-  readonly app: () => ServedApp;
 }
 
 export class CodeSwaps {
@@ -46,12 +44,12 @@ export class CodeSwaps {
     this.#parts = parts;
   }
 
-  /** Other processes that read this database. */
+  /** Adds other processes that read this database. */
   accompany(companions: Companions): void {
     this.#companions = companions;
   }
 
-  /** See `IsolateHost.reload`. */
+  /** Loads the author's current code. If it is broken or cannot be stored, the old code stays in service. */
   reload(): Promise<ReplaceResult> {
     return this.oneByOne(async () => {
       const { code } = this.#parts;
@@ -67,12 +65,17 @@ export class CodeSwaps {
     });
   }
 
-  /** See `IsolateHost.load`. */
+  /**
+   * Loads a version of the code. A new writer migrates the database, readers and runners follow between two commits, and running
+   * actions finish with their code. If the version is broken or does not match the data, the old one stays in service. Calls
+   * run one after another. `confirm` may reject the swap immediately before it. `swapped` runs after the migration, before the
+   * new writer's first commit.
+   */
   load(version: Version, options: LoadOptions = {}): Promise<ReplaceResult> {
     return this.oneByOne(() => this.#load(version, options));
   }
 
-  /** See `IsolateHost.check`. */
+  /** Loads a version in a separate isolate that checks all documents in a snapshot. Writes nothing. Rejects if it cannot be loaded. */
   async check(version: Version, bounds: CheckBounds): Promise<AppCheck> {
     const started = await this.#parts.starter.check?.(version, bounds);
     if (started === undefined) throw new Error("These isolates cannot check another version");
@@ -83,7 +86,12 @@ export class CodeSwaps {
     return check;
   }
 
-  /** See `IsolateHost.follow`. */
+  /** Pauses queries until {@linkcode follow}. Resolves when running ones have their snapshots. */
+  async holdQueries(): Promise<void> {
+    await this.#parts.readers.hold();
+  }
+
+  /** Switches to the leader's app. `null` keeps the current one. Rejects if its version cannot be fetched. */
   follow(app: ServedApp | null): Promise<void> {
     return this.oneByOne(async () => {
       try {
@@ -91,8 +99,19 @@ export class CodeSwaps {
       } finally {
         this.#parts.readers.release();
       }
-      if (app !== null) this.#parts.news.reloaded();
+      if (app !== null) this.#parts.commits.reloaded();
     });
+  }
+
+  /** Prestarts isolates for the next edit of the code. */
+  standBy(): void {
+    this.#parts.starter.standBy?.();
+  }
+
+  /** Sets `ctx.env` of actions. Running actions keep theirs. */
+  useEnv(env: Readonly<Record<string, string>>): void {
+    this.#parts.starter.useEnv?.(env);
+    this.#parts.runners.replace();
   }
 
   /** Swaps run one after another. */
@@ -115,7 +134,7 @@ export class CodeSwaps {
     version: Version | null,
     { confirm, swapped }: LoadOptions = {},
   ): Promise<ReplaceResult> {
-    const { starter, writer, readers, runners, served, news, app } = this.#parts;
+    const { starter, writer, readers, runners, served, commits } = this.#parts;
     let held = false;
     let refusal: { readonly error: unknown } | null = null;
     // The current code is served in the meantime.
@@ -146,10 +165,10 @@ export class CodeSwaps {
     );
     // Otherwise they may be paused because the database is handed over.
     if (held) readers.release();
-    if (held) this.#companions?.release(result.ok && version !== null ? app() : null);
+    if (held) this.#companions?.release(result.ok && version !== null ? served.app : null);
     if (refusal !== null) throw (refusal as { readonly error: unknown }).error;
     if (!result.ok) return result;
-    news.reloaded();
+    commits.reloaded();
     if (version !== null) await this.serve(version);
     return result;
   }

@@ -5,7 +5,7 @@ import type { Reached } from "../../wire/messages.ts";
 import { type FollowingWriter, RowsRefusedError } from "../writer/following_writer.ts";
 import { BrokenVersionError, type CodeSwaps, type CodeSwapsParts } from "./code_swaps.ts";
 
-export interface FollowedRowsParts extends Omit<CodeSwapsParts, "writer" | "app" | "log"> {
+export interface FollowedRowsParts extends Omit<CodeSwapsParts, "writer" | "log"> {
   readonly writer: FollowingWriter;
   readonly swaps: CodeSwaps;
 }
@@ -22,7 +22,10 @@ export class FollowedRows {
     return this.#parts.writer.reached;
   }
 
-  /** See `IsolateHost.applyRows`. */
+  /**
+   * Commits the next rows. Rows that change tables or indexes restart the readers. Rejects with a `RowsRefusedError`, or if the
+   * writer was lost. Calling it again continues.
+   */
   async apply(rows: readonly JournalRow[]): Promise<Reached> {
     const { writer, swaps } = this.#parts;
     let plain: JournalRow[] = [];
@@ -56,7 +59,7 @@ export class FollowedRows {
    * applied, queries wait until the version is loaded.
    */
   async #applyVersion(row: JournalRow, bring: () => Promise<Version>): Promise<void> {
-    const { starter, writer, readers, runners, served, news, swaps } = this.#parts;
+    const { starter, writer, readers, runners, served, commits, swaps } = this.#parts;
     const version = await bring();
     using _prepared = await starter.prepare?.(version) ?? null;
     await readers.hold();
@@ -75,13 +78,13 @@ export class FollowedRows {
     }, { start: () => starter.start("writer", version) });
     if (!replaced.ok) throw new BrokenVersionError(replaced.message);
     readers.release();
-    news.gap(ts);
+    commits.gap(ts);
     await swaps.serve(version);
   }
 
   /** Readers must not use a removed index or tables they do not know. */
   async #applyCatalog(row: JournalRow): Promise<void> {
-    const { writer, readers, news } = this.#parts;
+    const { writer, readers, commits } = this.#parts;
     await readers.hold();
     try {
       await writer.apply([row]);
@@ -89,6 +92,6 @@ export class FollowedRows {
     } finally {
       readers.release();
     }
-    news.reloaded();
+    commits.reloaded();
   }
 }

@@ -1,8 +1,10 @@
 /** The loaded app: its functions, routes and crons, and its code version. */
 import type { FunctionInfo } from "../../host_port.ts";
+import { MainActions } from "../../main_actions.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import type { WireCron } from "../../wire/messages.ts";
 import type { HostCode } from "../host_parts.ts";
+import type { ServedApp } from "../leader_port.ts";
 import type { Ready } from "../process/isolate.ts";
 import { RouteTable } from "../runners/route_table.ts";
 
@@ -17,6 +19,8 @@ export class ServedCode {
   #version: Version | null;
   /** Locks the version against removal. */
   #held: Disposable | null = null;
+  /** Actions that main runs. They precede the functions of the app. */
+  mainActions = new MainActions();
 
   /** `code`: absent if the code is not stored in versions. */
   constructor(code: HostCode | undefined) {
@@ -24,27 +28,45 @@ export class ServedCode {
     this.#version = code?.version ?? null;
   }
 
-  get functions(): ReadonlyMap<string, FunctionInfo> {
-    return this.#functions;
+  /** Whether the app or the service has this function in isolates. */
+  hasFunction(udfPath: string): boolean {
+    return this.#functions.has(udfPath);
+  }
+
+  info(udfPath: string): FunctionInfo | undefined {
+    return this.mainActions.info(udfPath) ?? this.#functions.get(udfPath);
   }
 
   get routes(): RouteTable {
     return this.#routes;
   }
 
+  /** Crons of the app. */
   get crons(): readonly WireCron[] {
     return this.#crons;
   }
 
-  /** `null` without versions. */
+  /** The served version. `null` without versions. */
   get version(): Version | null {
     return this.#version;
   }
 
-  /** Throws without versions. */
+  /** The versions in the data folder. Throws without versions. */
   get versions(): VersionStore {
-    if (this.#code === undefined) throw new Error("The code of these isolates is not kept in versions");
+    if (this.#code === undefined) throw new Error("The code of these isolates is not stored in versions");
     return this.#code.versions;
+  }
+
+  /** The app, as described to other processes. Throws without versions. */
+  get app(): ServedApp {
+    if (this.#version === null) throw new Error("The code of these isolates is not stored in versions");
+    const known = new Map([...this.#functions, ...this.mainActions.infos()]);
+    return {
+      version: this.#version.hash,
+      functions: [...known],
+      crons: this.#crons,
+      routes: this.#routes.routes,
+    };
   }
 
   /** Records what a new writer has loaded. */

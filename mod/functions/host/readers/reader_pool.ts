@@ -1,7 +1,13 @@
 /** The pool of readers: assigns parts of query batches to readers, and detects slow queries. */
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
-import type { FunctionCall, QueryAnswer, QueryBatchOptions, QueryBatchRun } from "../../host_port.ts";
+import type {
+  FunctionCall,
+  QueryAnswer,
+  QueryBatchOptions,
+  QueryBatchRun,
+  QueryReaders,
+} from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { isSystemPath } from "../../system_paths.ts";
 import { SnapshotCoordination } from "./snapshot_coordination.ts";
@@ -56,7 +62,7 @@ export interface ReaderPoolOptions {
   readonly spare?: boolean;
 }
 
-export class ReaderPool {
+export class ReaderPool implements QueryReaders {
   readonly #options: ReaderPoolOptions;
   readonly #readers: ReaderProcesses;
   readonly #listeners: (() => void)[] = [];
@@ -242,7 +248,13 @@ export class ReaderPool {
   #changed(): void {
     this.#dispatch();
     if (!this.free) return;
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#options.log("error", "A listener for free readers failed", { error });
+      }
+    }
   }
 
   #dispatch(): void {

@@ -1,10 +1,11 @@
-/** Limits the app's route requests in the runners. Waiting requests are queued fairly by caller. */
+/** Finds the app's routes and limits their requests in the runners. Waiting requests are queued fairly by caller. */
 import { requestPath } from "../../../kit/http_request.ts";
 import { fairnessLimits, routeLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import { overloaded } from "../outcomes.ts";
 import { type RouteAnswer, RouteExchange, type RouteRequest } from "./route_exchange.ts";
+import type { RouteTable } from "./route_table.ts";
 
 /** Handles a request in a runner, like an action. Never rejects. */
 export type RunExchange = (call: FunctionCall, exchange: RouteExchange) => Promise<Outcome>;
@@ -21,14 +22,21 @@ const SHARE_MAX = fairnessLimits.actionShareMax * routeLimits.requestsMax;
 
 export class RouteRequests {
   readonly #run: RunExchange;
+  readonly #routes: () => RouteTable;
   /** Requests in the runners, by caller. */
   readonly #running = new Map<string, number>();
   #runningCount = 0;
   /** Queued requests. */
   readonly #waiting: Waiting[] = [];
 
-  constructor(run: RunExchange) {
+  constructor({ routes, run }: { readonly routes: () => RouteTable; readonly run: RunExchange }) {
+    this.#routes = routes;
     this.#run = run;
+  }
+
+  /** Returns the key of the app's route for a request, or `null`. `pathname` is the raw path of the URL. */
+  find(method: string, pathname: string): string | null {
+    return this.#routes().find(method, pathname);
   }
 
   /** Handles a request. Resolves when the response starts. Never rejects. */

@@ -1,27 +1,25 @@
 /** The writer of a host whose commits are made by another process on the same database. It has no isolate. */
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
-import type { Heard, LeaderPort } from "../leader_port.ts";
+import type { CommitSource } from "../leader_port.ts";
 import type { Ready } from "../process/isolate.ts";
 import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
 
 export class SharedDatabaseWriter implements MutationWriter {
-  readonly #leader: LeaderPort;
-  readonly #heard: Heard;
+  readonly #source: Extract<CommitSource, { from: "leader" }>;
 
-  constructor({ leader, heard }: { readonly leader: LeaderPort; readonly heard: Heard }) {
-    this.#leader = leader;
-    this.#heard = heard;
+  constructor(source: Extract<CommitSource, { from: "leader" }>) {
+    this.#source = source;
   }
 
   readonly waiting = 0;
 
   start(): Promise<Ready> {
-    const { app: { functions, crons, routes }, ts } = this.#heard;
+    const { app: { functions, crons, routes }, ts } = this.#source;
     return Promise.resolve({ type: "Ready", functions, crons, routes, ts, lastGroup: null });
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
-    return this.#leader.mutate(call);
+    return this.#source.leader.mutate(call);
   }
 
   replace(): Promise<ReplaceResult> {

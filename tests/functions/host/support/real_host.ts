@@ -69,7 +69,7 @@ export class RealHost implements AsyncDisposable {
         clock: steadyClock,
       });
       const batchPrefix = crypto.randomUUID();
-      const host = await IsolateHost.startWith({
+      const host = new IsolateHost({
         starter,
         clock,
         log,
@@ -79,6 +79,12 @@ export class RealHost implements AsyncDisposable {
         ...(observer && { observer }),
         code: { versions, version, source },
       });
+      try {
+        await host.begin();
+      } catch (error) {
+        await host[Symbol.asyncDispose]();
+        throw error;
+      }
       return new RealHost(dir, { host, logged });
     } catch (error) {
       await Deno.remove(dir, { recursive: true });
