@@ -6,19 +6,19 @@ import { TempFolder } from "../support/temp_folder.ts";
 
 const FILES = {
   "functions/tasks.ts": `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const list = query({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
-export const all = query({ args: {}, handler: () => 3 });
+export const list = untypedQuery({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
+export const all = untypedQuery({ args: {}, handler: () => 3 });
 /** A path string in a function: its type does not depend on itself. */
-export const add = mutation({
+export const add = untypedMutation({
   args: { text: z.string() },
   handler: async (ctx, { text }) => ({ text, all: await ctx.runQuery("tasks:all"), other: await ctx.runQuery("no:matter") }),
 });
 `,
   "functions/admin/users.ts": `
-import { query } from "syncline/server";
-export const count = query({ args: {}, handler: () => 1 });
+import { untypedQuery } from "syncline/server";
+export const count = untypedQuery({ args: {}, handler: () => 1 });
 `,
   "src/api.ts": `
 import { createApi } from "syncline/client";
@@ -102,18 +102,18 @@ export async function use(client: SynclineClient) {
 }
 `,
   "own/index.ts": `
-import { query } from "syncline/server";
-export const hello = query({ args: {}, handler: () => "hello" });
+import { untypedQuery } from "syncline/server";
+export const hello = untypedQuery({ args: {}, handler: () => "hello" });
 `,
   "own/tasks.ts": `
-import { action, mutation, query, type ResultOf } from "syncline/server";
+import { type ResultOf, untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 export const notAFunction = 1;
-export const all = query({ args: {}, handler: () => 3 });
-export const list = query({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
+export const all = untypedQuery({ args: {}, handler: () => 3 });
+export const list = untypedQuery({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
 type Row = ResultOf<"tasks:list">[number];
 /** Its own result is inferred from those of others in the same module, and of one that schedules it. */
-export const add = mutation({
+export const add = untypedMutation({
   args: { text: z.string() },
   handler: async (ctx, { text }) => {
     const rows = await ctx.runQuery("tasks:list", { list: text });
@@ -144,7 +144,7 @@ export const add = mutation({
     return { rows, all: await ctx.runQuery("tasks:all"), nested, hello, service };
   },
 });
-export const send = action({
+export const send = untypedAction({
   args: {},
   handler: async (ctx) => {
     const { all, rows } = await ctx.runMutation("tasks:add", { text: "sent" });
@@ -156,11 +156,11 @@ export const send = action({
 });
 `,
   "own/admin/jobs.ts": `
-import { internalMutation } from "syncline/server";
+import { untypedInternalMutation } from "syncline/server";
 import { internal } from "../api.ts";
 import { z } from "zod";
 /** It schedules itself. */
-export const sweep = internalMutation({
+export const sweep = untypedInternalMutation({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
     await ctx.scheduler.runAfter(1_000, "admin/jobs:sweep", { n: n + 1 });

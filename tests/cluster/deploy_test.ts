@@ -25,13 +25,13 @@ function app(version: number): Record<string, string> {
       import { z } from "zod";
       export default defineSchema({ marks: defineTable({ by: z.number() }).index("by_${version}", ["by"]) });`,
     "functions/app.ts": `
-      import { mutation, query } from "syncline/server";
-      export const look = query({ handler: async (ctx) => ({
+      import { untypedMutation, untypedQuery } from "syncline/server";
+      export const look = untypedQuery({ handler: async (ctx) => ({
         code: ${version},
         by: (await ctx.db.query("marks").order("desc").first())?.by ?? 0,
         found: (await ctx.db.query("marks").withIndex("by_${version}").collect()).length,
       }) });
-      export const mark = mutation({ handler: async (ctx) => {
+      export const mark = untypedMutation({ handler: async (ctx) => {
         await ctx.db.insert("marks", { by: ${version} });
         return ${version};
       } });`,

@@ -24,26 +24,26 @@ export default defineSchema({
 });
 `,
   "one/bank.ts": `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const version = query({ args: {}, handler: () => 1 });
-export const open = mutation({
+export const version = untypedQuery({ args: {}, handler: () => 1 });
+export const open = untypedMutation({
   args: { count: z.number(), each: z.number() },
   handler: async (ctx, { count, each }) => {
     for (let n = 0; n < count; n++) await ctx.db.insert("accounts", { n, balance: each });
   },
 });
-export const balances = query({
+export const balances = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("accounts").withIndex("by_n").collect()).map((a) => a.balance),
 });
-export const moved = query({ args: {}, handler: async (ctx) => (await ctx.db.query("moves").collect()).length });
-export const movesOf = query({
+export const moved = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("moves").collect()).length });
+export const movesOf = untypedQuery({
   args: { by: z.string() },
   handler: async (ctx, { by }) =>
     (await ctx.db.query("moves").withIndex("by_by", (q) => q.eq("by", by)).collect()).map((move) => move.n),
 });
-export const move = mutation({
+export const move = untypedMutation({
   args: { by: z.string(), n: z.number(), from: z.number(), to: z.number(), amount: z.number() },
   handler: async (ctx, { by, n, from, to, amount }) => {
     const at = (n: number) => ctx.db.query("accounts").withIndex("by_n", (q) => q.eq("n", n)).first();
@@ -57,17 +57,17 @@ export const move = mutation({
     return n;
   },
 });
-export const twice = action({
+export const twice = untypedAction({
   args: { by: z.string() },
   handler: async (ctx, { by }) => {
     for (const n of [1, 2]) await ctx.runMutation("bank:move", { by, n, from: 0, to: 1, amount: 1 });
     return await ctx.runQuery("bank:movesOf", { by });
   },
 });
-export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
+export const me = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
 `,
   "one/http.ts": `
-import { httpRouter, httpAction } from "syncline/server";
+import { httpAction, httpRouter } from "syncline/server";
 const http = httpRouter();
 http.route({
   path: "/echo",

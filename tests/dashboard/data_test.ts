@@ -18,9 +18,9 @@ export default defineSchema({
   wide: defineTable(wide),
   large: defineTable({ name: z.string() }),
 });`,
-  "orders.ts": `import { mutation } from "syncline/server";
+  "orders.ts": `import { untypedMutation } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { title: z.string() }, handler: async (ctx, { title }) =>
+export const add = untypedMutation({ args: { title: z.string() }, handler: async (ctx, { title }) =>
   await ctx.db.insert("orders", { title, state: "open", total: 1 }) });`,
 };
 

@@ -9,28 +9,29 @@ import { z } from "zod";
 export default defineSchema({
   orders: defineTable({ title: z.string(), state: z.enum(["open", "paid"]), total: z.number() }).index("by_state", ["state"]),
 });`,
-  "orders.ts": `import { action, internalMutation, internalQuery, mutation, query } from "syncline/server";
+  "orders.ts":
+    `import { untypedAction, untypedInternalMutation, untypedInternalQuery, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 const state = z.enum(["open", "paid"]);
-export const list = query({ args: { state }, handler: (ctx, { state }) =>
+export const list = untypedQuery({ args: { state }, handler: (ctx, { state }) =>
   ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", state)).collect() });
-export const open = internalQuery({ args: {}, handler: (ctx) =>
+export const open = untypedInternalQuery({ args: {}, handler: (ctx) =>
   ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", "open")).collect() });
-export const add = mutation({
+export const add = untypedMutation({
   args: { title: z.string(), state, total: z.number(), rush: z.boolean().optional(), lines: z.array(z.object({ count: z.number() })).optional() },
   handler: async (ctx, { title, state, total, rush, lines }) => {
     ctx.log.info("adding", { title, rush, lines: lines?.length });
     return await ctx.db.insert("orders", { title, state, total });
   },
 });
-export const whoami = query({ args: {}, handler: (ctx) => ctx.auth.userId() ?? ctx.auth.adminId() ?? "nobody" });
-export const fail = mutation({ args: {}, handler: (ctx) => {
+export const whoami = untypedQuery({ args: {}, handler: (ctx) => ctx.auth.userId() ?? ctx.auth.adminId() ?? "nobody" });
+export const fail = untypedMutation({ args: {}, handler: (ctx) => {
   ctx.log.warn("about to fail");
   throw new Error("The payment provider did not answer");
 } });
-export const checkout = action({ args: { title: z.string() }, handler: async (ctx, { title }) =>
+export const checkout = untypedAction({ args: { title: z.string() }, handler: async (ctx, { title }) =>
   await ctx.runMutation("orders:add", { title, state: "open", total: 5 }) });
-export const tidy = internalMutation({ args: {}, handler: () => "tidied" });`,
+export const tidy = untypedInternalMutation({ args: {}, handler: () => "tidied" });`,
 };
 
 testDashboard("functions and logs", { functions }, async (dashboard, t) => {

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
-  "accounts.ts": `import { query } from "syncline/server";
-export const me = query({ args: {}, handler: (ctx) => ctx.auth.userId() });`,
+  "accounts.ts": `import { untypedQuery } from "syncline/server";
+export const me = untypedQuery({ args: {}, handler: (ctx) => ctx.auth.userId() });`,
 };
 
 testDashboard("users, administrators and settings", {

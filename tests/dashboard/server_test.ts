@@ -13,17 +13,17 @@ const functions = {
 import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string(), file: id("_storage").optional(),
   stamped: z.boolean().optional() }) });`,
-  "notes.ts": `import { id, internalMutation, mutation, query } from "syncline/server";
+  "notes.ts": `import { id, untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const list = query({ args: {}, handler: (ctx) => ctx.db.query("notes").collect() });
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug"); } });
-export const later = mutation({ args: {}, handler: async (ctx) =>
+export const list = untypedQuery({ args: {}, handler: (ctx) => ctx.db.query("notes").collect() });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const fail = untypedMutation({ args: {}, handler: () => { throw new Error("a bug"); } });
+export const later = untypedMutation({ args: {}, handler: async (ctx) =>
   await ctx.scheduler.runAfter(3_600_000, "notes:cleanUp", {}) });
-export const cleanUp = internalMutation({ args: {}, handler: () => null });
-export const stamp = internalMutation({ args: { id: id("notes") }, handler: (ctx, { id }) =>
+export const cleanUp = untypedInternalMutation({ args: {}, handler: () => null });
+export const stamp = untypedInternalMutation({ args: { id: id("notes") }, handler: (ctx, { id }) =>
   ctx.db.patch(id, { stamped: true }) });
-export const upload = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
+export const upload = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
   "crons.ts": `import { cronJobs } from "syncline/server";
 const crons = cronJobs();
 crons.interval("cleanUp", { hours: 5 }, "notes:cleanUp", {});
@@ -48,7 +48,7 @@ async function leaveImport(dataDir: string): Promise<void> {
 }
 
 const versionOf = (text: string) =>
-  `import { query } from "syncline/server";\nexport const which = query({ handler: () => "${text}" });`;
+  `import { untypedQuery } from "syncline/server";\nexport const which = untypedQuery({ handler: () => "${text}" });`;
 
 const place = await Deno.makeTempDir();
 const replica = join(place, "replica");
@@ -592,7 +592,7 @@ testDashboard("rollback of deployed versions", {
 
   await t.step("DA8 deployed versions are listed with who deployed them", async () => {
     await deploy(versionOf("second"));
-    await deploy(`${versionOf("third")}\nexport const extra = query({ handler: () => 1 });`);
+    await deploy(`${versionOf("third")}\nexport const extra = untypedQuery({ handler: () => 1 });`);
     await go("versions");
     await page.getByRole("row", { name: /live/ }).getByText(admin.email).waitFor();
   });

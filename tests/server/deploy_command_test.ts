@@ -158,8 +158,8 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       await write({
         ...firstApp,
         "functions/change.ts": `
-        import { id, internalMutation } from "syncline/server";
-        export const shorten = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+        import { id, untypedInternalMutation } from "syncline/server";
+        export const shorten = untypedInternalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
           await ctx.db.patch(id, { body: "abc" });
         } });`,
       });

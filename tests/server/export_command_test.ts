@@ -30,16 +30,16 @@ const FILES = {
       }),
     });`,
   "bank.ts": `
-    import { mutation } from "syncline/server";
+    import { untypedMutation } from "syncline/server";
     import { z } from "zod";
-    export const open = mutation(async (ctx) => {
+    export const open = untypedMutation(async (ctx) => {
       for (let n = 0; n < ${ACCOUNTS}; n++) {
         await ctx.db.insert("left", { n, amount: 1000 });
         await ctx.db.insert("right", { n, amount: 0 });
       }
     });
     const at = (ctx, table, n) => ctx.db.query(table).withIndex("by_n", (q) => q.eq("n", n)).unique();
-    export const move = mutation({
+    export const move = untypedMutation({
       args: { n: z.int(), by: z.int() },
       handler: async (ctx, { n, by }) => {
         const [from, to] = [await at(ctx, "left", n), await at(ctx, "right", n)];
@@ -47,7 +47,7 @@ const FILES = {
         await ctx.db.patch(to._id, { amount: to.amount + by });
       },
     });
-    export const kinds = mutation({
+    export const kinds = untypedMutation({
       args: { docs: z.array(z.any()) },
       handler: async (ctx, { docs }) => { for (const doc of docs) await ctx.db.insert("kinds", doc); },
     });`,

@@ -26,9 +26,9 @@ const FILES = {
       users: defineTable({ name: z.string(), note: id("notes").optional() }),
     });`,
   "notes.ts": `
-    import { query } from "syncline/server";
-    export const all = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
-    export const users = query(async (ctx) => (await ctx.db.query("users").collect()).map(({ name }) => name));`,
+    import { untypedQuery } from "syncline/server";
+    export const all = untypedQuery(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
+    export const users = untypedQuery(async (ctx) => (await ctx.db.query("users").collect()).map(({ name }) => name));`,
 };
 
 class Place implements AsyncDisposable {

@@ -7,13 +7,13 @@ const commands = Commands.with("serve");
 
 const functions = {
   "notes.ts": `
-    import { internalQuery, UserError, mutation } from "syncline/server";
+    import { untypedInternalQuery, untypedMutation, UserError } from "syncline/server";
     import { z } from "zod";
-    export const twice = internalQuery({ args: { n: z.number() }, handler: (ctx, { n }) => {
+    export const twice = untypedInternalQuery({ args: { n: z.number() }, handler: (ctx, { n }) => {
       ctx.log.info("doubling", { n });
       return 2 * n;
     } });
-    export const refuse = mutation({ handler: () => { throw new UserError("no", "Not today"); } });`,
+    export const refuse = untypedMutation({ handler: () => { throw new UserError("no", "Not today"); } });`,
 };
 
 Deno.test("OP1 OP2 functions are run and users looked after from the command line, while the server runs", async () => {

@@ -19,15 +19,15 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const list = query({
+export const list = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text),
 });
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const uploadUrl = mutation((ctx) => ctx.storage.generateUploadUrl());
-export const fileUrl = query({
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const uploadUrl = untypedMutation((ctx) => ctx.storage.generateUploadUrl());
+export const fileUrl = untypedQuery({
   args: { id: z.string() },
   handler: (ctx, { id }) => ctx.storage.getSignedUrl(id, { ttlSeconds: 60 }),
 });

@@ -5,8 +5,8 @@ import { Child } from "../support/processes/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const NUMBERS = `
-import { query } from "syncline/server";
-export const one = query({ args: {}, handler: () => 1 });
+import { untypedQuery } from "syncline/server";
+export const one = untypedQuery({ args: {}, handler: () => 1 });
 `;
 const HTTP = `
 import { httpAction, httpRouter } from "syncline/server";

@@ -15,15 +15,15 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `;
 const NOTES = `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const list = query({
+export const list = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text),
 });
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const secret = action({ args: {}, handler: (ctx) => ctx.env });
-export const hang = action({ args: {}, handler: () => new Promise((resolve) => setTimeout(resolve, 600_000)) });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const secret = untypedAction({ args: {}, handler: (ctx) => ctx.env });
+export const hang = untypedAction({ args: {}, handler: () => new Promise((resolve) => setTimeout(resolve, 600_000)) });
 `;
 
 interface App extends AsyncDisposable {
@@ -142,8 +142,8 @@ Deno.test({
     await using a = await app();
     await Deno.writeTextFile(
       join(a.functionsDir, "loop.ts"),
-      'import { mutation } from "syncline/server";\n' +
-        "export const run = mutation({ args: {}, handler: () => { for (;;); } });\n",
+      'import { untypedMutation } from "syncline/server";\n' +
+        "export const run = untypedMutation({ args: {}, handler: () => { for (;;); } });\n",
     );
     const killed = await a.serve();
     const looping = killed.call("mutation", "loop:run").catch(() => "cut off");

@@ -20,8 +20,8 @@ export default defineSchema({
   people: defineTable({ name: z.string(), photo: id("_storage").optional(), seen: z.number() }),
   messages: defineTable({ by: id("people"), body: z.string(), readBy: z.array(id("people")), votes: z.record(z.string(), z.number()) }),
 });`,
-  "functions/all.ts": `import { query } from "syncline/server";
-export const all = query(async (ctx) => ({
+  "functions/all.ts": `import { untypedQuery } from "syncline/server";
+export const all = untypedQuery(async (ctx) => ({
   people: await ctx.db.query("people").collect(),
   messages: await ctx.db.query("messages").collect(),
   photo: await ctx.storage.getMetadata((await ctx.db.query("people").first()).photo),

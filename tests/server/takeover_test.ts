@@ -29,21 +29,21 @@ export default defineSchema({
 });
 `;
 const functions = (version: number) => `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const version = query({ args: {}, handler: () => ${version} });
-export const of = query({
+export const version = untypedQuery({ args: {}, handler: () => ${version} });
+export const of = untypedQuery({
   args: { by: z.string() },
   handler: async (ctx, { by }) => {
     const notes = await ctx.db.query("notes").withIndex("by_by", (q) => q.eq("by", by)).collect();
     return notes.map((note) => note.n);
   },
 });
-export const add = mutation({
+export const add = untypedMutation({
   args: { by: z.string(), n: z.number() },
   handler: (ctx, { by, n }) => ctx.db.insert("notes", { by, n }),
 });
-export const slowly = action({
+export const slowly = untypedAction({
   args: { by: z.string(), ms: z.number() },
   handler: async (ctx, { by, ms }) => {
     await ctx.runMutation("notes:add", { by, n: 1 });

@@ -22,9 +22,9 @@ Deno.test("administrators are looked after while the server runs and while it do
       "schema.ts": `import { defineSchema, defineTable } from "syncline/server";
         import { z } from "zod";
         export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });`,
-      "notes.ts": `import { mutation, query } from "syncline/server";
-        export const add = mutation((ctx) => ctx.db.insert("notes", { text: "kept" }));
-        export const find = query((ctx) => ctx.db.query("notes").withIndex("by_text", (q) => q.eq("text", "kept")).take(1));`,
+      "notes.ts": `import { untypedMutation, untypedQuery } from "syncline/server";
+        export const add = untypedMutation((ctx) => ctx.db.insert("notes", { text: "kept" }));
+        export const find = untypedQuery((ctx) => ctx.db.query("notes").withIndex("by_text", (q) => q.eq("text", "kept")).take(1));`,
     },
   });
   const signIn = (password: string) => server.post("/api/auth/admin/signin", { email, password });

@@ -10,8 +10,8 @@ import { startTestServer, type TestServer } from "./test_server.ts";
 
 const functions = {
   "who.ts": `
-import { query } from "syncline/server";
-export const am = query({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.identity()?.claims.client_id ?? null] });
+import { untypedQuery } from "syncline/server";
+export const am = untypedQuery({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.identity()?.claims.client_id ?? null] });
 `,
   "http.ts": `
 import { httpAction, httpRouter } from "syncline/server";

@@ -12,29 +12,29 @@ export default defineSchema({ notes: defineTable({ author: id("_users"), text: z
 `;
 
 const NOTES = `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({
+export const add = untypedMutation({
   args: { text: z.string() },
   handler: (ctx, { text }) => ctx.db.insert("notes", { author: ctx.auth.userId(), text }),
 });
-export const mine = query({
+export const mine = untypedQuery({
   args: {},
   handler: async (ctx) => {
     const rows = await ctx.db.query("notes").withIndex("by_author", (q) => q.eq("author", ctx.auth.userId())).collect();
     return rows.map((row) => row.text);
   },
 });
-export const who = query({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.adminId(), ctx.auth.sessionId()] });
-export const emails = query({
+export const who = untypedQuery({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.adminId(), ctx.auth.sessionId()] });
+export const emails = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("_users").collect()).map((user) => user.email),
 });
-export const read = query({ args: { table: z.string() }, handler: (ctx, { table }) => ctx.db.query(table).collect() });
-export const write = mutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.db.delete(id) });
-export const callQuery = query({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runQuery(a.path, a.args) });
-export const callMutation = mutation({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runMutation(a.path, a.args) });
-export const callFromAction = action({
+export const read = untypedQuery({ args: { table: z.string() }, handler: (ctx, { table }) => ctx.db.query(table).collect() });
+export const write = untypedMutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.db.delete(id) });
+export const callQuery = untypedQuery({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runQuery(a.path, a.args) });
+export const callMutation = untypedMutation({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runMutation(a.path, a.args) });
+export const callFromAction = untypedAction({
   args: { path: z.string(), args: z.any() },
   handler: async (ctx, a) => [
     await ctx.runQuery(a.path, a.args).catch((error) => error.message),

@@ -33,15 +33,15 @@ const PROGRAMS = [
 const START_MS = 120_000;
 
 const FUNCTIONS = `
-  import { mutation, query } from "syncline/server";
+  import { untypedMutation, untypedQuery } from "syncline/server";
   import { shout } from "shout";
   import { z } from "zod";
-  export const add = mutation({
+  export const add = untypedMutation({
     args: { text: z.string() },
     handler: (ctx, { text }) => ctx.db.insert("notes", { text: shout(text) }),
   });
-  export const list = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
-  export const upload = mutation((ctx) => ctx.storage.generateUploadUrl());
+  export const list = untypedQuery(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
+  export const upload = untypedMutation((ctx) => ctx.storage.generateUploadUrl());
 `;
 const SCHEMA = `
   import { defineSchema, defineTable } from "syncline/server";

@@ -111,9 +111,9 @@ export async function use(client: SynclineClient) {
 }
 `;
       const own = join(project.dir, "known/own.ts");
-      const ownText = `import { query } from "syncline/server";
+      const ownText = `import { untypedQuery } from "syncline/server";
 
-export const twice = query({
+export const twice = untypedQuery({
   handler: async (ctx) => {
     const notes = await ctx.runQuery("notes:list");
     // @ts-expect-error -- there is no such function

@@ -15,16 +15,16 @@ export default defineSchema({
 });
 `,
   "bank.ts": `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const open = mutation({ args: { accounts: z.number() }, handler: async (ctx, { accounts }) => {
+export const open = untypedMutation({ args: { accounts: z.number() }, handler: async (ctx, { accounts }) => {
   if (await ctx.db.query("counters").first() !== null) return;
   for (let number = 0; number < accounts; number++) {
     await ctx.db.insert("accounts", { number, balance: ${BALANCE} });
   }
   await ctx.db.insert("counters", { done: 0 });
 } });
-export const transfer = mutation({
+export const transfer = untypedMutation({
   args: { client: z.string(), n: z.number(), from: z.number(), to: z.number() },
   handler: async (ctx, { client, n, from, to }) => {
     const account = (number) => ctx.db.query("accounts").withIndex("by_number", (q) => q.eq("number", number)).unique();
@@ -37,11 +37,11 @@ export const transfer = mutation({
     return null;
   },
 });
-export const look = query({ args: {}, handler: async (ctx) => ({
+export const look = untypedQuery({ args: {}, handler: async (ctx) => ({
   total: (await ctx.db.query("accounts").collect()).reduce((sum, { balance }) => sum + balance, 0),
   done: (await ctx.db.query("counters").first())?.done ?? 0,
 }) });
-export const ledger = query({ args: { client: z.string(), from: z.number() }, handler: async (ctx, { client, from }) => {
+export const ledger = untypedQuery({ args: { client: z.string(), from: z.number() }, handler: async (ctx, { client, from }) => {
   const rows = ctx.db.query("ledger").withIndex("by_client", (q) => q.eq("client", client).gte("n", from));
   return (await rows.take(${LEDGER_ROWS})).map(({ n }) => n);
 } });

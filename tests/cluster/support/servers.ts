@@ -11,41 +11,41 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const addByAction = action({ args: { text: z.string() }, handler: async (ctx, { text }) => {
+export const addByAction = untypedAction({ args: { text: z.string() }, handler: async (ctx, { text }) => {
   await ctx.runMutation("notes:add", { text });
   return await ctx.runQuery("notes:list", {});
 } });
-export const addSoon = mutation({ args: { text: z.string() }, handler: async (ctx, { text }) => {
+export const addSoon = untypedMutation({ args: { text: z.string() }, handler: async (ctx, { text }) => {
   await ctx.scheduler.runAfter(0, "notes:add", { text });
 } });
-export const beat = action({ args: {}, handler: async (ctx) => {
+export const beat = untypedAction({ args: {}, handler: async (ctx) => {
   for (let n = 0; n < 600; n++) {
     await ctx.runMutation("notes:add", { text: "beat " + n });
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 } });
-export const ping = action({ args: { url: z.string() }, handler: async (_ctx, { url }) => {
+export const ping = untypedAction({ args: { url: z.string() }, handler: async (_ctx, { url }) => {
   for (let n = 0; n < 1200; n++) {
     await (await fetch(url)).text();
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
 } });
-export const pingSoon = mutation({ args: { url: z.string() }, handler: (ctx, { url }) =>
+export const pingSoon = untypedMutation({ args: { url: z.string() }, handler: (ctx, { url }) =>
   ctx.scheduler.runAfter(0, "notes:ping", { url }) });
-export const beatSoon = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:beat", {}) });
-export const jobErrors = query({ args: {}, handler: async (ctx) =>
+export const beatSoon = untypedMutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:beat", {}) });
+export const jobErrors = untypedQuery({ args: {}, handler: async (ctx) =>
   (await ctx.db.query("_scheduled_functions").collect()).flatMap(({ name, state }) =>
     name === "notes:beat" ? [state.kind === "failed" ? state.error : state.kind] : []) });
-export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
-export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const listSlowly = query({ args: {}, handler: async (ctx) => {
+export const me = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
+export const uploadUrl = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const listSlowly = untypedQuery({ args: {}, handler: async (ctx) => {
   for (let n = 0; n < 10; n++) await ctx.db.query("notes").collect();
   return (await ctx.db.query("notes").collect()).length;
 } });
-export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
 `,
   "http.ts": `
 import { httpAction, httpRouter } from "syncline/server";

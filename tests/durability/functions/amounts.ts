@@ -1,11 +1,11 @@
 /** Two amounts with a constant sum, each read by a query of its own. */
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 const name = z.enum(["a", "b"]);
 
 /** Creates both. */
-export const create = mutation({
+export const create = untypedMutation({
   args: { sum: z.int() },
   handler: async (ctx, { sum }) => {
     await ctx.db.insert("amounts", { name: "a", amount: sum });
@@ -15,7 +15,7 @@ export const create = mutation({
 });
 
 /** Moves `by` from `a` to `b`. */
-export const move = mutation({
+export const move = untypedMutation({
   args: { by: z.int() },
   handler: async (ctx, { by }) => {
     for (const [name, change] of [["a", -by], ["b", by]] as const) {
@@ -28,7 +28,7 @@ export const move = mutation({
 });
 
 /** One of the two. */
-export const get = query({
+export const get = untypedQuery({
   args: { name },
   handler: async (ctx, { name }) =>
     (await ctx.db.query("amounts").withIndex("by_name", (q) => q.eq("name", name)).unique())?.amount ?? null,
@@ -38,7 +38,7 @@ export const get = query({
 const SLOW_TURNS = 30_000_000;
 
 /** Both, slowly: what waits behind it is run by other readers. */
-export const slowly = query({
+export const slowly = untypedQuery({
   args: {},
   handler: async (ctx) => {
     const [a, b] = await ctx.db.query("amounts").withIndex("by_name").collect();

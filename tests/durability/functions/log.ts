@@ -1,9 +1,9 @@
 /** A log that reveals a lost, halved or repeated append at once. */
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 /** Notes `sequence` twice and counts it twice. Its answer would be another one if it ran again. */
-export const append = mutation({
+export const append = untypedMutation({
   args: { writer: z.int(), sequence: z.int() },
   handler: async (ctx, { writer, sequence }) => {
     await ctx.db.insert("lefts", { writer, sequence });
@@ -22,7 +22,7 @@ export const append = mutation({
 });
 
 /** A writer's appends since `from`, by number, from both tables. */
-export const entries = query({
+export const entries = untypedQuery({
   args: { writer: z.int(), from: z.int() },
   handler: async (ctx, { writer, from }) => {
     const lefts = await ctx.db.query("lefts")
@@ -34,7 +34,7 @@ export const entries = query({
 });
 
 /** A writer's count and the highest number it appended to each table. */
-export const newest = query({
+export const newest = untypedQuery({
   args: { writer: z.int() },
   handler: async (ctx, { writer }) => {
     const counter = await ctx.db.query("counters").withIndex("by_writer", (q) => q.eq("writer", writer))
@@ -48,7 +48,7 @@ export const newest = query({
 });
 
 /** How often anybody appended. */
-export const total = query({
+export const total = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("totals").unique())?.count ?? 0,
 });

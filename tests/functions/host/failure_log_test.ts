@@ -74,19 +74,19 @@ Deno.test("many failing functions do not flood the log, and the number of omitte
 });
 
 const files = {
-  "bad.ts": `import { action, mutation, query, UserError } from "syncline/server";
+  "bad.ts": `import { untypedAction, untypedMutation, untypedQuery, UserError } from "syncline/server";
 import { z } from "zod";
 const fail = (what: string): never => {
   throw new RangeError(what + " went wrong");
 };
-export const read = query({ args: {}, handler: () => fail("read") });
-export const write = mutation({ args: {}, handler: () => fail("write") });
-export const act = action({ args: {}, handler: () => fail("act") });
-export const callsWrite = action({
+export const read = untypedQuery({ args: {}, handler: () => fail("read") });
+export const write = untypedMutation({ args: {}, handler: () => fail("write") });
+export const act = untypedAction({ args: {}, handler: () => fail("act") });
+export const callsWrite = untypedAction({
   args: {},
   handler: async (ctx) => await ctx.runMutation("bad:write"),
 });
-export const refused = mutation({
+export const refused = untypedMutation({
   args: { n: z.number() },
   handler: () => { throw new UserError("no", "Not now"); },
 });

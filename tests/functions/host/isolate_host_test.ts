@@ -205,7 +205,7 @@ Deno.test("reload swaps the code under load: no call fails, queries see the new 
   await it.write("notes.ts", notes);
   await it.write(
     "more.ts",
-    `import { query } from "syncline/server"; export const one = query({ handler: () => 1 });`,
+    `import { untypedQuery } from "syncline/server"; export const one = untypedQuery({ handler: () => 1 });`,
   );
   assert.deepEqual(await it.host.swaps.reload(), { ok: true });
   running = false;

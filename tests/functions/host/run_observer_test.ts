@@ -7,13 +7,13 @@ import { call } from "./support/writer_world.ts";
 
 const files = {
   "runs.ts": `
-import { action, mutation, query } from "syncline/server";
-export const change = mutation({ handler: () => 1 });
-export const endless = mutation({ handler: () => { for (;;); } });
-export const slow = query({ handler: () => { for (;;); } });
-export const ask = query({ handler: () => 1 });
-export const inner = action({ handler: () => 1 });
-export const outer = action({ handler: (ctx) => ctx.runAction("runs:inner", {}) });
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
+export const change = untypedMutation({ handler: () => 1 });
+export const endless = untypedMutation({ handler: () => { for (;;); } });
+export const slow = untypedQuery({ handler: () => { for (;;); } });
+export const ask = untypedQuery({ handler: () => 1 });
+export const inner = untypedAction({ handler: () => 1 });
+export const outer = untypedAction({ handler: (ctx) => ctx.runAction("runs:inner", {}) });
 `,
 };
 

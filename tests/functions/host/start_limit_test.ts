@@ -167,9 +167,9 @@ Deno.test("what the app patched while it was loaded does not meet the word that 
     }
   `;
   const notes = `
-    import { mutation } from "syncline/server";
+    import { untypedMutation } from "syncline/server";
     ${patching}
-    export const met = mutation(() => seen.length);
+    export const met = untypedMutation(() => seen.length);
   `;
   await using host = await RealHost.start({ "notes.ts": notes });
   assert.equal(await host.mutate("notes:met"), 0);

@@ -5,14 +5,15 @@ import { until } from "../../support/waiting.ts";
 import { RealHost } from "./support/real_host.ts";
 
 const app = (word: string): Record<string, string> => ({
-  "notes.ts": `import { action, mutation, query } from "syncline/server"; import { word } from "./word.ts";
-    export const ask = query(() => word);
-    export const change = mutation(() => word);
-    export const act = action(() => word);
-    export const fail = query(() => { throw new Error("bad luck " + /file:.*:5|app:.*:5/.exec(new Error().stack)); });
-    export const shout = query((ctx) => ctx.log.info(new Error("loud").stack));
-    export const loop = mutation(() => { for (;;); });
-    export const wait = action(async (ctx) => {
+  "notes.ts":
+    `import { untypedAction, untypedMutation, untypedQuery } from "syncline/server"; import { word } from "./word.ts";
+    export const ask = untypedQuery(() => word);
+    export const change = untypedMutation(() => word);
+    export const act = untypedAction(() => word);
+    export const fail = untypedQuery(() => { throw new Error("bad luck " + /file:.*:5|app:.*:5/.exec(new Error().stack)); });
+    export const shout = untypedQuery((ctx) => ctx.log.info(new Error("loud").stack));
+    export const loop = untypedMutation(() => { for (;;); });
+    export const wait = untypedAction(async (ctx) => {
       const before = word;
       while (!(await ctx.runQuery("notes:ask", {})).startsWith("new")) await new Promise((r) => setTimeout(r, 20));
       return [before, word];

@@ -5,9 +5,9 @@ import { call, errorOf, user, Workspace } from "./support.ts";
 
 const app = {
   "acts.ts": `
-    import { action, anyApi, internalAction, UserError } from "syncline/server";
+    import { anyApi, untypedAction, untypedInternalAction, UserError } from "syncline/server";
     import { z } from "zod";
-    export const sum = action({
+    export const sum = untypedAction({
       args: { a: z.number() },
       handler: async (ctx, { a }) => {
         ctx.log.info("before");
@@ -17,40 +17,40 @@ const app = {
         return { total: a + b + c, user: ctx.auth.userId() };
       },
     });
-    export const passesOn = action((ctx) => ctx.runMutation("numbers:fails"));
-    export const catches = action(async (ctx) => {
+    export const passesOn = untypedAction((ctx) => ctx.runMutation("numbers:fails"));
+    export const catches = untypedAction(async (ctx) => {
       try { await ctx.runMutation("numbers:fails"); } catch (error) {
         return [error instanceof UserError, error.code ?? null, error.message, error.data ?? null];
       }
     });
-    export const environment = action((ctx) => [ctx.env.GREETING, ctx.env.SECRET_OF_THE_SERVER ?? null, process.env.GREETING, Deno.env.get("GREETING")]);
+    export const environment = untypedAction((ctx) => [ctx.env.GREETING, ctx.env.SECRET_OF_THE_SERVER ?? null, process.env.GREETING, Deno.env.get("GREETING")]);
     const atLoad = process.env.ASKED_WHILE_LOADING;
-    export const asks = action(() => [process.env.STRIPE_KEY ?? null, process.env.STRIPE_KEY ?? null, process.env.NODE_ENV ?? null, process.env.GREETING, atLoad ?? null]);
-    export const changesEnv = action((ctx) => { ctx.env.GREETING = "x"; });
-    export const waits = action(async (_ctx, { ms, name }) => {
+    export const asks = untypedAction(() => [process.env.STRIPE_KEY ?? null, process.env.STRIPE_KEY ?? null, process.env.NODE_ENV ?? null, process.env.GREETING, atLoad ?? null]);
+    export const changesEnv = untypedAction((ctx) => { ctx.env.GREETING = "x"; });
+    export const waits = untypedAction(async (_ctx, { ms, name }) => {
       console.log("start", name);
       await new Promise((done) => setTimeout(done, ms));
       console.log("end", name);
       return name;
     });
     let kept;
-    export const keep = action((ctx) => { kept = ctx; });
-    export const useKept = action(() => kept.runQuery("numbers:one"));
-    export const badArgs = action((ctx) => ctx.runQuery("numbers:one", { when: new Date() }));
-    export const nowhere = action((ctx) => ctx.runQuery(undefined));
-    export const hidden = internalAction(() => "hidden");
-    export const leaves = action(() => {
+    export const keep = untypedAction((ctx) => { kept = ctx; });
+    export const useKept = untypedAction(() => kept.runQuery("numbers:one"));
+    export const badArgs = untypedAction((ctx) => ctx.runQuery("numbers:one", { when: new Date() }));
+    export const nowhere = untypedAction((ctx) => ctx.runQuery(undefined));
+    export const hidden = untypedInternalAction(() => "hidden");
+    export const leaves = untypedAction(() => {
       setTimeout(() => { throw new Error("from a timer"); }, 1);
       Promise.reject(new Error("from a promise"));
       return "left";
     });
-    export const clock = action(async () => {
+    export const clock = untypedAction(async () => {
       const before = Date.now();
       await new Promise((done) => setTimeout(done, 5));
       return Date.now() - before;
     });
-    export const fetches = action(async (_ctx, { port }) => await (await fetch("http://127.0.0.1:" + port)).text());
-    export const net = action(async (_ctx, { port }) => {
+    export const fetches = untypedAction(async (_ctx, { port }) => await (await fetch("http://127.0.0.1:" + port)).text());
+    export const net = untypedAction(async (_ctx, { port }) => {
       const { connect } = await import("node:net");
       return await new Promise((resolve, reject) => {
         const socket = connect(port, "127.0.0.1", () => { socket.destroy(); resolve("connected"); });

@@ -11,86 +11,86 @@ const app = {
     });
   `,
   "index.ts": `
-    import { query } from "syncline/server";
-    export const ping = query(() => "pong");
-    export default query(() => "default");
+    import { untypedQuery } from "syncline/server";
+    export const ping = untypedQuery(() => "pong");
+    export default untypedQuery(() => "default");
   `,
   "deep/er/notes.ts": `
-    import { internalQuery, mutation, query, UserError } from "syncline/server";
+    import { untypedInternalQuery, untypedMutation, untypedQuery, UserError } from "syncline/server";
     import { z } from "zod";
-    export const add = mutation({
+    export const add = untypedMutation({
       args: { text: z.string().min(1), of: z.string().optional() },
       handler: (ctx, args) => ctx.db.insert("notes", args),
     });
-    export const list = query((ctx) => ctx.db.query("notes").collect());
-    export const hidden = internalQuery(() => 1);
-    export const strict = query({
+    export const list = untypedQuery((ctx) => ctx.db.query("notes").collect());
+    export const hidden = untypedInternalQuery(() => 1);
+    export const strict = untypedQuery({
       args: { items: z.array(z.object({ n: z.number() })), kind: z.union([z.literal("a"), z.literal("b")]).optional() },
       handler: () => null,
     });
-    export const shouting = query({
+    export const shouting = untypedQuery({
       args: { text: z.string().transform((t) => t.toUpperCase()), times: z.number().default(2) },
       handler: (_ctx, args) => args,
     });
-    export const returns = query({
+    export const returns = untypedQuery({
       args: { ok: z.boolean() },
       returns: z.object({ n: z.number() }),
       handler: (_ctx, { ok }) => (ok ? { n: 1 } : { n: "x" }) as { n: number },
     });
-    export const userError = mutation(() => {
+    export const userError = untypedMutation(() => {
       throw new UserError("full", "The box is full", { size: 3 });
     });
-    export const foreignUserError = mutation(() => {
+    export const foreignUserError = untypedMutation(() => {
       // Another copy of the class, as a bundler makes it.
       throw Object.assign(new Error("Full"), { [Symbol.for("syncline.userError")]: true, code: "full", data: undefined });
     });
-    export const badUserError = query(() => {
+    export const badUserError = untypedQuery(() => {
       throw new UserError("full", "x", { when: new Date() });
     });
-    export const notAnError = query(() => {
+    export const notAnError = untypedQuery(() => {
       throw { status: 3 };
     });
-    export const thrownNothing = query(() => {
+    export const thrownNothing = untypedQuery(() => {
       throw undefined;
     });
-    export const hostile = query(() => {
+    export const hostile = untypedQuery(() => {
       throw new Proxy(new Error("x"), { get() { throw new Error("inner"); } });
     });
     export function fails(): never {
       throw new RangeError("deep inside");
     }
-    export const stack = query(async () => {
+    export const stack = untypedQuery(async () => {
       await null;
       fails();
     });
-    export const unrun = query((ctx) => ctx.db.query("notes").order("desc"));
-    export const unawaited = query((ctx) => ({ note: ctx.db.query("notes").first() }));
-    export const nan = query(() => ({ a: [1, NaN] }));
-    export const big = query(() => "x".repeat(17 * 1024 * 1024));
-    export const nothing = query(() => undefined);
-    export const never = query(() => new Promise(() => {}));
-    export const slowDigest = query(async () => {
+    export const unrun = untypedQuery((ctx) => ctx.db.query("notes").order("desc"));
+    export const unawaited = untypedQuery((ctx) => ({ note: ctx.db.query("notes").first() }));
+    export const nan = untypedQuery(() => ({ a: [1, NaN] }));
+    export const big = untypedQuery(() => "x".repeat(17 * 1024 * 1024));
+    export const nothing = untypedQuery(() => undefined);
+    export const never = untypedQuery(() => new Promise(() => {}));
+    export const slowDigest = untypedQuery(async () => {
       const bytes = await crypto.subtle.digest("SHA-256", new Uint8Array(3));
       return bytes.byteLength;
     });
-    export const timer = query(() => new Promise((done) => setTimeout(done, 1)));
-    export const fetches = mutation(async () => await (await fetch("http://localhost")).text());
-    export const writes = query((ctx) => (ctx as any).db.insert("notes", { text: "x" }));
-    export const logs = query((ctx) => {
+    export const timer = untypedQuery(() => new Promise((done) => setTimeout(done, 1)));
+    export const fetches = untypedMutation(async () => await (await fetch("http://localhost")).text());
+    export const writes = untypedQuery((ctx) => (ctx as any).db.insert("notes", { text: "x" }));
+    export const logs = untypedQuery((ctx) => {
       ctx.log.info("seen", { count: 2 });
       console.warn("careful", [1]);
       console.log("plain");
       ctx.log.error("bad", { why: "two words" });
       return null;
     });
-    export const flood = query(() => {
+    export const flood = untypedQuery(() => {
       for (let i = 0; i < 100_000; i++) console.log("line", i);
       return null;
     });
-    export const who = query((ctx) => ({ user: ctx.auth.userId(), identity: ctx.auth.identity() }));
-    export const ids = query((ctx) => ctx.auth.identity()?.userId ?? null);
-    export const session = query((ctx) => ctx.auth.sessionId());
-    export const spread = query(({ db, ...rest }) => ({ ...rest }.auth.userId()));
+    export const who = untypedQuery((ctx) => ({ user: ctx.auth.userId(), identity: ctx.auth.identity() }));
+    export const ids = untypedQuery((ctx) => ctx.auth.identity()?.userId ?? null);
+    export const session = untypedQuery((ctx) => ctx.auth.sessionId());
+    export const spread = untypedQuery(({ db, ...rest }) => ({ ...rest }.auth.userId()));
   `,
 };
 

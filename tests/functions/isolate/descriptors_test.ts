@@ -49,18 +49,18 @@ const ATTEMPTS: Readonly<Record<string, string>> = {
 };
 
 const APP = `
-  import { action } from "syncline/server"; import net from "node:net"; import dgram from "node:dgram";
+  import { untypedAction } from "syncline/server"; import net from "node:net"; import dgram from "node:dgram";
   const connected = (PORT) => new Promise((resolve) => { const s = net.connect(PORT, "127.0.0.1", () => resolve(s)); s.on("error", () => {}); });
   ${
   Object.values(ATTEMPTS).map((code, index) =>
-    `export const try${index} = action(async (ctx, { port: PORT, http: HTTP }) => {
+    `export const try${index} = untypedAction(async (ctx, { port: PORT, http: HTTP }) => {
       const CONN = await Deno.connect({ port: PORT }); const open = connected; { const connected = () => open(PORT); ${code} } return null; });`
   ).join("\n")
 }
-  export const post = action(async (ctx, { port }) => await (await fetch("http://127.0.0.1:" + port, { method: "POST", body: "text" })).json());
-  export const stream = action(async (ctx, { port }) => await (await fetch("http://127.0.0.1:" + port, {
+  export const post = untypedAction(async (ctx, { port }) => await (await fetch("http://127.0.0.1:" + port, { method: "POST", body: "text" })).json());
+  export const stream = untypedAction(async (ctx, { port }) => await (await fetch("http://127.0.0.1:" + port, {
     method: "POST", body: new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode("streamed")); c.close(); } }) })).json());
-  export const pass = action(async (ctx, { port }) => {
+  export const pass = untypedAction(async (ctx, { port }) => {
     const { body } = await fetch("http://127.0.0.1:" + port, { method: "POST", body: "text" });
     return await (await fetch("http://127.0.0.1:" + port, { method: "POST", body: body.pipeThrough(new TransformStream()) })).json(); });
 `;

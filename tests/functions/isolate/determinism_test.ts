@@ -4,22 +4,22 @@ import { Workspace } from "./support.ts";
 
 const app = {
   "clock.ts": `
-    import { mutation, query } from "syncline/server";
+    import { untypedMutation, untypedQuery } from "syncline/server";
     const spin = () => { let sum = 0; for (let i = 0; i < 3e7; i++) sum += Math.sqrt(i); return sum; };
     const times = () => [Date.now(), new Date().getTime(), performance.now(), Date.parse(Date())];
-    export const still = query(() => { const before = times(); spin(); return [before, times()]; });
-    export const now = query(() => Date.now());
-    export const plain = query(() => new Date(5).toISOString());
-    export const dates = query(() => [
+    export const still = untypedQuery(() => { const before = times(); spin(); return [before, times()]; });
+    export const now = untypedQuery(() => Date.now());
+    export const plain = untypedQuery(() => new Date(5).toISOString());
+    export const dates = untypedQuery(() => [
       new Date() instanceof Date, Object.prototype.toString.call(new Date()), new Date(2020, 1, 2).getMonth(),
       Date.UTC(2020, 0, 1), new Date(Date.now()).constructor === Date, Date.name, Date.length,
       new (class extends Date { half() { return this.getTime() / 2; } })(8).half(),
     ]);
-    export const random = query((_ctx, { salt }) => [Math.random(), Math.random(), salt]);
-    export const uuid = query(() => crypto.randomUUID());
-    export const temporal = query(() => typeof Temporal === "undefined" ? "refused" : Temporal.Now.instant().toString());
-    export const chance = mutation(() => [Math.random(), crypto.randomUUID(), [...crypto.getRandomValues(new Uint8Array(4))]]);
-    export const bytes = query(async () => {
+    export const random = untypedQuery((_ctx, { salt }) => [Math.random(), Math.random(), salt]);
+    export const uuid = untypedQuery(() => crypto.randomUUID());
+    export const temporal = untypedQuery(() => typeof Temporal === "undefined" ? "refused" : Temporal.Now.instant().toString());
+    export const chance = untypedMutation(() => [Math.random(), crypto.randomUUID(), [...crypto.getRandomValues(new Uint8Array(4))]]);
+    export const bytes = untypedQuery(async () => {
       const { randomBytes } = await import("node:crypto");
       return randomBytes(4).length;
     });
@@ -28,9 +28,9 @@ const app = {
       const parts = new Intl.DateTimeFormat("en", { second: "numeric", fractionalSecondDigits: 3 }).formatToParts();
       return [format.format(), format.format(new Date()), parts.map(({ value }) => value).join("")];
     };
-    export const formatted = query(() => { const before = formats(); spin(); return [before, formats()]; });
-    export const formatOf = query(() => new Intl.DateTimeFormat("en", { timeZone: "UTC" }).format(new Date(0)));
-    export const quiet = query(() => Math.max(1, 2));
+    export const formatted = untypedQuery(() => { const before = formats(); spin(); return [before, formats()]; });
+    export const formatOf = untypedQuery(() => new Intl.DateTimeFormat("en", { timeZone: "UTC" }).format(new Date(0)));
+    export const quiet = untypedQuery(() => Math.max(1, 2));
   `,
 };
 

@@ -305,14 +305,14 @@ function writeApp(
   }
   workspace.write({
     "escape.js": `
-      import { action, mutation, query } from "syncline/server";
+      import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
       import * as spy from "${home === "the app" ? "./_spy.js" : "spy"}";
       const { atLoad, loading, outcome } = spy;
       await loading;
       const handler = async (_ctx, { name }) => ({ atLoad: atLoad[name], inHandler: await outcome(name) });
-      export const inQuery = query({ handler });
-      export const inMutation = mutation({ handler });
-      export const inAction = action({ handler });
+      export const inQuery = untypedQuery({ handler });
+      export const inMutation = untypedMutation({ handler });
+      export const inAction = untypedAction({ handler });
     `,
   });
 }

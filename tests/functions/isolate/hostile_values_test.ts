@@ -11,14 +11,14 @@ const app = {
     });
   `,
   "a.js": `
-    import { mutation, query } from "syncline/server";
-    export const add = mutation((ctx) => ctx.db.insert("notes", { text: "sound" }));
-    export const texts = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
-    export const reentrant = mutation(async (ctx) => {
+    import { untypedMutation, untypedQuery } from "syncline/server";
+    export const add = untypedMutation((ctx) => ctx.db.insert("notes", { text: "sound" }));
+    export const texts = untypedQuery(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
+    export const reentrant = untypedMutation(async (ctx) => {
       const id = await ctx.db.insert("notes", { text: "x" });
       await ctx.db.patch(id, { get text() { ctx.db.delete(id); return "y"; } });
     });
-    const thrower = (error) => mutation(async (ctx) => {
+    const thrower = (error) => untypedMutation(async (ctx) => {
       await ctx.db.insert("notes", { text: "must be undone" });
       throw error();
     });
@@ -27,18 +27,18 @@ const app = {
     export const nothing = thrower(() => undefined);
     export const proxy = thrower(() => new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } }));
     export const getter = thrower(() => Object.defineProperty(new Error("x"), "message", { get() { throw 1; } }));
-    export const hidden = mutation(() => Object.defineProperty({}, "toJSON", { value: () => undefined }));
-    export const logs = mutation((ctx) => {
+    export const hidden = untypedMutation(() => Object.defineProperty({}, "toJSON", { value: () => undefined }));
+    export const logs = untypedMutation((ctx) => {
       ctx.log.info(Symbol("s"));
       ctx.log.info(Object.create(null));
       ctx.log.info({ a: [1, 2] });
       return 1;
     });
-    export const dateBound = query((ctx) =>
+    export const dateBound = untypedQuery((ctx) =>
       ctx.db.query("notes").withIndex("by_n", (q) => q.gt("n", new Date(0))).collect());
-    export const inherited = query(async (ctx) =>
+    export const inherited = untypedQuery(async (ctx) =>
       (await ctx.db.query("notes").filter((q) => q.eq(q.field("constructor"), undefined)).collect()).length);
-    export const poison = mutation(() => {
+    export const poison = untypedMutation(() => {
       Object.prototype.toJSON = () => "poison";
     });
   `,
@@ -89,10 +89,10 @@ Deno.test("code a call left behind stays out of the calls after it: their log li
   await using workspace = new Workspace({
     "schema.ts": app["schema.ts"],
     "a.js": `
-      import { mutation } from "syncline/server";
+      import { untypedMutation } from "syncline/server";
       const rest = async () => { for (let i = 0; i < 500; i++) await null; };
       let seen = [];
-      export const leaver = mutation((ctx) => {
+      export const leaver = untypedMutation((ctx) => {
         const at = Date.now();
         (async () => {
           for (let i = 0; i < 100; i++) await null;
@@ -103,7 +103,7 @@ Deno.test("code a call left behind stays out of the calls after it: their log li
         for (let now = performance.now(), n = 0; n < 3e6; n++) now += n;
         return 1;
       });
-      export const next = mutation(async (ctx) => {
+      export const next = untypedMutation(async (ctx) => {
         console.log("of the next");
         await rest();
         return [seen, (await ctx.db.query("notes").collect()).length];

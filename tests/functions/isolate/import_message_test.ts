@@ -17,15 +17,15 @@ Deno.test("DV10 messages of the runtime on imports in calls are put plainly, oth
 
 Deno.test("an import() leads to modules of the bundle only, also in generated code", async () => {
   await using it = await RealHost.start({
-    "late.ts": `import { action, query } from "syncline/server";
+    "late.ts": `import { untypedAction, untypedQuery } from "syncline/server";
 import { z } from "zod";
 const args = { what: z.string() };
 const load = new Function("what", "return import(what)");
 const handler = async (_ctx: unknown, { what }: { what: string }) => Object.keys(await load(what)).length;
 const name = "./other.ts";
-export const plain = query({ handler: async () => Object.keys(await import(name)) });
-export const inQuery = query({ args, handler });
-export const inAction = action({ args, handler });
+export const plain = untypedQuery({ handler: async () => Object.keys(await import(name)) });
+export const inQuery = untypedQuery({ args, handler });
+export const inAction = untypedAction({ args, handler });
 `,
   });
   const ours = import.meta.resolve("../../../mod/functions/isolate/app/loader.ts");

@@ -5,9 +5,9 @@ import { call } from "../host/support/writer_world.ts";
 import { until } from "../../support/waiting.ts";
 
 const APP = {
-  "a.js": `import { action, mutation, query } from "syncline/server";
-    export const loopingStacks = mutation(() => { Error.prepareStackTrace = () => { for (;;); }; Error.stackTraceLimit = 0; });
-    export const fails = mutation(() => { throw new Error("bad luck"); });
+  "a.js": `import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
+    export const loopingStacks = untypedMutation(() => { Error.prepareStackTrace = () => { for (;;); }; Error.stackTraceLimit = 0; });
+    export const fails = untypedMutation(() => { throw new Error("bad luck"); });
     const attempts = [
       () => { globalThis.fetch = () => "patched"; }, () => { Object.defineProperty(globalThis, "fetch", { value: () => "patched" }); },
       () => { delete globalThis.fetch; }, () => { globalThis.Response = class {}; }, () => { Response.prototype.json = () => "patched"; },
@@ -15,18 +15,18 @@ const APP = {
       () => { Response.json = () => "patched"; }, () => { globalThis.setTimeout = () => "patched"; }, () => { URL.prototype.toString = () => "patched"; },
       () => { globalThis.mine = (globalThis.mine ?? 0) + 1; },
     ];
-    export const patch = action(() => { for (const attempt of attempts) { try { attempt(); } catch {} } return globalThis.mine; });
-    export const sound = action(async () => [typeof fetch("data:,a").then, await Response.json([1]).json(), new Request("http://a/b").url,
+    export const patch = untypedAction(() => { for (const attempt of attempts) { try { attempt(); } catch {} } return globalThis.mine; });
+    export const sound = untypedAction(async () => [typeof fetch("data:,a").then, await Response.json([1]).json(), new Request("http://a/b").url,
       new Headers({ a: "b" }).get("a"), typeof setTimeout(() => {}, 0), String(new URL("http://a/b"))]);
     const hash = (iterations) => crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]).then((key) =>
       crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations }, key, 256));
     const leave = () => { for (let i = 0; i < 64; i++) hash(20_000_000).catch(() => {}); return "answered"; };
-    export const leaveMutation = mutation(leave);
-    export const leaveQuery = query(leave);
-    export const leaveAction = action(leave);
-    export const timers = action(() => { const again = () => setTimeout(() => { for (const end = Date.now() + 50; Date.now() < end;); again(); }, 0); again(); return "answered"; });
-    export const waited = action(async () => { await hash(200_000); return "waited"; });
-    export const one = query(() => 1);`,
+    export const leaveMutation = untypedMutation(leave);
+    export const leaveQuery = untypedQuery(leave);
+    export const leaveAction = untypedAction(leave);
+    export const timers = untypedAction(() => { const again = () => setTimeout(() => { for (const end = Date.now() + 50; Date.now() < end;); again(); }, 0); again(); return "answered"; });
+    export const waited = untypedAction(async () => { await hash(200_000); return "waited"; });
+    export const one = untypedQuery(() => 1);`,
 };
 
 Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and nobody's call", async (t) => {

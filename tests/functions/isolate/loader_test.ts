@@ -14,7 +14,7 @@ async function load(files: AppFiles, prepare?: (workspace: Workspace) => void): 
   return answer.functions.map(([path]) => path).sort();
 }
 
-const one = `import { query } from "syncline/server"; export const one = query(() => 1);`;
+const one = `import { untypedQuery } from "syncline/server"; export const one = untypedQuery(() => 1);`;
 
 Deno.test("modules are the TypeScript and JavaScript files below the folder", async () => {
   const paths = await load({
@@ -54,13 +54,13 @@ Deno.test("modules are the TypeScript and JavaScript files below the folder", as
 Deno.test("what is exported beside functions is left alone", async () => {
   const paths = await load({
     "a.ts": `
-      import { createApi, query } from "syncline/server";
+      import { createApi, untypedQuery } from "syncline/server";
       export const { api, internal } = createApi<Record<string, never>>();
       export const limit = 3;
       export class Helper {}
       export function helper() {}
       export const nothing = null;
-      export const one = query(() => 1);
+      export const one = untypedQuery(() => 1);
     `,
   });
   assert.deepEqual(paths, ["a:one"]);
@@ -121,13 +121,16 @@ const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp
     "a validator that is none",
     {
       "a.ts":
-        `import { query } from "syncline/server"; export const q = query({ args: { x: "string" }, handler: () => 1 });`,
+        `import { untypedQuery } from "syncline/server"; export const q = untypedQuery({ args: { x: "string" }, handler: () => 1 });`,
     },
     /a\.ts:1:\d+: args\.x is not a zod schema/,
   ],
   [
     "a function without handler",
-    { "a.ts": `import { mutation } from "syncline/server"; export const m = mutation({ args: {} });` },
+    {
+      "a.ts":
+        `import { untypedMutation } from "syncline/server"; export const m = untypedMutation({ args: {} });`,
+    },
     /mutation\(\) needs a handler/,
   ],
   [
@@ -179,7 +182,8 @@ const brokenDeclarations: Record<string, readonly [files: AppFiles, message: Reg
   ],
   "a cron expression that is none": [
     {
-      "a.ts": `import { mutation } from "syncline/server"; export const b = mutation(() => {});`,
+      "a.ts":
+        `import { untypedMutation } from "syncline/server"; export const b = untypedMutation(() => {});`,
       "crons.ts": `import { cronJobs } from "syncline/server";
         const crons = cronJobs();
         crons.cron("x", "61 * * * *", "a:b");

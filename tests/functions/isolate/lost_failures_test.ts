@@ -10,9 +10,9 @@ Deno.test("[FA11] a failure that is not awaited belongs to its own call, on ever
       export default defineSchema({ notes: defineTable({ text: z.string() }) });
     `,
     "a.js": `
-      import { mutation, query } from "syncline/server";
-      export const plain = mutation((ctx) => { ctx.db.insert("notes", { text: 1 }); return "done"; });
-      export const wrapped = mutation((ctx) => {
+      import { untypedMutation, untypedQuery } from "syncline/server";
+      export const plain = untypedMutation((ctx) => { ctx.db.insert("notes", { text: 1 }); return "done"; });
+      export const wrapped = untypedMutation((ctx) => {
         [1].forEach(async () => {
           try {
             await ctx.db.insert("notes", { text: 1 });
@@ -22,19 +22,19 @@ Deno.test("[FA11] a failure that is not awaited belongs to its own call, on ever
         });
         return "done";
       });
-      export const unrelated = mutation(async (ctx) => {
+      export const unrelated = untypedMutation(async (ctx) => {
         await ctx.db.insert("notes", { text: 1 }).catch(() => {});
         void Promise.reject(new Error("Of its own"));
         return "done";
       });
-      export const late = mutation((ctx) => {
+      export const late = untypedMutation((ctx) => {
         (async () => {
           for (let i = 0; i < 100; i++) await null;
           await ctx.db.insert("notes", { text: "late" });
         })();
         return "done";
       });
-      export const sound = mutation(async (ctx) => {
+      export const sound = untypedMutation(async (ctx) => {
         await ctx.db.insert("notes", { text: 1 }).catch(() => {});
         await ctx.db.insert("notes", { text: "sound" });
         return (await ctx.db.query("notes").collect()).length;

@@ -7,11 +7,11 @@ const imports: Record<string, string> = JSON.parse(Deno.readTextFileSync("deno.j
 
 const app = {
   "a.js": `
-    import { mutation } from "syncline/server";
+    import { untypedMutation } from "syncline/server";
     // An import() in generated code is not one of the bundle.
     const load = new Function("address", "return import(address)");
-    export const get = mutation(async (ctx, { address }) => Object.keys(await load(address)).length);
-    export const tried = mutation(async (ctx, { address }) => {
+    export const get = untypedMutation(async (ctx, { address }) => Object.keys(await load(address)).length);
+    export const tried = untypedMutation(async (ctx, { address }) => {
       try { return Object.keys(await load(address)).length; } catch (error) { return error.message; }
     });
   `,

@@ -9,7 +9,7 @@ const app = {
     export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });
   `,
   "spy.js": `
-    import { mutation, query } from "syncline/server";
+    import { untypedMutation, untypedQuery } from "syncline/server";
     const apply = Reflect.apply;
     const methods = ["write", "prepare", "all", "close", "read", "sendText", "commitGroup", "openGroup", "rollback"];
     const seen = {};
@@ -61,14 +61,14 @@ const app = {
         });
       } catch {}
     }
-    export const add = mutation({ handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-    export const list = query(async (ctx) => {
+    export const add = untypedMutation({ handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+    export const list = untypedQuery(async (ctx) => {
       const rows = await ctx.db.query("notes").withIndex("by_text", (q) => q.gte("text", "a")).collect();
       return rows.map(({ text }) => text);
     });
     const handler = () => ({ seen: Object.keys(seen), calls });
-    export const reportOfWriter = mutation({ handler });
-    export const reportOfReader = query({ handler });
+    export const reportOfWriter = untypedMutation({ handler });
+    export const reportOfReader = untypedQuery({ handler });
   `,
 };
 

@@ -76,25 +76,25 @@ const app = {
     export default defineSchema({ notes: defineTable({ text: z.string(), tags: z.array(z.string()) }).index("by_text", ["text"]) });
   `,
   "a.js": `
-    import { action, mutation, query } from "syncline/server";
+    import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
     import { z } from "zod";
     const define = (object, key, value) => Object.defineProperty(object, key, { value, configurable: true, writable: true });
     const attacks = { ${
     Object.entries(ATTACKS).map(([name, code]) => `${JSON.stringify(name)}: () => { ${code} },`).join("\n")
   } };
     const attack = async (_ctx, { name }) => { await attacks[name](); return ["x"]; };
-    export const badQuery = query(attack);
-    export const badMutation = mutation(attack);
-    export const badAction = action(attack);
+    export const badQuery = untypedQuery(attack);
+    export const badMutation = untypedMutation(attack);
+    export const badAction = untypedAction(attack);
     const args = { text: z.string().regex(/^h[a-z]+$/), list: z.array(z.number()) };
     const own = ({ list }) => ({ list: list.map((n) => n + 1), all: [...list], text: "a b".replace(/ /, "-") });
     const failing = () => { console.log("before", { a: [1, 2] }); throw new Error("mine"); };
-    export const goodQuery = query({ args, handler: async (ctx, args) => [own(args), (await ctx.db.query("notes").withIndex("by_text", (q) => q.gte("text", "a")).collect()).length > 0] });
-    export const goodMutation = mutation({ args, handler: async (ctx, args) => { await ctx.db.insert("notes", { text: "t", tags: ["u"] }); return [own(args), true]; } });
-    export const goodAction = action({ args, handler: async (ctx, args) => [own(args), await ctx.runQuery("a:goodQuery", {})] });
-    export const failingQuery = query(failing);
-    export const failingMutation = mutation(failing);
-    export const failingAction = action(failing);
+    export const goodQuery = untypedQuery({ args, handler: async (ctx, args) => [own(args), (await ctx.db.query("notes").withIndex("by_text", (q) => q.gte("text", "a")).collect()).length > 0] });
+    export const goodMutation = untypedMutation({ args, handler: async (ctx, args) => { await ctx.db.insert("notes", { text: "t", tags: ["u"] }); return [own(args), true]; } });
+    export const goodAction = untypedAction({ args, handler: async (ctx, args) => [own(args), await ctx.runQuery("a:goodQuery", {})] });
+    export const failingQuery = untypedQuery(failing);
+    export const failingMutation = untypedMutation(failing);
+    export const failingAction = untypedAction(failing);
   `,
 };
 
@@ -140,8 +140,8 @@ Deno.test("a call that patches what is shared costs at most itself", async (t) =
 Deno.test("what can be undone no more ends the isolate, which names the call", async () => {
   await using workspace = new Workspace({
     "a.js": `
-      import { query } from "syncline/server";
-      export const bad = query(() => { Object.defineProperty(RegExp.prototype, "exec", { value: null, configurable: false, writable: false }); });
+      import { untypedQuery } from "syncline/server";
+      export const bad = untypedQuery(() => { Object.defineProperty(RegExp.prototype, "exec", { value: null, configurable: false, writable: false }); });
     `,
   });
   await using _writer = await workspace.start("writer");
@@ -152,7 +152,7 @@ Deno.test("what can be undone no more ends the isolate, which names the call", a
 
 const load = (code: string) => ({
   "a.js":
-    `import { query } from "syncline/server"; ${code}; export const ask = query(() => [typeof [].lastOf, [1, 2].map === wrapped, [][0] ?? null]);`,
+    `import { untypedQuery } from "syncline/server"; ${code}; export const ask = untypedQuery(() => [typeof [].lastOf, [1, 2].map === wrapped, [][0] ?? null]);`,
 });
 
 Deno.test("packages may add methods while they load, replace those there are in vain, and have heirs", async () => {

@@ -82,14 +82,15 @@ const APP = {
     export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"])
       .searchIndex("search", { searchField: "text" }) });`,
   "_spy.js": SPY,
-  "a.js": `import { mutation, query } from "syncline/server"; import { spy, seen } from "./_spy.js";
-    export const patch = mutation(async (ctx) => { spy(ctx); await ctx.db.insert("notes", { text: "a" }); });
-    export const patchQuery = query((ctx) => { spy(ctx); });
-    export const tell = mutation(() => seen);
-    export const add = mutation({ args: {}, handler: (ctx) => ctx.db.insert("notes", { text: "b" }) });`,
+  "a.js":
+    `import { untypedMutation, untypedQuery } from "syncline/server"; import { spy, seen } from "./_spy.js";
+    export const patch = untypedMutation(async (ctx) => { spy(ctx); await ctx.db.insert("notes", { text: "a" }); });
+    export const patchQuery = untypedQuery((ctx) => { spy(ctx); });
+    export const tell = untypedMutation(() => seen);
+    export const add = untypedMutation({ args: {}, handler: (ctx) => ctx.db.insert("notes", { text: "b" }) });`,
   "atload.js":
-    `import { query } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
-    if (globalThis.LOAD) spy({}); export const nothing = query(() => 1);`,
+    `import { untypedQuery } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
+    if (globalThis.LOAD) spy({}); export const nothing = untypedQuery(() => 1);`,
 };
 
 async function signUp(isolate: TestIsolate, email: string): Promise<unknown> {
@@ -191,8 +192,8 @@ for (const role of ["writer", "reader", "runner"] as const) {
       ...APP,
       "_walk.js": WALKER,
       "w.js":
-        `import { action, mutation, query } from "syncline/server"; import { walkAll } from "./_walk.js";
-        export const writer = mutation(walkAll); export const reader = query(walkAll); export const runner = action(walkAll);`,
+        `import { untypedAction, untypedMutation, untypedQuery } from "syncline/server"; import { walkAll } from "./_walk.js";
+        export const writer = untypedMutation(walkAll); export const reader = untypedQuery(walkAll); export const runner = untypedAction(walkAll);`,
     });
     if (role === "reader") await (await workspace.start("writer", { entry })).close();
     await using isolate = await workspace.start(role, { entry });

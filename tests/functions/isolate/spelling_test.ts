@@ -30,11 +30,11 @@ for (const role of ["writer", "runner"] as const) {
   Deno.test(`a ${role} imports no file of the server or of the runtime's cache by another spelling of its address`, async () => {
     const urls = [own, cached, croner].flatMap(spellings);
     await using workspace = new Workspace({
-      "a.js": `import { action, mutation } from "syncline/server";
+      "a.js": `import { untypedAction, untypedMutation } from "syncline/server";
         const found = [];
         for (const url of ${JSON.stringify(urls)}) { try { await import(url); found.push(url); } catch {} }
-        export const writer = mutation(() => found);
-        export const runner = action(() => found);
+        export const writer = untypedMutation(() => found);
+        export const runner = untypedAction(() => found);
         export const late = async () => {
           const found = [];
           for (const url of ${
@@ -42,7 +42,7 @@ for (const role of ["writer", "runner"] as const) {
       }) { try { await import(url + "?late"); found.push(url); } catch {} }
           return found;
         };
-        export const lateRunner = action(late); export const lateWriter = mutation(late);`,
+        export const lateRunner = untypedAction(late); export const lateWriter = untypedMutation(late);`,
     });
     await using isolate = await workspace.start(role);
     assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));

@@ -58,11 +58,11 @@ function importing(specifiers: readonly string[], role: IsolateRole): string {
 /** A module with a function of each kind that gives what this expression does. */
 function functionsOf(expression: string): string {
   return `
-    import { action, mutation, query } from "syncline/server";
+    import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
     const handler = async () => ${expression};
-    export const inQuery = query({ handler });
-    export const inMutation = mutation({ handler });
-    export const inAction = action({ handler });
+    export const inQuery = untypedQuery({ handler });
+    export const inMutation = untypedMutation({ handler });
+    export const inAction = untypedAction({ handler });
   `;
 }
 

@@ -16,9 +16,9 @@ const app = {
     });
   `,
   "counters.ts": `
-    import { internalMutation, mutation, query, UserError } from "syncline/server";
+    import { untypedInternalMutation, untypedMutation, untypedQuery, UserError } from "syncline/server";
     import { z } from "zod";
-    export const slow = query({
+    export const slow = untypedQuery({
       args: {},
       handler: () => {
         let sum = 0;
@@ -28,7 +28,7 @@ const app = {
     });
     const name = z.string();
     const find = (ctx, name) => ctx.db.query("counters").withIndex("by_name", (q) => q.eq("name", name)).unique();
-    export const add = mutation({
+    export const add = untypedMutation({
       args: { name, by: z.number().default(1) },
       handler: async (ctx, { name, by }) => {
         const counter = await find(ctx, name);
@@ -38,16 +38,16 @@ const app = {
         return (counter?.n ?? 0) + by;
       },
     });
-    export const value = query({ args: { name }, handler: async (ctx, { name }) => (await find(ctx, name))?.n ?? null });
-    export const read = mutation({ args: { name }, handler: async (ctx, { name }) => (await find(ctx, name))?.n ?? null });
-    export const addThenFail = mutation({
+    export const value = untypedQuery({ args: { name }, handler: async (ctx, { name }) => (await find(ctx, name))?.n ?? null });
+    export const read = untypedMutation({ args: { name }, handler: async (ctx, { name }) => (await find(ctx, name))?.n ?? null });
+    export const addThenFail = untypedMutation({
       args: { name },
       handler: async (ctx, { name }) => {
         await ctx.db.insert("counters", { name, n: 1 });
         throw new UserError("no", "Not today");
       },
     });
-    export const spin = mutation({
+    export const spin = untypedMutation({
       args: { ms: z.number() },
       handler: (_ctx, { ms }) => {
         let sum = 0;
@@ -55,8 +55,8 @@ const app = {
         return sum;
       },
     });
-    export const large = mutation({ args: { size: z.number() }, handler: (_ctx, { size }) => "x".repeat(size) });
-    export const nested = mutation({
+    export const large = untypedMutation({ args: { size: z.number() }, handler: (_ctx, { size }) => "x".repeat(size) });
+    export const nested = untypedMutation({
       args: { name, fail: z.boolean(), catchIt: z.boolean() },
       handler: async (ctx, { name, fail, catchIt }) => {
         await ctx.db.insert("counters", { name: name + "-outer", n: 1 });
@@ -65,7 +65,7 @@ const app = {
         try { await run; } catch (error) { return [error.code, error.message]; }
       },
     });
-    export const bothAtOnce = mutation(async (ctx) => {
+    export const bothAtOnce = untypedMutation(async (ctx) => {
       const results = await Promise.allSettled([
         ctx.runMutation("counters:addThenFail", { name: "both" }),
         ctx.runMutation("counters:add", { name: "both" }),
@@ -74,25 +74,25 @@ const app = {
       ]);
       return results.map((r) => r.status === "fulfilled" && typeof r.value !== "string" ? r.value : r.status);
     });
-    export const forgetful = mutation({ args: { name }, handler: (ctx, { name }) => {
+    export const forgetful = untypedMutation({ args: { name }, handler: (ctx, { name }) => {
       ctx.runMutation("counters:add", { name });
       return null;
     } });
     let kept;
-    export const keep = mutation(async (ctx) => { kept = ctx; });
-    export const useKept = mutation(async () => { await kept.db.insert("counters", { name: "late", n: 1 }); });
-    export const leaveBehind = mutation((ctx) => {
+    export const keep = untypedMutation(async (ctx) => { kept = ctx; });
+    export const useKept = untypedMutation(async () => { await kept.db.insert("counters", { name: "late", n: 1 }); });
+    export const leaveBehind = untypedMutation((ctx) => {
       (async () => { for (let i = 0; i < 50; i++) await null; await ctx.db.insert("counters", { name: "left", n: 1 }); })();
       return null;
     });
-    export const recursive = mutation((ctx) => ctx.runMutation("counters:recursive"));
-    export const callsInternal = mutation((ctx) => ctx.runMutation("counters:secret", { a: 1 }));
-    export const secret = internalMutation({ args: { a: z.number() }, handler: (_ctx, args) => args });
-    export const badNested = mutation((ctx) => ctx.runMutation("counters:secret", { a: "x" }));
-    export const stuckInside = mutation((ctx) => ctx.runMutation("counters:stuck"));
-    export const stuck = mutation(async (ctx) => { await ctx.db.insert("counters", { name: "stuck", n: 1 }); await new Promise(() => {}); });
-    export const queryWrites = mutation((ctx) => ctx.runQuery("counters:sneaky"));
-    export const sneaky = query((ctx) => ctx.db.insert("counters", { name: "sneaky", n: 1 }));
+    export const recursive = untypedMutation((ctx) => ctx.runMutation("counters:recursive"));
+    export const callsInternal = untypedMutation((ctx) => ctx.runMutation("counters:secret", { a: 1 }));
+    export const secret = untypedInternalMutation({ args: { a: z.number() }, handler: (_ctx, args) => args });
+    export const badNested = untypedMutation((ctx) => ctx.runMutation("counters:secret", { a: "x" }));
+    export const stuckInside = untypedMutation((ctx) => ctx.runMutation("counters:stuck"));
+    export const stuck = untypedMutation(async (ctx) => { await ctx.db.insert("counters", { name: "stuck", n: 1 }); await new Promise(() => {}); });
+    export const queryWrites = untypedMutation((ctx) => ctx.runQuery("counters:sneaky"));
+    export const sneaky = untypedQuery((ctx) => ctx.db.insert("counters", { name: "sneaky", n: 1 }));
   `,
 };
 
@@ -169,7 +169,10 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
   });
 
   await t.step("a long batch commits in several groups, whose positions follow one another", async () => {
-    const calls = Array.from({ length: 12 }, () => mutation("spin", { ms: isolateLimits.batchSliceMs }));
+    const calls = Array.from(
+      { length: 12 },
+      () => mutation("spin", { ms: isolateLimits.batchSliceMs }),
+    );
     const { groups, answers } = await writer.batch([...calls, mutation("add", { name: "g" })]);
     assert.equal(answers.length, 13);
     assert.ok(groups.length > 1, `${groups.length} groups`);

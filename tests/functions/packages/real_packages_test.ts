@@ -11,7 +11,7 @@ const PACKAGES = ["nanoid@5.1.6", "date-fns@4.1.0", "ms@2.1.3", "lodash@4.17.21"
 const OURS = ["zod@4.6.7", "croner@11.0.1"];
 
 const APP = `
-  import { action, mutation, query } from "syncline/server";
+  import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
   import { addDays } from "date-fns";
   import jwt from "jsonwebtoken";
   import fp from "lodash/fp.js";
@@ -25,9 +25,9 @@ const APP = `
     ms("2 days"),
     Object.keys(Object(jwt.verify(jwt.sign({ a: 1 }, "secret"), "secret"))),
   ];
-  export const ask = query(all);
-  export const change = mutation(all);
-  export const act = action(async (ctx) => {
+  export const ask = untypedQuery(all);
+  export const change = untypedMutation(all);
+  export const act = untypedAction(async (ctx) => {
     const { default: semver } = await import("semver");
     return [semver.gt("2.0.0", "1.0.0"), all()];
   });

@@ -202,8 +202,8 @@ const scenarios: readonly Scenario[] = [
 for (const { name, installed, imports, use, result } of scenarios) {
   Deno.test(`functions use ${name}`, async () => {
     await using workspace = new Workspace({
-      "a.ts": `import { query } from "syncline/server"; ${imports}
-        export const run = query(async () => (${use}));`,
+      "a.ts": `import { untypedQuery } from "syncline/server"; ${imports}
+        export const run = untypedQuery(async () => (${use}));`,
     });
     workspace.install(installed);
     // The writer makes the database.
@@ -280,8 +280,9 @@ async function brokenBy(workspace: Workspace): Promise<string> {
 
 Deno.test("packages may be links within the project, as pnpm and workspaces make them, and nowhere else", async () => {
   await using workspace = new Workspace({
-    "a.ts": `import { query } from "syncline/server"; import p from "p"; import { shared } from "@own/shared";
-      export const run = query(() => [p, shared]);`,
+    "a.ts":
+      `import { untypedQuery } from "syncline/server"; import p from "p"; import { shared } from "@own/shared";
+      export const run = untypedQuery(() => [p, shared]);`,
   });
   const store = ".store/p@1/node_modules";
   workspace.install({
@@ -308,7 +309,7 @@ Deno.test("packages may be links within the project, as pnpm and workspaces make
   Deno.symlinkSync(elsewhere, `${workspace.dir}/node_modules/p`);
   assert.match(
     await brokenBy(workspace),
-    /^a\.ts:1:56: cannot import "p": it is a link to .*outside the project/,
+    /^a\.ts:1:63: cannot import "p": it is a link to .*outside the project/,
   );
 });
 

@@ -1,11 +1,11 @@
 /** Functions of an ordinary user. */
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 const me = (ctx: { auth: { userId(): string | null } }) => ctx.auth.userId() ?? "guest";
 
 /** Another query for each nonce, so that no answer is known yet. */
-export const look = query({
+export const look = untypedQuery({
   args: { nonce: z.string() },
   handler: async (ctx, { nonce }) => {
     const mine = ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", me(ctx)));
@@ -13,13 +13,13 @@ export const look = query({
   },
 });
 
-export const mine = query({
+export const mine = untypedQuery({
   args: {},
   handler: async (ctx) =>
     (await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", me(ctx))).first())?.n ?? 0,
 });
 
-export const write = mutation({
+export const write = untypedMutation({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
     const user = me(ctx);

@@ -1,9 +1,9 @@
 /** Scheduled functions: many, slow, and such that schedule ever more. */
-import { internalMutation, mutation, query } from "syncline/server";
+import { untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 import { spin } from "./slow.ts";
 
-export const work = internalMutation({
+export const work = untypedInternalMutation({
   args: { ms: z.number() },
   handler: async (ctx, { ms }) => {
     spin(ms);
@@ -13,7 +13,7 @@ export const work = internalMutation({
   },
 });
 
-export const plan = mutation({
+export const plan = untypedMutation({
   args: { count: z.number(), ms: z.number() },
   handler: async (ctx, { count, ms }) => {
     const row = await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first();
@@ -24,14 +24,14 @@ export const plan = mutation({
   },
 });
 
-export const open = query({
+export const open = untypedQuery({
   args: {},
   handler: async (ctx) =>
     (await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first())?.n ?? 0,
 });
 
 /** Schedules ten of itself. */
-export const grow = internalMutation({
+export const grow = untypedInternalMutation({
   args: {},
   handler: async (ctx) => {
     for (let i = 0; i < 10; i++) await ctx.scheduler.runAfter(0, "chains:grow", {});
@@ -39,7 +39,7 @@ export const grow = internalMutation({
   },
 });
 
-export const seed = mutation({
+export const seed = untypedMutation({
   args: {},
   handler: async (ctx) => {
     await ctx.scheduler.runAfter(0, "chains:grow", {});
@@ -48,7 +48,7 @@ export const seed = mutation({
 });
 
 /** How many scheduled functions wait. */
-export const waiting = query({
+export const waiting = untypedQuery({
   args: {},
   handler: async (ctx) =>
     (await ctx.db.query("_scheduled_functions").withIndex("by_due", (q) => q.eq("state.kind", "pending"))

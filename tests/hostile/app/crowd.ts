@@ -1,8 +1,8 @@
 /** Functions called by many clients at once. */
-import { mutation } from "syncline/server";
+import { untypedMutation } from "syncline/server";
 import { z } from "zod";
 
-export const bump = mutation({
+export const bump = untypedMutation({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
     const user = `crowd ${n}`;

@@ -1,8 +1,8 @@
 /** Calls that leave something behind for those after them. */
-import { action, mutation } from "syncline/server";
+import { untypedAction, untypedMutation } from "syncline/server";
 
 /** Every later creation of a stack never ends. */
-export const stacks = mutation({
+export const stacks = untypedMutation({
   args: {},
   handler: () => {
     Error.prepareStackTrace = () => {
@@ -12,7 +12,7 @@ export const stacks = mutation({
   },
 });
 
-export const fails = mutation({
+export const fails = untypedMutation({
   args: {},
   handler: (): null => {
     throw new Error("with a stack");
@@ -31,5 +31,5 @@ async function hash(): Promise<void> {
   await crypto.subtle.deriveBits(algorithm, key, 256);
 }
 
-export const leavingMutation = mutation({ args: {}, handler: leave });
-export const leavingAction = action({ args: {}, handler: leave });
+export const leavingMutation = untypedMutation({ args: {}, handler: leave });
+export const leavingAction = untypedAction({ args: {}, handler: leave });

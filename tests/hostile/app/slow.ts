@@ -1,5 +1,5 @@
 /** Functions that take long. */
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 /** Takes about this long: the clock of a function is frozen, so iterations are counted. */
@@ -13,24 +13,24 @@ const forever = () => {
   for (;;);
 };
 
-export const endlessMutation = mutation({ args: {}, handler: forever });
-export const endlessQuery = query({ args: { nonce: z.string() }, handler: forever });
-export const slowMutation = mutation({
+export const endlessMutation = untypedMutation({ args: {}, handler: forever });
+export const endlessQuery = untypedQuery({ args: { nonce: z.string() }, handler: forever });
+export const slowMutation = untypedMutation({
   args: { ms: z.number() },
   handler: (_ctx, { ms }) => (spin(ms), null),
 });
-export const slowQuery = query({
+export const slowQuery = untypedQuery({
   args: { ms: z.number(), nonce: z.string() },
   handler: (_ctx, { ms }) => (spin(ms), null),
 });
-export const forkBomb = action({
+export const forkBomb = untypedAction({
   args: {},
   handler: async (ctx): Promise<null> => {
     await Promise.all(Array.from({ length: 3 }, () => ctx.runAction("slow:forkBomb", {})));
     return null;
   },
 });
-export const slowAction = action({
+export const slowAction = untypedAction({
   args: { ms: z.number() },
   handler: (_ctx, { ms }) => new Promise<null>((resolve) => setTimeout(() => resolve(null), ms)),
 });

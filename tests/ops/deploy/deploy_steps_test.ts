@@ -17,8 +17,8 @@ function app(round: number): Record<string, string> {
   return {
     ...(round % 2 === 0 ? firstApp : secondApp),
     "functions/round.ts": `
-      import { query } from "syncline/server";
-      export const round = query({ handler: () => ${round} });`,
+      import { untypedQuery } from "syncline/server";
+      export const round = untypedQuery({ handler: () => ${round} });`,
   };
 }
 

@@ -77,8 +77,8 @@ Deno.test("deploys to a running server", async (t) => {
       const again = await deploy({
         ...firstApp,
         "functions/read.ts": `
-      import { query } from "syncline/server";
-      export const drafts = query({ handler: async (ctx) => (await ctx.db.query("drafts").collect()).map((d) => d._id) });`,
+      import { untypedQuery } from "syncline/server";
+      export const drafts = untypedQuery({ handler: async (ctx) => (await ctx.db.query("drafts").collect()).map((d) => d._id) });`,
       });
       assert.equal(again.status, 200, again.body.errorMessage);
       assert.deepEqual(await call("query", "read:drafts"), [draft]);
@@ -259,10 +259,10 @@ Deno.test("DP1 npm packages are deployed as installed, including links, without 
   await using world = await startDeployWorld();
   const { bytes, manifest } = await bundleOf({
     "functions/sum.ts": `
-      import { query } from "syncline/server";
+      import { untypedQuery } from "syncline/server";
       import { three } from "modern";
       import old from "old";
-      export const sum = query({ handler: () => three + old.four });`,
+      export const sum = untypedQuery({ handler: () => three + old.four });`,
     "node_modules/.store/modern/package.json": `{"name":"modern","type":"module","exports":"./main.js"}`,
     "node_modules/.store/modern/main.js": `export { three } from "./inner.js";`,
     "node_modules/.store/modern/inner.js": "export const three = 3;",

@@ -14,33 +14,33 @@ const functions = {
       log: defineTable({ kind: z.string() }),
     });`,
   "notes.ts": `
-    import { id, internalMutation, mutation, query } from "syncline/server";
+    import { id, untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
     import { z } from "zod";
-    export const list = query({ handler: async (ctx) => await ctx.db.query("notes").collect() });
-    export const add = mutation({ args: { count: z.number() }, handler: async (ctx, { count }) => {
+    export const list = untypedQuery({ handler: async (ctx) => await ctx.db.query("notes").collect() });
+    export const add = untypedMutation({ args: { count: z.number() }, handler: async (ctx, { count }) => {
       for (let at = 0; at < count; at++) await ctx.db.insert("notes", { body: "note " + at, runs: 0 });
     } });
-    export const addKind = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+    export const addKind = untypedInternalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
       const note = await ctx.db.get(id);
       await ctx.db.patch(id, { kind: "note", runs: note.runs + 1 });
     } });
-    export const slowly = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+    export const slowly = untypedInternalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
       let spun = 0;
       for (let at = 0; at < 1_000_000; at++) spun = (spun * 31 + at) % 1_000_003;
       const note = await ctx.db.get(id);
       await ctx.db.patch(id, { runs: note.runs + (spun < 0 ? 2 : 1) });
     } });
-    export const split = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+    export const split = untypedInternalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
       const { _id, _creationTime, ...fields } = await ctx.db.get(id);
       await ctx.db.insert("notes", fields);
       await ctx.db.delete(id);
     } });
-    export const picky = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+    export const picky = untypedInternalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
       await ctx.db.patch(id, { kind: "picky" });
       if ((await ctx.db.get(id)).body === "note 30") throw new Error("not this one");
     } });
-    export const open = mutation({ args: { id: id("notes") }, handler: () => null });
-    export const watch = internalMutation({ handler: () => null });`,
+    export const open = untypedMutation({ args: { id: id("notes") }, handler: () => null });
+    export const watch = untypedInternalMutation({ handler: () => null });`,
 };
 
 interface Note {

@@ -17,15 +17,15 @@ export const firstApp = {
       drafts: defineTable({ body: z.string() }),
     });`,
   "functions/notes.ts": `
-    import { action, mutation, query } from "syncline/server";
+    import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
     import { z } from "zod";
-    export const version = query({ handler: () => "one" });
-    export const list = query({ handler: async (ctx) => await ctx.db.query("notes").collect() });
-    export const add = mutation({ args: { body: z.string() }, handler: async (ctx, args) => await ctx.db.insert("notes", args) });
-    export const draft = mutation({ args: { body: z.string() }, handler: async (ctx, args) => await ctx.db.insert("drafts", args) });
-    export const env = action({ handler: async (ctx) => ctx.env });
-    export const gone = query({ handler: () => null });
-    export const slow = action({ handler: async (ctx) => {
+    export const version = untypedQuery({ handler: () => "one" });
+    export const list = untypedQuery({ handler: async (ctx) => await ctx.db.query("notes").collect() });
+    export const add = untypedMutation({ args: { body: z.string() }, handler: async (ctx, args) => await ctx.db.insert("notes", args) });
+    export const draft = untypedMutation({ args: { body: z.string() }, handler: async (ctx, args) => await ctx.db.insert("drafts", args) });
+    export const env = untypedAction({ handler: async (ctx) => ctx.env });
+    export const gone = untypedQuery({ handler: () => null });
+    export const slow = untypedAction({ handler: async (ctx) => {
       await ctx.runMutation("notes:add", { body: "begun" });
       while ((await ctx.runQuery("notes:list", {})).length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
       return "ended by one";
@@ -42,8 +42,8 @@ export function appWith(edits: Readonly<Record<string, (text: string) => string>
 export const secondApp = appWith({
   "functions/notes.ts": (text) =>
     text.replace('"one"', '"two"').replace(/export const gone.*\n/, "") +
-    `export const fresh = query({ handler: () => "fresh" });
-    export const tidy = mutation({ handler: () => null });`,
+    `export const fresh = untypedQuery({ handler: () => "fresh" });
+    export const tidy = untypedMutation({ handler: () => null });`,
   "functions/schema.ts": (text) => text.replace('index("by_body", ["body"])', 'index("by_text", ["body"])'),
   "functions/crons.ts": () => `
     import { cronJobs } from "syncline/server";

@@ -13,25 +13,25 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });
 `,
   "notes.ts": `
-import { action, mutation, query, UserError } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery, UserError } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => {
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => {
   ctx.log.info("Adding a note", { text, length: text.length });
   return ctx.db.insert("notes", { text });
 } });
-export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").withIndex("by_text").collect()).map((note) => note.text) });
-export const count = query({ args: {}, handler: async (ctx) => { await ctx.db.query("notes").collect(); console.log("counted"); return "the same"; } });
-export const refuse = mutation({ args: {}, handler: () => { throw new UserError("no_way", "Never"); } });
-export const fail = mutation({ args: {}, handler: (ctx) => { ctx.log.warn("about to fail"); throw new Error("a bug of mine"); } });
-export const broken = query({ args: {}, handler: () => { throw new Error("a bug of a query"); } });
-export const brokenAct = action({ args: {}, handler: () => { throw new Error("a bug of an action"); } });
-export const later = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:fail", {}) });
-export const act = action({ args: { text: z.string() }, handler: async (ctx, { text }) => {
+export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").withIndex("by_text").collect()).map((note) => note.text) });
+export const count = untypedQuery({ args: {}, handler: async (ctx) => { await ctx.db.query("notes").collect(); console.log("counted"); return "the same"; } });
+export const refuse = untypedMutation({ args: {}, handler: () => { throw new UserError("no_way", "Never"); } });
+export const fail = untypedMutation({ args: {}, handler: (ctx) => { ctx.log.warn("about to fail"); throw new Error("a bug of mine"); } });
+export const broken = untypedQuery({ args: {}, handler: () => { throw new Error("a bug of a query"); } });
+export const brokenAct = untypedAction({ args: {}, handler: () => { throw new Error("a bug of an action"); } });
+export const later = untypedMutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:fail", {}) });
+export const act = untypedAction({ args: { text: z.string() }, handler: async (ctx, { text }) => {
   ctx.log.debug("acting");
   await ctx.runMutation("notes:add", { text });
   return await ctx.runQuery("notes:list", {});
 } });
-export const flood = mutation({ args: {}, handler: (ctx) => {
+export const flood = untypedMutation({ args: {}, handler: (ctx) => {
   const line = "x".repeat(1024 * 1024);
   for (let i = 0; i < 100; i++) ctx.log.info(line);
 } });

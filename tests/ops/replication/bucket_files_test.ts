@@ -9,10 +9,10 @@ import { replicationTo, shipped } from "./replicating.ts";
 
 const functions = {
   "files.ts": `
-import { mutation } from "syncline/server";
+import { untypedMutation } from "syncline/server";
 import { z } from "zod";
-export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
-export const remove = mutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.storage.delete(id) });
+export const uploadUrl = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
+export const remove = untypedMutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.storage.delete(id) });
 `,
 };
 

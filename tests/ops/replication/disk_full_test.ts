@@ -27,13 +27,13 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ n: z.number(), text: z.string() }) });
 `,
   "notes.ts": `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({
+export const add = untypedMutation({
   args: { n: z.number(), text: z.string() },
   handler: (ctx, note) => ctx.db.insert("notes", note),
 });
-export const newest = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").order("desc").first())?.n ?? null });
+export const newest = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").order("desc").first())?.n ?? null });
 `,
 };
 

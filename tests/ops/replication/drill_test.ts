@@ -35,9 +35,9 @@ export default defineSchema({
 const functions = {
   "schema.ts": schema(),
   "notes.ts": `
-import { mutation, query, api } from "syncline/server";
+import { api, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const write = mutation({
+export const write = untypedMutation({
   args: { text: z.string(), n: z.number() },
   handler: async (ctx, { text, n }) => {
     const known = await ctx.db.query("notes").collect();
@@ -48,14 +48,14 @@ export const write = mutation({
     return null;
   },
 });
-export const later = mutation({
+export const later = untypedMutation({
   args: { text: z.string() },
   handler: (ctx, { text }) => ctx.scheduler.runAfter(0, "notes:note", { text }),
 });
-export const note = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("done", { text }) });
-export const noted = query({ args: {}, handler: async (ctx) => (await ctx.db.query("done").collect()).length });
-export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
-export const remove = mutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.storage.delete(id) });
+export const note = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("done", { text }) });
+export const noted = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("done").collect()).length });
+export const uploadUrl = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
+export const remove = untypedMutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.storage.delete(id) });
 `,
 };
 

@@ -14,12 +14,12 @@ export default defineSchema({ notes: defineTable({ text: z.string() })${indexes}
 const functions = {
   "schema.ts": schema(""),
   "notes.ts": `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
-export const who = query({ args: {}, handler: (ctx) => ctx.auth.userId() });
-export const addLater = action({ args: {}, handler: (ctx) => ctx.runMutation("notes:add", { text: "by an action" }) });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+export const who = untypedQuery({ args: {}, handler: (ctx) => ctx.auth.userId() });
+export const addLater = untypedAction({ args: {}, handler: (ctx) => ctx.runMutation("notes:add", { text: "by an action" }) });
 `,
 };
 

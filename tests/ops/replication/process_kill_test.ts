@@ -30,9 +30,9 @@ async function processOf(dataDir: string, known: number | null = null): Promise<
 
 const functions = {
   "notes.ts": `
-import { mutation } from "syncline/server";
+import { untypedMutation } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { n: z.number() }, handler: (ctx, { n }) => ctx.db.insert("notes", { n }) });
+export const add = untypedMutation({ args: { n: z.number() }, handler: (ctx, { n }) => ctx.db.insert("notes", { n }) });
 `,
   "schema.ts": `
 import { defineSchema, defineTable } from "syncline/server";

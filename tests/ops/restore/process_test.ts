@@ -19,13 +19,13 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });
 `;
 const NOTES = `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const list = query({
+export const list = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text),
 });
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
 `;
 
 class Served implements AsyncDisposable {

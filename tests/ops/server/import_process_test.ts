@@ -12,8 +12,8 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { query } from "syncline/server";
-export const count = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
+import { untypedQuery } from "syncline/server";
+export const count = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
 `,
 };
 

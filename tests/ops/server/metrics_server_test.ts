@@ -12,14 +12,14 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { action, mutation, query, UserError } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery, UserError } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
-export const refuse = mutation({ args: {}, handler: () => { throw new UserError("no", "never"); } });
-export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug"); } });
-export const act = action({ args: {}, handler: () => 1 });
-export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+export const refuse = untypedMutation({ args: {}, handler: () => { throw new UserError("no", "never"); } });
+export const fail = untypedMutation({ args: {}, handler: () => { throw new Error("a bug"); } });
+export const act = untypedAction({ args: {}, handler: () => 1 });
+export const uploadUrl = untypedMutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 `,
 };
 

@@ -8,8 +8,8 @@ import { TempFolder } from "../../support/temp_folder.ts";
 const START_MS = 60_000;
 
 const FUNCTIONS = `
-import { query } from "syncline/server";
-export const one = query({ args: {}, handler: () => 1 });
+import { untypedQuery } from "syncline/server";
+export const one = untypedQuery({ args: {}, handler: () => 1 });
 `;
 
 Deno.test("[AD7] a restart is answered, closes sockets with 1012 and exits with the configured code", async () => {

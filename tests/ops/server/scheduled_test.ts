@@ -12,8 +12,8 @@ import { until } from "../../support/waiting.ts";
 const MADE = "info Scheduled backup created";
 const functions = {
   "notes.ts": `
-import { mutation } from "syncline/server";
-export const add = mutation({ args: {}, handler: () => "done" });
+import { untypedMutation } from "syncline/server";
+export const add = untypedMutation({ args: {}, handler: () => "done" });
 `,
 };
 

@@ -10,11 +10,11 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { mutation, query } from "syncline/server";
+import { untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
-export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
-export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
-export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug"); } });
+export const add = untypedMutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = untypedQuery({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
+export const fail = untypedMutation({ args: {}, handler: () => { throw new Error("a bug"); } });
 `,
 };
 

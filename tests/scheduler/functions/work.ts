@@ -1,24 +1,29 @@
 /** Functions that reveal lost, partial and repeated runs. */
-import { internalAction, internalMutation, mutation, query } from "syncline/server";
+import {
+  untypedInternalAction,
+  untypedInternalMutation,
+  untypedMutation,
+  untypedQuery,
+} from "syncline/server";
 import { z } from "zod";
 
 const which = { round: z.int(), n: z.int() };
 
-export const run = internalMutation({
+export const run = untypedInternalMutation({
   args: which,
   handler: async (ctx, args) => {
     await ctx.db.insert("runs", args);
   },
 });
 
-export const note = internalMutation({
+export const note = untypedInternalMutation({
   args: { ...which, table: z.enum(["begun", "ended"]) },
   handler: async (ctx, { table, ...args }) => {
     await ctx.db.insert(table, args);
   },
 });
 
-export const act = internalAction({
+export const act = untypedInternalAction({
   args: which,
   handler: async (ctx, args) => {
     await ctx.runMutation("work:note", { ...args, table: "begun" });
@@ -28,7 +33,7 @@ export const act = internalAction({
 });
 
 /** Schedules `count` mutations, and an action for every tenth, `everyMs` apart. */
-export const plan = mutation({
+export const plan = untypedMutation({
   args: { round: z.int(), count: z.int(), inMs: z.number(), everyMs: z.number(), actions: z.boolean() },
   handler: async (ctx, { round, count, inMs, everyMs, actions }) => {
     for (let n = 0; n < count; n++) {
@@ -41,19 +46,19 @@ export const plan = mutation({
 });
 
 /** Loops forever, so that the writer must be killed. */
-export const stuck = internalMutation({
+export const stuck = untypedInternalMutation({
   handler: () => {
     for (;;);
   },
 });
 
-export const planStuck = mutation({
+export const planStuck = untypedMutation({
   handler: (ctx) => ctx.scheduler.runAfter(0, "work:stuck"),
 });
 
-export const touch = mutation({ handler: () => null });
+export const touch = untypedMutation({ handler: () => null });
 
-export const openJobs = query({
+export const openJobs = untypedQuery({
   handler: async (ctx) => {
     let open = 0;
     for (const kind of ["pending", "inProgress"] as const) {
@@ -65,7 +70,7 @@ export const openJobs = query({
 });
 
 /** Runs of a round by number, and the results of its jobs. */
-export const outcome = query({
+export const outcome = untypedQuery({
   args: { round: z.int() },
   handler: async (ctx, { round }) => {
     const numbers = async (table: "runs" | "begun" | "ended") =>

@@ -1,5 +1,11 @@
 /** App of the scheduler tests: records runs, and can fail or block on request. */
-import { action, internalAction, internalMutation, mutation, query } from "syncline/server";
+import {
+  untypedAction,
+  untypedInternalAction,
+  untypedInternalMutation,
+  untypedMutation,
+  untypedQuery,
+} from "syncline/server";
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
@@ -41,53 +47,53 @@ const jobArgs = {
 /** The app's modules. Its actions block at `holds`. */
 export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule[] {
   const app = {
-    note: mutation({
+    note: untypedMutation({
       args: { text: z.string() },
       handler: async (ctx, { text }) => {
         await ctx.db.insert("notes", { text, at: Date.now() });
         if (text.startsWith("bad")) throw new Error(`no ${text}`);
       },
     }),
-    hidden: internalMutation({
+    hidden: untypedInternalMutation({
       args: { text: z.string() },
       handler: (ctx, { text }) =>
         ctx.db.insert("notes", { text: `${text} ${ctx.auth.identity()}`, at: Date.now() }),
     }),
-    schedule: mutation({
+    schedule: untypedMutation({
       args: jobArgs,
       handler: (ctx, { path, args, when, after }) =>
         after ? ctx.scheduler.runAfter(when, path, args) : ctx.scheduler.runAt(when, path, args),
     }),
-    scheduleByAction: action({
+    scheduleByAction: untypedAction({
       args: jobArgs,
       handler: (ctx, { path, args, when }) => ctx.scheduler.runAfter(when, path, args),
     }),
-    scheduleMany: mutation({
+    scheduleMany: untypedMutation({
       args: { texts: z.array(z.string()), at: z.number(), fails: z.boolean().default(false) },
       handler: async (ctx, { texts, at, fails }) => {
         for (const text of texts) await ctx.scheduler.runAt(at, "app:note", { text });
         if (fails) throw new Error("thrown after scheduling");
       },
     }),
-    tryMany: mutation({
+    tryMany: untypedMutation({
       args: { texts: z.array(z.string()), at: z.number() },
       handler: async (ctx, args) => {
         await ctx.runMutation("app:scheduleMany", { ...args, fails: true }).catch(() => {});
       },
     }),
-    tryManyByAction: action({
+    tryManyByAction: untypedAction({
       args: { texts: z.array(z.string()), at: z.number() },
       handler: async (ctx, args) => {
         await ctx.runMutation("app:scheduleMany", { ...args, fails: true }).catch(() => {});
       },
     }),
-    repeat: mutation({
+    repeat: untypedMutation({
       args: { times: z.number(), path: z.string(), args: z.record(z.string(), z.unknown()) },
       handler: async (ctx, { times, path, args }) => {
         for (let n = 0; n < times; n++) await ctx.scheduler.runAfter(0, path, args);
       },
     }),
-    repeatThen: mutation({
+    repeatThen: untypedMutation({
       args: {
         times: z.number(),
         path: z.string(),
@@ -99,36 +105,36 @@ export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule
         await ctx.scheduler.runAfter(1, then.path, then.args);
       },
     }),
-    count: mutation({
+    count: untypedMutation({
       args: { left: z.number() },
       handler: async (ctx, { left }) => {
         if (left > 0) await ctx.scheduler.runAfter(0, "app:count", { left: left - 1 });
       },
     }),
-    scheduleAndThrow: mutation({
+    scheduleAndThrow: untypedMutation({
       args: { text: z.string() },
       handler: async (ctx, { text }) => {
         await ctx.scheduler.runAfter(0, "app:note", { text });
         throw new Error("thrown after scheduling");
       },
     }),
-    scheduleInNested: mutation({
+    scheduleInNested: untypedMutation({
       args: { text: z.string() },
       handler: async (ctx, { text }) => {
         await ctx.runMutation("app:scheduleAndThrow", { text }).catch(() => {});
         await ctx.scheduler.runAfter(0, "app:note", { text: `${text} outside` });
       },
     }),
-    cancel: mutation({
+    cancel: untypedMutation({
       args: { id: z.string() },
       handler: (ctx, { id }) => ctx.scheduler.cancel(id as never),
     }),
-    cancelOwn: mutation({
+    cancelOwn: untypedMutation({
       args: { text: z.string() },
       handler: async (ctx, { text }) =>
         await ctx.scheduler.cancel(await ctx.scheduler.runAfter(0, "app:note", { text })),
     }),
-    wait: internalAction({
+    wait: untypedInternalAction({
       args: { text: z.string() },
       handler: async (ctx, { text }) => {
         await ctx.runMutation("app:note", { text: `${text} began` });
@@ -137,20 +143,20 @@ export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule
         if (text.startsWith("failing")) throw new Error(`no ${text}`);
       },
     }),
-    texts: query({
+    texts: untypedQuery({
       handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text),
     }),
-    times: query({
+    times: untypedQuery({
       handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ at }) => at),
     }),
-    jobs: query({
+    jobs: untypedQuery({
       handler: async (ctx) => await ctx.db.query("_scheduled_functions").collect(),
     }),
-    job: query({
+    job: untypedQuery({
       args: { id: z.string() },
       handler: async (ctx, { id }) => await ctx.db.get(id as never),
     }),
-    removeJob: mutation({
+    removeJob: untypedMutation({
       args: { id: z.string() },
       handler: (ctx, { id }) => ctx.db.delete(id as never),
     }),

@@ -9,32 +9,32 @@ export default defineSchema({
 });
 `,
   "notes.ts": `
-import { action, internalMutation, mutation, query } from "syncline/server";
+import { untypedAction, untypedInternalMutation, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
-export const add = mutation({
+export const add = untypedMutation({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
     await ctx.db.insert("notes", { n });
     return n;
   },
 });
-export const clear = mutation({
+export const clear = untypedMutation({
   args: {},
   handler: async (ctx) => {
     for (const { _id } of await ctx.db.query("notes").collect()) await ctx.db.delete(_id);
   },
 });
-export const secret = internalMutation({ args: {}, handler: () => "secret" });
-export const all = query({
+export const secret = untypedInternalMutation({ args: {}, handler: () => "secret" });
+export const all = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").withIndex("by_n").collect()).map(({ n }) => n),
 });
-export const count = query({
+export const count = untypedQuery({
   args: {},
   handler: async (ctx) => (await ctx.db.query("notes").collect()).length,
 });
-export const addTwice = action({
+export const addTwice = untypedAction({
   args: { n: z.number() },
   handler: async (ctx, { n }) => {
     await ctx.runMutation("notes:add", { n });
@@ -43,15 +43,15 @@ export const addTwice = action({
     return { all: await ctx.runQuery("notes:all", {}), greeting: ctx.env.GREETING };
   },
 });
-export const nested = action({
+export const nested = untypedAction({
   args: { n: z.number() },
   handler: async (ctx, { n }) => n === 0 ? 0 : 1 + (await ctx.runAction("notes:nested", { n: n - 1 })),
 });
-export const wait = action({
+export const wait = untypedAction({
   args: { ms: z.number() },
   handler: (_ctx, { ms }) => new Promise((resolve) => setTimeout(() => resolve(ms), ms)),
 });
-export const spin = query({
+export const spin = untypedQuery({
   args: { turns: z.number() },
   handler: (_ctx, { turns }) => {
     let turned = 0;
@@ -61,7 +61,7 @@ export const spin = query({
 });
 `,
   "bad.ts": `
-import { action, mutation, query } from "syncline/server";
+import { untypedAction, untypedMutation, untypedQuery } from "syncline/server";
 import { z } from "zod";
 
 const hoard = (build: (i: number) => unknown) => {
@@ -84,9 +84,9 @@ const handler = (_ctx: unknown, { what }: { what: string }) => {
   return (doings as Record<string, () => unknown>)[what]?.() as never;
 };
 // Two of each: what is known of how long the one takes is not known of the other.
-export const change = mutation({ args, handler });
-export const changeWithKey = mutation({ args, handler });
-export const read = query({ args, handler });
-export const act = action({ args, handler });
+export const change = untypedMutation({ args, handler });
+export const changeWithKey = untypedMutation({ args, handler });
+export const read = untypedQuery({ args, handler });
+export const act = untypedAction({ args, handler });
 `,
 };

@@ -21,31 +21,31 @@ const functions = {
         .deleteWithUser("by_author"),
     });`,
   "messages.ts": `
-    import { action, internalMutation, internalQuery, mutation, query, UserError } from "syncline/server";
+    import { untypedAction, untypedInternalMutation, untypedInternalQuery, untypedMutation, untypedQuery, UserError } from "syncline/server";
     import { z } from "zod";
-    export const list = query({ args: { channel: z.string() }, handler: async (ctx, { channel }) => {
+    export const list = untypedQuery({ args: { channel: z.string() }, handler: async (ctx, { channel }) => {
       ctx.log.info("listing", { channel });
       return await ctx.db.query("messages").withIndex("by_channel", (q) => q.eq("channel", channel)).collect();
     } });
-    export const secretCount = internalQuery({ handler: async (ctx) => (await ctx.db.query("messages").collect()).length });
-    export const send = mutation({ args: { channel: z.string(), body: z.string() }, handler: async (ctx, args) => {
+    export const secretCount = untypedInternalQuery({ handler: async (ctx) => (await ctx.db.query("messages").collect()).length });
+    export const send = untypedMutation({ args: { channel: z.string(), body: z.string() }, handler: async (ctx, args) => {
       const author = ctx.auth.userId();
       if (args.body === "") throw new UserError("empty_message", "Say something", { field: "body" });
       return await ctx.db.insert("messages", { ...args, ...(author && { author }) });
     } });
-    export const tick = internalMutation({ handler: async (ctx) => {
+    export const tick = untypedInternalMutation({ handler: async (ctx) => {
       await ctx.db.insert("channels", { name: "tick" });
     } });
-    export const later = mutation({ handler: async (ctx) => await ctx.scheduler.runAfter(3_600_000, "messages:tick", {}) });
-    export const who = action({ handler: async (ctx) => ctx.auth.userId() });
-    export const sneak = action({ args: { path: z.string() }, handler: async (ctx, { path }) => {
+    export const later = untypedMutation({ handler: async (ctx) => await ctx.scheduler.runAfter(3_600_000, "messages:tick", {}) });
+    export const who = untypedAction({ handler: async (ctx) => ctx.auth.userId() });
+    export const sneak = untypedAction({ args: { path: z.string() }, handler: async (ctx, { path }) => {
       try {
         return { reached: await ctx.runQuery(path, {}) };
       } catch (error) {
         return { refused: error.message };
       }
     } });
-    export const uploadUrl = mutation({ handler: async (ctx) => await ctx.storage.generateUploadUrl() });`,
+    export const uploadUrl = untypedMutation({ handler: async (ctx) => await ctx.storage.generateUploadUrl() });`,
   "crons.ts": `
     import { cronJobs } from "syncline/server";
     const crons = cronJobs();
