@@ -19,7 +19,6 @@ export interface AccountPolicy {
   readonly requireVerification: boolean;
 }
 
-/** Dependencies of accounts. */
 export interface AccountParts {
   readonly policy: AccountPolicy;
   readonly calls: SystemCalls;
@@ -39,7 +38,6 @@ export interface SignUpRequest {
   readonly name?: string | undefined;
 }
 
-/** Credentials of a password sign-in. */
 export interface PasswordCredential {
   readonly email: string;
   readonly password: string;
@@ -153,10 +151,7 @@ export class UserAccounts {
     return await sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
   }
 
-  /**
-   * Rotates a refresh token. With a client's `attemptId`, the same token presented again within the grace time gets the
-   * same response. Throws the contract's errors of `POST /api/auth/refresh`.
-   */
+  /** Rotates a refresh token. The same token and `attemptId` within the grace time get the same response. */
   async refresh(
     { refreshToken, attemptId = null }: {
       readonly refreshToken: string;

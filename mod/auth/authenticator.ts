@@ -1,7 +1,4 @@
-/**
- * Verifies access tokens of sockets and calls, and reports ended sessions. Sessions are cached in memory. The commit stream
- * invalidates the cache, so a session ends in the same tick in which the deletion of its row is published.
- */
+/** Verifies access tokens and reports ended sessions, in the tick that publishes the deletion of their row. */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
 import { RowCache } from "../kit/row_cache.ts";
@@ -25,7 +22,6 @@ export type EndedSession =
 
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
-  /** Verifies tokens of external issuers. */
   readonly external: ExternalIssuers;
   readonly calls: SystemCalls;
   /** Resolves when commits made elsewhere are applied here, or after a timeout; absent if there are none elsewhere. */
@@ -61,10 +57,7 @@ export class AccountAuthenticator {
     });
   }
 
-  /**
-   * Checks signature, claims and expiry, and that the session exists and has not expired. `HS256` tokens are the server's own;
-   * all others must be signed by a configured issuer.
-   */
+  /** Checks signature, claims, expiry and session. Tokens other than `HS256` must come from a configured issuer. */
   async verify(token: string): Promise<TokenVerification> {
     const checked = await this.#accessTokens.verify(token, this.#now());
     if (checked === null) return await this.#external.verify(token);

@@ -6,10 +6,7 @@ const LOCAL_CHARS_MAX = 64;
 const LOCAL = /^[^\s"(),:;<>@[\\\]\p{Cc}\p{Cf}]+$/u;
 const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/**
- * Returns the normalized form of an address, or `null` if it is invalid: lower case, the domain in ASCII. Mail is sent to
- * this form only, never to the input, so two inputs that normalize to the same address cannot receive each other's mail.
- */
+/** Returns the normalized address, or `null` if invalid. Mail goes to this form only, so no other mailbox gets it. */
 export function normalizedEmail(text: string): string | null {
   const trimmed = text.trim();
   const at = trimmed.lastIndexOf("@");

@@ -80,7 +80,6 @@ export interface AccountsOptions {
   readonly accessTokenMs: number;
   /** Entries of `--auth-redirect-url`. */
   readonly redirectUrls: readonly string[];
-  /** Overrides of the default rate limits. */
   readonly rateLimits?: RateLimits;
   readonly dev: boolean;
   /** Origin of this server for browsers. */
@@ -91,7 +90,6 @@ export interface AccountsOptions {
   readonly templatesDir: string | null;
   /** Template texts that replace the built-in ones. */
   readonly mailTexts?: MailTexts;
-  /** Name of the app in mails. */
   readonly appName: string;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
@@ -131,7 +129,6 @@ export interface TemplateChoice {
   readonly text?: string | undefined;
 }
 
-/** The public interface of accounts. */
 export interface AccountService extends AsyncDisposable {
   readonly authenticator: AccountAuthenticator;
   /** Routes below `/api/auth`. */

@@ -1,7 +1,4 @@
-/**
- * Account changes by the signed-in user that run in main, because they hash passwords or send mail: the actions
- * `_auth:changePassword` and `_auth:changeEmail`.
- */
+/** The actions `_auth:changePassword` and `_auth:changeEmail`, which run in main: they hash passwords or send mail. */
 import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
 import type { Identity } from "../functions/identity.ts";

@@ -56,17 +56,13 @@ export class PasswordHasher {
     this.#dummy = phcText({ cost, salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) });
   }
 
-  /** Returns the PHC string of a password. */
   async hash(password: string): Promise<string> {
     const salt = new Uint8Array(randomBytes(SALT_BYTES));
     const hash = await this.#derive(password, { cost: this.#cost, salt, bytes: HASH_BYTES });
     return phcText({ cost: this.#cost, salt, hash });
   }
 
-  /**
-   * Whether a password matches a hash. With `stored` null the result is false after the same time. `password` null represents
-   * a password that cannot be valid and is treated alike.
-   */
+  /** Whether a password matches. Takes the same time without a hash (`stored`) or with a password that cannot be valid. */
   async verify(password: string | null, stored: string | null): Promise<boolean> {
     const parsed = stored === null ? null : parsePhc(stored);
     const { cost, salt, hash } = parsed ?? mustParse(this.#dummy);
@@ -145,10 +141,7 @@ function mustParse(text: string): ParsedHash {
   return parsed;
 }
 
-/**
- * Returns the normalized password to hash, so that the same characters have the same bytes on every system.
- * Throws `weak_password` under 8 characters and `invalid_password` over 256, counted in code points.
- */
+/** Normalizes a password. Throws `weak_password` under 8 code points and `invalid_password` over 256. */
 export function checkedPassword(password: string): string {
   const normalized = normalizedPassword(password);
   if (normalized === null) throw new ServiceError("invalid_password");

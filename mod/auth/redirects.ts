@@ -63,10 +63,7 @@ export function withFragment(url: string, values: Readonly<Record<string, string
   return result.href;
 }
 
-/**
- * The value by which a client recognizes the result of a sign-in that it started (OA17). The server returns it as `svc_state`
- * in the fragment. The client ignores tokens in an address without it.
- */
+/** Identifies a sign-in that a client started (OA17): it accepts tokens only with this `svc_state` in the address. */
 export const APP_STATE = /^[\w-]{1,128}$/;
 
 /** Returns the values of the fragment with the state. */
@@ -86,10 +83,7 @@ export function parseEntry(text: string): URL {
   return url;
 }
 
-/**
- * Parses a URL that every parser understands alike, or returns `null`: browsers, proxies and apps disagree on user info,
- * backslashes, encoded slashes and dots, so none of them is accepted.
- */
+/** Parses a URL, or returns `null` for user info, backslashes, encoded slashes or dots: parsers disagree on these. */
 function parseRedirect(text: string): URL | null {
   if (text.length > authLimits.redirectCharsMax) return null;
   // deno-lint-ignore no-control-regex -- control characters are searched for

@@ -12,7 +12,6 @@ const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 
 /** One 32-byte key for each purpose, so that a leaked key does not affect the others. */
 export interface SecretKeys {
-  /** Signs access tokens. */
   readonly accessTokens: Uint8Array<ArrayBuffer>;
   /** Key of the hashes of stored tokens and codes. */
   readonly tokenHashes: Uint8Array<ArrayBuffer>;
@@ -37,10 +36,7 @@ export interface LoadedSecret {
   readonly wasReadableByOthers: boolean;
 }
 
-/**
- * Reads the secret of a data folder, or creates it. The caller holds the folder's lock.
- * Throws {@linkcode SecretKeyError} if the file is not a valid key.
- */
+/** Reads or creates the secret of a locked data folder. Throws {@linkcode SecretKeyError} for an invalid key. */
 export async function loadSecretKeys(dataDir: string): Promise<LoadedSecret> {
   const path = join(dataDir, secretKeyFile);
   let text: string;

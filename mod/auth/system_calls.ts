@@ -4,5 +4,4 @@ import type { systemFunctions } from "./isolate_functions/mod.ts";
 
 export { type CallOptions, type CallPort, SystemCalls } from "../functions/system_calls.ts";
 
-/** References to the system functions of accounts. */
 export const system = createApi<{ "_system/auth": typeof systemFunctions }>().internal._system.auth;

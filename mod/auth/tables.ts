@@ -1,7 +1,4 @@
-/**
- * The tables of accounts. Secrets are in separate tables (`_passwords`, `_refresh_tokens`, `_codes`), which contain hashes
- * only and cannot be read by app code.
- */
+/** The tables of accounts. Secrets are hashes in tables of their own, which app code cannot read. */
 import { z } from "zod";
 import {
   createFunctions,
@@ -62,7 +59,6 @@ export const tables = {
     hash: z.string(),
   }).index("by_owner", ["owner"]),
 
-  /** The current refresh token of each session. */
   _refresh_tokens: defineTable({
     session: id("_sessions"),
     family: z.string(),
@@ -119,7 +115,6 @@ export const tables = {
   /** Returned identities that are not confirmed yet. */
   _brought_identities: defineTable({
     tokenHash: z.string(),
-    /** The session that must confirm it. */
     session: id("_sessions"),
     provider: z.string(),
     issuer: z.string(),

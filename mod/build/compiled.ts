@@ -1,7 +1,4 @@
-/**
- * Builds the server with `deno compile`: `deno task compile [file]`. The program is a launcher that carries the single-file
- * server: a directly compiled server could not give its isolates their own permissions and import maps.
- */
+/** `deno task compile [file]`: a launcher with the single-file server, whose isolates need their own permissions. */
 import { join } from "node:path";
 import { buildAndReport, writeOutput } from "./output_file.ts";
 import { projectDir, shell, writeArchive } from "./payload.ts";
@@ -10,10 +7,7 @@ import { launcherScripts } from "./self_extractor.ts";
 /** Flags of the launcher in a folder created by {@linkcode writeLauncher}. */
 export const launcherFlags: readonly string[] = ["--quiet", "--no-prompt", "--no-remote", "-P=launcher"];
 
-/**
- * Creates a folder with the launcher's `main.ts`, its configuration and its payload. `archive` overrides how the payload is
- * made and returns its id.
- */
+/** Creates the launcher's folder: `main.ts`, configuration and payload. `archive` overrides how the payload is made. */
 export async function writeLauncher(
   folder: string,
   archive = (path: string) => writeArchive(path, { work: join(folder, "bundle") }),

@@ -223,7 +223,6 @@ function errorTable(page: string): string {
   return table(["Code", "Status", "Message", "Cause and fix"], rows);
 }
 
-/** Returns the table of rate limits, with the docstring of each. */
 async function rateLimitTable(): Promise<string> {
   const source = await Deno.readTextFile(new URL("../auth/limits.ts", import.meta.url));
   const rows = Object.entries(rateLimits).map(([name, { burst, perMinute }]) => {

@@ -1,7 +1,4 @@
-/**
- * `deno task build:zod`: prints zod as one module. Isolates load it twice, once for the service and once for app code, and
- * loading the package's hundred files in each process is slow.
- */
+/** `deno task build:zod`: prints zod as one module, because each isolate loads it twice and its files load slowly. */
 import { build, stop } from "esbuild";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -5,7 +5,6 @@ import { runtimeEnvironment } from "../kit/processes/program.ts";
 const KEPT_DAYS = 90;
 /** Temporary folders older than this were left behind by a killed process. */
 const UNPACKING_MINUTES_MAX = 60;
-/** Name of the registry folder in the cache that contains the packages. */
 export const registryFolder = "packages.invalid";
 /** A host that does not exist, so nothing is fetched. */
 const REGISTRY = `https://${registryFolder}/`;

@@ -1,7 +1,4 @@
-/**
- * `deno task build:serve`: writes `deno.serve.json` and `deno.serve.lock`, used to serve from a clone. Deno fetches every
- * package in the lock file before it starts, and the full `deno.json` also names packages for tests and builds.
- */
+/** `deno task build:serve`: writes the configuration for serving from a clone, without packages of tests and builds. */
 import { join } from "node:path";
 import { ENTRIES, nativeIds, projectDir } from "./payload.ts";
 import { neededPackages, productionConfig } from "./production_config.ts";

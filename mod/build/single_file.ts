@@ -1,7 +1,4 @@
-/**
- * Builds the single-file server: `deno task build:single [file]`. The file is a shell script followed by an archive and runs
- * without Deno on the same platform.
- */
+/** `deno task build:single [file]`: a shell script followed by an archive, which runs without Deno on this platform. */
 import { join } from "node:path";
 import { buildAndReport, writeOutput } from "./output_file.ts";
 import { writeArchive } from "./payload.ts";

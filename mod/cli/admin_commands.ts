@@ -1,7 +1,4 @@
-/**
- * The commands `admin ...`: manage administrators through the local socket of a running server, or directly in the
- * database while no server runs. An operator can therefore always regain access.
- */
+/** The commands `admin ...`, over the local socket or directly in the database: an operator can always regain access. */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import {

@@ -22,7 +22,6 @@ export interface CommandSpec {
   /** Two words for a command in a group. */
   readonly name: CommandName;
   readonly description: string;
-  /** The positional argument, if the command takes one. */
   readonly argument?: {
     readonly name: string;
     readonly description: string;
@@ -30,10 +29,7 @@ export interface CommandSpec {
   };
   /** The second positional argument. */
   readonly second?: { readonly name: string; readonly description: string; readonly optional?: true };
-  /**
-   * `argument` is empty if the command has none or an optional one is absent. `explicit` holds the raw text of the
-   * options that were set.
-   */
+  /** `argument` is empty if absent. `explicit` has the raw text of the options that were set. */
   readonly run: (
     options: OptionValues,
     argument: string,

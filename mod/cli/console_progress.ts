@@ -1,7 +1,4 @@
-/**
- * Shows progress on standard error with rate and remaining time: as a bar on a terminal, otherwise as a line at the start
- * of each step and at intervals.
- */
+/** Shows progress with rate and remaining time on standard error: a bar on a terminal, otherwise a line at intervals. */
 import cliProgress from "cli-progress";
 import process from "node:process";
 import type { Progress } from "../ops/mod.ts";

@@ -85,10 +85,7 @@ function databaseIn(dataDir: string): string {
   return join(dataDir, archiveNames.database);
 }
 
-/**
- * Opens a snapshot of the database. If no server runs, the folder is locked until the files are open, so that no restore
- * can start or be half done in between. A server can start while the export continues.
- */
+/** Opens a snapshot. Without a server, the folder is locked until then, so that no restore can be half done. */
 async function openData(dataDir: string): Promise<ExportSnapshot> {
   using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
   await checkDatabase(dataDir);

@@ -26,10 +26,7 @@ export async function runProgram(commands: readonly CommandSpec[], args: readonl
   }
 }
 
-/**
- * Logs an uncaught error and exits: the state of the process is unknown, and a supervisor starts a clean one.
- * Acknowledged writes are on disk, and the isolates exit when their socket closes.
- */
+/** Logs an uncaught error and exits, because the state is unknown. Acknowledged writes are on disk. */
 export function exitOnBug(): void {
   const log = stderrLog({ debug: false });
   globalThis.addEventListener("error", (event) => {

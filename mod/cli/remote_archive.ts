@@ -22,10 +22,7 @@ export function parseRemoteArchive(text: string): RemoteArchive | null {
   return { bucket, prefix: folder, name };
 }
 
-/**
- * Downloads an archive into an empty folder and returns its path. Throws a `StartError` if the bucket cannot be read or
- * does not contain the archive; the message lists the newest archives.
- */
+/** Downloads an archive and returns its path. Throws a `StartError`; a missing archive's lists the newest ones. */
 export async function fetchArchive(
   { name }: Pick<RemoteArchive, "name">,
   { location, folder }: { readonly location: BucketLocation; readonly folder: string },

@@ -254,7 +254,6 @@ function notesOfBackup({ parts }: AppliedRestore): string[] {
   return notes;
 }
 
-/** Notes for a restore from a replica, which contains documents only. */
 async function notesOfReplica(dataDir: string): Promise<string[]> {
   const notes = [
     "A replica contains no secret key, execution log or uploaded files. Those in this folder or a bucket are kept, except " +

@@ -26,10 +26,7 @@ const FURTHER = ["SYNCLINE_PROGRAM"];
 
 const EXPORTED = /^(?:export|declare -x) (SYNCLINE_\w+)/gim;
 
-/**
- * Returns warnings about misspelled `SYNCLINE_*` variables. The permission set only allows reading known variables, so the
- * names are listed by a shell. Returns none without a shell, or if the npm package, which has its own check, started this.
- */
+/** Warns of misspelled `SYNCLINE_*` variables. A shell lists the names: the permissions allow only known ones. */
 export async function environmentHints(): Promise<readonly string[]> {
   if (Deno.build.os === "windows" || Deno.env.get("SYNCLINE_PROGRAM") !== undefined) return [];
   try {
@@ -51,7 +48,6 @@ export async function environmentHints(): Promise<readonly string[]> {
 export interface BannerFacts {
   readonly config: ServeConfig;
   readonly url: string;
-  /** Origins at which other machines can reach the server. */
   readonly reachedAt?: readonly string[];
   /** Folder that paths are shown relative to. */
   readonly cwd: string;

@@ -38,7 +38,6 @@ export interface FollowerOptions {
   readonly observer?: RunObserver | null;
   /** Called with the function path when a follower answers from its cache. */
   readonly onCacheHit?: (udfPath: string) => void;
-  /** Called for HTTP requests that followers have answered. */
   readonly onRequests?: (url: string, answers: { readonly status: number; readonly count: number }) => void;
   readonly log: Log;
 }
@@ -46,7 +45,6 @@ export interface FollowerOptions {
 /** Checks the sessions of callers before their calls run. The calls of one caller keep their order. */
 export class SessionChecks {
   readonly #isLive: IsLive | undefined;
-  /** Newest check by caller. */
   readonly #newest = new Map<string, Promise<Outcome | null>>();
 
   /** Without `isLive`, every call is accepted. */
@@ -81,7 +79,6 @@ export class FollowerConnection {
   /** Resolvers of `pauseQueries`, by number. */
   readonly #pausing = new Map<number, () => void>();
   readonly #sessions: SessionChecks;
-  /** Calls in progress. */
   #calls = 0;
   /** Resolved when no call is in progress. Set while `leave` waits. */
   #idle: PromiseWithResolvers<void> | null = null;

@@ -1,7 +1,4 @@
-/**
- * The handshake of a link. The follower sends the secret that all servers of a cluster know, and its name. The connection is
- * confidential before that: TLS with the leader's certificate, or a Unix socket that only the owner of the data folder opens.
- */
+/** The handshake of a link: the follower sends the cluster's secret and its name over TLS or the owner's Unix socket. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { linkLimits } from "./limits.ts";

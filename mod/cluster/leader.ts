@@ -1,7 +1,4 @@
-/**
- * The leader's side of the links. It accepts followers, and sends commits to those that read its database: in order, and
- * before the response of the call that made them.
- */
+/** The leader's side of links: accepts followers and sends commits in order, before the response of their call. */
 import type { CommitEntry } from "../engine/types.ts";
 import { type Companions, type IsolateHost, packedEntries } from "../functions/host/mod.ts";
 import { type Clock, steadyClock } from "../kit/clock.ts";
@@ -50,9 +47,7 @@ export class Leader implements Companions, AsyncDisposable {
   readonly #requests = new Set<RequestConnection>();
   readonly #listeners = new Set<Deno.Listener>();
   readonly #accepting: Promise<void>[] = [];
-  /** Entries of the current group. */
   #entries: readonly CommitEntry[] = [];
-  /** ts of the newest group that was sent. */
   #sentTs: number;
   #pauses = 0;
   /** Number of the current pause of queries; `null` if there is none. */
@@ -82,7 +77,6 @@ export class Leader implements Companions, AsyncDisposable {
     this.#accepting.push(this.#acceptAll(listener));
   }
 
-  /** Accepts a connection after its handshake. */
   accept(conn: LinkConn): void {
     if (this.#closed || !this.#hasRoomFor(conn)) return closeQuietly(conn);
     this.#handshakes.add(conn);
@@ -92,9 +86,7 @@ export class Leader implements Companions, AsyncDisposable {
     }).finally(() => this.#handshakes.delete(conn));
   }
 
-  /**
-   * Asks followers to keep further calls for the next leader. Resolves when earlier calls are answered, or after a timeout.
-   */
+  /** Asks followers to keep calls for the next leader. Resolves when earlier ones are answered, or after a timeout. */
   async leave(): Promise<void> {
     this.#leaving = true;
     const { promise: over, resolve } = Promise.withResolvers<void>();
@@ -108,7 +100,6 @@ export class Leader implements Companions, AsyncDisposable {
     await Promise.all([...this.#requests].map(({ ended }) => ended));
   }
 
-  /** Sends a message to all followers. */
   send(message: FromLeader): void {
     for (const follower of this.#followers) follower.send(message);
   }

@@ -1,7 +1,4 @@
-/**
- * Calls that a follower sends to its leader. Each is kept until it is answered. When the link breaks, calls with a replay key
- * and calls that were never sent go to the next leader. The outcome of the others is unknown.
- */
+/** Calls of a follower to its leader. After a lost link, those with a replay key or never sent go to the next leader. */
 import type { ActionAnswer, LeaderPort } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import { failed, type Outcome, outcomeUnknown, unavailable } from "../functions/outcome.ts";
@@ -35,10 +32,8 @@ interface Pending {
   since: number;
 }
 
-/** The leader in this process. */
 export type LocalLeader = Required<Pick<LeaderPort, "mutate" | "act">>;
 
-/** Messages of the leader that answer a call. */
 export type AnswerMessage = FromLeader & { readonly t: "mutated" | "acted" | "verified" };
 
 export class LeaderCalls implements LeaderPort {
@@ -47,7 +42,6 @@ export class LeaderCalls implements LeaderPort {
   readonly #ts: () => number;
   readonly #pending = new Map<number, Pending>();
   #pendingBytes = 0;
-  /** Link to the current leader. */
   #link: Link | null = null;
   /** When this process last had a link or led. */
   #linkedAt: number;
@@ -74,7 +68,6 @@ export class LeaderCalls implements LeaderPort {
     return this.#link !== null || this.#here !== null ? null : this.#clock.now() - this.#linkedAt;
   }
 
-  /** Number of unanswered calls. */
   get waiting(): number {
     return this.#pending.size;
   }
@@ -142,10 +135,7 @@ export class LeaderCalls implements LeaderPort {
     this.#askWaiting();
   }
 
-  /**
-   * Keeps further calls for the next leader. The current one still answers earlier calls. Does nothing if `link` leads to an
-   * earlier leader.
-   */
+  /** Keeps further calls for the next leader; the current one answers earlier calls. Ignores links to earlier leaders. */
   keep(link = this.#link): void {
     if (this.#link === null || link !== this.#link) return;
     this.#old.add(this.#link);
@@ -331,12 +321,10 @@ export class LeaderCalls implements LeaderPort {
   }
 }
 
-/** Result of a call that no leader will answer. */
 function unanswered({ wasAsked }: Pending): Pick<Answered, "outcome"> {
   return wasAsked ? lost() : away();
 }
 
-/** The call was not sent. */
 function away(): Pick<Answered, "outcome"> {
   return { outcome: unavailable("There is no leader now. Try again in a moment") };
 }

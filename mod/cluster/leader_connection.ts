@@ -55,10 +55,7 @@ export class LeaderConnection {
     this.welcome = welcome;
   }
 
-  /**
-   * Performs the handshake and receives the leader's state. Calls use this connection from then on.
-   * @throws a `HandshakeError`, also if another server leads by now, or the error of the connection, which is closed.
-   */
+  /** Connects and receives the leader's state. @throws a `HandshakeError`, also if another server leads by now. */
   static async open(
     { conn, secret, hello, calls, isCurrent = () => true, clock = steadyClock }: LeaderConnectionOptions,
   ): Promise<LeaderConnection> {

@@ -1,7 +1,4 @@
-/**
- * The link of a follower to the current leader over the network: one connection for calls, which is reopened when it breaks,
- * and one for each connection with forwarded HTTP requests.
- */
+/** A follower's link to the leader: one reconnecting connection for calls, and one for each forwarded connection. */
 import { setTimeout as wait } from "node:timers/promises";
 import { closeQuietly } from "../kit/local_socket.ts";
 import type { Log } from "../kit/log.ts";
@@ -19,7 +16,6 @@ export interface LeadingServer {
   readonly address: string;
   /** PEM text of the certificate with which it answers. */
   readonly certificate: string;
-  /** Unique to this leader. */
   readonly epoch: number;
 }
 
@@ -58,10 +54,7 @@ export class LeaderLink implements AsyncDisposable {
     this.#options = options;
   }
 
-  /**
-   * Follows a leader; `null`: there is none, and calls wait. Connections to the previous leader are closed, except to one
-   * that has announced its stop: it answers earlier calls first.
-   */
+  /** Follows a leader (`null`: calls wait). Closes earlier connections, except one that still answers before its stop. */
   follow(leader: LeadingServer | null): void {
     if (this.#closed) return;
     this.#local = null;

@@ -104,10 +104,7 @@ export class FrameReader {
   }
 }
 
-/**
- * Why a link ended. `closed`: by either side. `silent`: no data arrived for too long. `full`: the other side does not read.
- * `protocol`: the other side sent an invalid message.
- */
+/** `silent`: no data arrived for too long. `full`: the other side does not read. `protocol`: it sent an invalid message. */
 export type LinkEnd = "closed" | "silent" | "full" | "protocol";
 
 export interface LinkOptions {

@@ -3,10 +3,7 @@ import { closeQuietly } from "../kit/local_socket.ts";
 import { linkLimits } from "./limits.ts";
 import { type LinkConn, writeAll } from "./link.ts";
 
-/**
- * Resolves when both directions have ended or the signal is aborted, and closes both connections. Never rejects. When one
- * direction ends, the other one gets a bounded time: a server may answer before it has read the whole request.
- */
+/** Resolves when both directions end (the second in bounded time) or on an abort; closes both. Never rejects. */
 export async function relay(one: LinkConn, other: LinkConn, signal?: AbortSignal): Promise<void> {
   const close = () => {
     closeQuietly(one);

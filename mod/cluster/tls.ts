@@ -1,7 +1,4 @@
-/**
- * TLS between the servers of a cluster. A server creates a self-signed certificate at its start and publishes it with its
- * address. Followers accept exactly that certificate, under a name that no public authority can certify.
- */
+/** TLS between servers: each publishes a self-signed certificate with its address, and followers accept exactly that. */
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
@@ -50,10 +47,7 @@ export async function createCertificate(): Promise<LinkCertificate> {
   };
 }
 
-/**
- * Connects to `host:port` and verifies the certificate. Rejects after a timeout or an abort. `Deno.startTls` would also accept
- * the certificates of every authority that this machine trusts.
- */
+/** Connects and verifies the exact certificate; `Deno.startTls` would also accept every authority of this machine. */
 export async function connectTls(
   { address, certificate }: { readonly address: string; readonly certificate: string },
   signal: AbortSignal,

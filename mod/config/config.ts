@@ -22,7 +22,6 @@ export interface ServeConfig {
   readonly deployed: string | null;
   /** Absolute; `null` without a static frontend. */
   readonly staticDir: string | null;
-  /** Whether the bundled example is served. */
   readonly example: boolean;
   readonly dev: boolean;
   /** Whether to take over from a server that holds the data folder. */
@@ -61,7 +60,6 @@ export interface ServeConfig {
   readonly cluster: ClusterConfig | null;
   /** The current role in the cluster; `null` for a single server. */
   readonly clusterRole: "leader" | "follower" | null;
-  /** The memory budget. */
   readonly memoryBytes: number;
   /** How the budget is split. */
   readonly memory: MemoryPlan;
@@ -73,7 +71,6 @@ export interface ServeConfig {
   readonly executionLog: ExecutionLogConfig | null;
 }
 
-/** Retention of the execution log. */
 export interface ExecutionLogConfig {
   readonly keepMs: number;
   readonly bytesMax: number;
@@ -91,11 +88,9 @@ export interface MetricsConfig {
   readonly token: string | null;
 }
 
-/** Configuration of file storage. */
 export interface StorageConfig {
   /** `null` to store files in the data folder. */
   readonly s3: BucketLocation | null;
-  /** Maximum size of an upload. */
   readonly uploadBytesMax: number;
   /** Whether files can only be read with signed URLs. */
   readonly privateReads: boolean;
@@ -105,16 +100,13 @@ export interface StorageConfig {
   readonly thumbnailSizes: readonly string[] | null;
 }
 
-/** Configuration of scheduled backups. */
 export interface BackupsConfig {
   readonly everyMs: number;
-  /** Number of scheduled backups to keep. */
   readonly keep: number;
   /** Paths are absolute. */
   readonly to: ObjectLocation;
 }
 
-/** Configuration of replication. */
 export interface ReplicationConfig {
   /** Paths are absolute. */
   readonly to: ObjectLocation;
@@ -122,12 +114,10 @@ export interface ReplicationConfig {
   readonly snapshotEveryMs: number;
   /** How far back the replica can be restored. */
   readonly keepMs: number;
-  /** Maximum size of the pending journal. */
   readonly maxPendingBytes: number;
   readonly heartbeatUrl: string | null;
 }
 
-/** Configuration of a server that follows a replica. */
 export interface FollowConfig {
   /** Paths are absolute. */
   readonly from: ObjectLocation;
@@ -137,7 +127,6 @@ export interface FollowConfig {
   readonly promote: boolean;
 }
 
-/** Configuration of a cluster server. */
 export interface ClusterConfig {
   readonly database: PostgresAddress;
   readonly secret: string;
@@ -158,7 +147,6 @@ export function isFollower(
   return follow !== null && !follow.promote || clusterRole === "follower";
 }
 
-/** Configuration of accounts. */
 export interface AccountsConfig {
   readonly policy: AccountPolicy;
   readonly accessTokenMs: number;
@@ -173,11 +161,9 @@ export interface AccountsConfig {
   readonly authConfig: AuthConfigSource | null;
   /** `null` for the host name of the public URL. */
   readonly appName: string | null;
-  /** Overrides of the default rate limits. */
   readonly rateLimits: RateLimits;
 }
 
-/** Name of the backups folder in the data folder. */
 export const BACKUPS_DIR = "backups";
 /** Name of the folder for incoming archives and tables in the data folder. Each start empties it. */
 export const INCOMING_DIR = "incoming";

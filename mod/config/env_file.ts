@@ -32,7 +32,6 @@ export async function readEnvFile(given: string): Promise<EnvFile> {
 const VARIABLE = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/;
 const ALMOST = /^\s*(?:(?:export|set|setx)\s+)?["']?([\w.-]{1,80})/i;
 
-/** Returns the warnings for the lines of a file. */
 export function envFileWarnings(text: string, path: string): readonly string[] {
   const hints: string[] = [];
   /** The quote that ends the current multi-line value. */

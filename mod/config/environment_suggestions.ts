@@ -1,6 +1,5 @@
 /** Suggests corrections for misspelled `SYNCLINE_*` environment variables. */
 
-/** Maximum edit distance of a suggestion. */
 const LETTERS_MAX = 2;
 
 /** Returns a sentence for each unknown name that resembles a known one. Others may be used by the app itself. */

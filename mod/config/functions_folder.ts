@@ -6,11 +6,9 @@ import { fileErrorReason, StartError } from "./start_error.ts";
 /** The bundled example, served if there is no app. */
 export const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 
-/** The functions folder that is served. */
 export interface FunctionsFolder {
   /** Absolute. */
   readonly functionsDir: string;
-  /** Whether it is the bundled example. */
   readonly example: boolean;
 }
 

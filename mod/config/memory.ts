@@ -13,7 +13,6 @@ export interface MemoryPlan {
   readonly isolates: IsolateMemory;
   /** Concurrent password hashes; each takes 19 MiB and one core. */
   readonly hashesAtOnce: number;
-  /** Page cache of the execution log. */
   readonly logCacheBytes: number;
 }
 

@@ -153,7 +153,6 @@ export function parseWebUrl(text: string): string {
   return url.href;
 }
 
-/** Parses a non-blank string. */
 export function parseText(text: string): string {
   if (text.trim() === "") throw new OptionValueError("expected a non-empty value");
   return text.trim();

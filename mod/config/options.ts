@@ -1,7 +1,4 @@
-/**
- * The table of all command-line options. Flags, environment variable names, defaults, validation, `--help` and the
- * options reference are generated from it. No other module reads arguments or `SYNCLINE_*` variables.
- */
+/** The table of all options: flags, variables, defaults and `--help` come from it. Nothing else reads them. */
 import { type AuthConfigSource, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";

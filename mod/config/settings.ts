@@ -64,10 +64,7 @@ export function checkSetting(name: string, text: string): void {
   else parseSetting(spec, text);
 }
 
-/**
- * Returns the configuration with the settings applied. Flags and variables take precedence over settings.
- * Throws a `StartError` for values that cannot be combined.
- */
+/** Applies settings; flags and variables take precedence. Throws a `StartError` for values that cannot be combined. */
 export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string, string>): LiveConfig {
   const values: Record<string, unknown> = { ...given.values };
   for (const name of names) {
@@ -84,7 +81,6 @@ export function liveConfig(given: ExplicitOptions, settings: ReadonlyMap<string,
   };
 }
 
-/** Returns the explicit value of an option, or of the option that overrides it. */
 function givenText(texts: ExplicitValues, name: OptionName): ReturnType<ExplicitValues["get"]> {
   const { setting } = specOf(name);
   return texts.get(name) ??

@@ -1,5 +1,2 @@
-/**
- * Options of large caches of `lru-cache` that are limited by their number of entries. With `max`, a cache allocates memory for
- * all entries when it is created; with these, as it is filled.
- */
+/** Options of large caches limited by count. With `max` instead, a cache allocates memory for all entries at once. */
 export const entriesMax = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 });

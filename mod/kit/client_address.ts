@@ -10,10 +10,7 @@ export class ClientAddresses {
     for (const range of trustedProxies) this.#trust(range);
   }
 
-  /**
-   * Returns the client's address. `peer` is the other end of the connection. `forwardedFor` is the `X-Forwarded-For`
-   * header, read from its end while trusted proxies wrote it.
-   */
+  /** Returns the client's address: `peer`, or `X-Forwarded-For` read from its end while trusted proxies wrote it. */
   clientOf(peer: string, forwardedFor: string | null): string {
     let client = plainAddress(peer) ?? peer;
     if (forwardedFor === null) return client;
@@ -47,10 +44,7 @@ export class ClientAddresses {
   }
 }
 
-/**
- * Returns the key for rate limits: an IPv4 address, or the first 64 bits of an IPv6 address, which one customer owns.
- * Anything else, such as a unix socket, is its own key.
- */
+/** Returns the key for rate limits: an IPv4 address, or the first 64 bits of an IPv6 address (one customer). */
 export function addressKey(address: string): string {
   const plain = plainAddress(address);
   if (plain === null || !plain.includes(":")) return plain ?? address;

@@ -1,7 +1,4 @@
-/**
- * Reads and writes CSV (RFC 4180) in UTF-8 with two libraries. Cells are strings; a quoted empty cell equals a bare
- * one.
- */
+/** Reads and writes CSV (RFC 4180, UTF-8). Cells are strings; a quoted empty cell equals a bare one. */
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
 import { csvLimits } from "./limits.ts";
@@ -33,10 +30,7 @@ export function csvText(rows: readonly (readonly string[])[]): string {
   return stringify(rows as string[][], { record_delimiter: "\r\n", quoted_match: QUOTED_TOO });
 }
 
-/**
- * Bytes parsed at once: bounds the rows in memory and the time until the event loop continues. Thousands of short rows
- * take some milliseconds.
- */
+/** Bytes parsed at once: bounds the rows in memory and the pause of the event loop. */
 const SLICE_BYTES = 8 * 1024;
 const LF = 0x0a;
 const CR = 0x0d;
@@ -163,10 +157,7 @@ class RowParser {
   }
 }
 
-/**
- * Finds the lines where rows begin and removes empty lines before the library reads the bytes: it takes thousands of
- * times as long for an empty line, and counts a CRLF inside quotes twice. Correct up to the first error in a file.
- */
+/** Finds row starts and drops empty lines, for which the library takes thousands of times as long. */
 class RowLines {
   /** Line of the next byte. */
   #line = 1;

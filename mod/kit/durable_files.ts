@@ -23,10 +23,7 @@ const SCRIPT = `while [ "$#" -gt 0 ]; do ln -s -n "$1" "$2" || exit; shift 2; do
 /** Bounds the length of the command line. */
 const LINKS_AT_ONCE = 64;
 
-/**
- * Creates links; throws if one fails. The runtime requires full read and write permission for links, so processes
- * without it use the shell.
- */
+/** Creates links with the shell where this process lacks the full read and write permission that links require. */
 export async function makeLinks(links: readonly SymbolicLink[]): Promise<void> {
   for (let from = 0; from < links.length; from += LINKS_AT_ONCE) {
     const some = links.slice(from, from + LINKS_AT_ONCE);
@@ -52,10 +49,7 @@ async function makeLinksInShell(links: readonly SymbolicLink[]): Promise<void> {
   if (!success) throw new Error(new TextDecoder().decode(stderr).trim() || "A link could not be made");
 }
 
-/**
- * Writes a file under a temporary name, syncs it and renames it: after a crash there is the old file or the new one.
- * Only the server's user can read it.
- */
+/** Replaces a file atomically and durably; only the server's user can read it. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   await using staged = await stageDurably(path, text);
   await staged.commit();
@@ -92,7 +86,6 @@ export async function stageDurably(path: string, text: string): Promise<StagedFi
   };
 }
 
-/** Syncs what other processes have written to a file. */
 export async function syncFile(path: string): Promise<void> {
   using file = await Deno.open(path, { write: true });
   await file.sync();

@@ -37,10 +37,7 @@ export function refusalResponse(
   });
 }
 
-/**
- * Returns the response for any error. An error that a `ServiceError` caused gets the response of that one. Unexpected
- * errors are logged and their details are not sent.
- */
+/** Returns the response for any error, or for the `ServiceError` that caused it. Logs unexpected ones, hiding details. */
 export function failureResponse(
   error: unknown,
   log: Log,

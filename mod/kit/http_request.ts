@@ -68,10 +68,7 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/**
- * Returns the part of a file of `size` bytes that a `Range` header requests. `null` means the whole file: no header, a
- * malformed one, another unit, or several ranges. `"unsatisfiable"`: the part is outside the file.
- */
+/** Parses a `Range` header for a file of `size` bytes. `null`: the whole file (no, malformed or several ranges). */
 export function parseByteRange(header: string | null, size: number): ByteRange | "unsatisfiable" | null {
   const match = header?.match(/^bytes=\s*(\d*)-(\d*)\s*$/i);
   if (!match) return null;

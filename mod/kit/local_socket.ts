@@ -1,7 +1,4 @@
-/**
- * Unix sockets in a data folder that only its owner can open. The owner could read the secret key beside them as well.
- * Messages are JSON, one a line.
- */
+/** Unix sockets in a data folder that only its owner can open. Messages are JSON, one a line. */
 import { join } from "node:path";
 import { makeLinks } from "./durable_files.ts";
 
@@ -70,10 +67,7 @@ export async function writeLine(connection: Deno.Conn, value: unknown): Promise<
   for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
 }
 
-/**
- * Yields lines without their ends. Throws a `RangeError` for a line longer than `charsMax`. Drops an incomplete last
- * line.
- */
+/** Yields lines without ends; drops an incomplete last one. Throws a `RangeError` above `charsMax`. */
 export async function* readLines(connection: Deno.Conn, charsMax: number): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const chunk = new Uint8Array(4096);

@@ -13,10 +13,7 @@ export interface LogLineOptions {
   readonly fields?: Record<string, unknown>;
 }
 
-/**
- * Formats one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces add lines: those of errors
- * and the field `stack`.
- */
+/** Formats `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces (errors, `stack`) add lines. */
 export function logLine({ at, level, message, fields = {} }: LogLineOptions): string {
   const stacks: string[] = [];
   let line = `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`;
@@ -45,10 +42,7 @@ function fieldText(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/**
- * Replaces the code of a warning or error by the path of the page that explains it (DO3). The code is the field `code`, or
- * that of the field `error`. Fields with `docs` are left alone.
- */
+/** Replaces the code of a warning or error (`code`, or that of `error`) with the path of its page (DO3). */
 export function withDocsLink(level: LogLevel, fields: Record<string, unknown>): Record<string, unknown> {
   if ("docs" in fields || (level !== "error" && level !== "warn")) return fields;
   const { code, ...others } = fields;

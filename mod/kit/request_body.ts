@@ -10,10 +10,7 @@ export const bodiesBeingRead: Set<Request> = new Set();
 /** Not fatal, which is faster: `isUtf8` checks the bytes in a third of the time. */
 const utf8 = new TextDecoder();
 
-/**
- * Reads a body of at most `bytesMax` bytes as UTF-8 without its byte order mark. Throws `body_too_large`, before
- * reading if the length is announced, and `bad_request` if the body is incomplete or not UTF-8.
- */
+/** Reads UTF-8 of at most `bytesMax`, without a byte order mark. Throws `body_too_large` and `bad_request`. */
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
   if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
@@ -61,10 +58,7 @@ export interface JsonBodyOptions {
   readonly whenEmpty?: unknown;
 }
 
-/**
- * Parses a request's body and ignores its content type: `fetch` sends strings as `text/plain`. This is safe because
- * credentials are only in bodies and headers. Throws `body_too_large` and `bad_request`.
- */
+/** Parses JSON of any content type, which is safe: credentials are in bodies and headers only. Throws `bad_request`. */
 export async function readJsonBody<Schema extends z.ZodType>(
   request: Request,
   schema: Schema,

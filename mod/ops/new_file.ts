@@ -87,7 +87,6 @@ async function refuseExisting(path: string): Promise<void> {
   throw new BackupError(`"${path}" already exists. Choose another name or move the file`);
 }
 
-/** Removes unfinished files of killed processes. */
 export async function removeAbandonedFiles(folder: string): Promise<void> {
   for await (const { name } of Deno.readDir(folder)) {
     if (!PARTIAL.test(name)) continue;

@@ -32,7 +32,6 @@ export interface AdminRoutesOptions {
   readonly incomingDir: string;
   /** Audits requests. Optional. */
   readonly audit?: AuditRequests;
-  /** Routes that export and import tables. */
   readonly tables: readonly Hono<AdminEnv>[];
   /** Deploys, and the keys that authorize them. Optional. */
   readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<KeyVerifier, "verify"> };

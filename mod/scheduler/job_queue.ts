@@ -46,7 +46,6 @@ export class JobQueue {
   readonly #options: JobQueueOptions;
   readonly #queue: DueQueue;
   readonly #backoff = new Backoff();
-  /** Running jobs, with promises of their completion. */
   readonly #running = new Map<string, { readonly name: string; readonly end: Promise<void> }>();
   #loading: Promise<void> | null = null;
   /** Whether the last load found running jobs only. The next load waits until one of them has ended. */
@@ -76,7 +75,6 @@ export class JobQueue {
     if (!this.#running.has(job.id)) this.#queue.add(job);
   }
 
-  /** Removes a job that is no longer pending. */
   remove(id: string): void {
     this.#onlyRunningLoaded = false;
     this.#queue.remove(id);

@@ -111,7 +111,6 @@ export const { internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 
-/** Builders of admin functions, and of mutations with access to system tables. */
 export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

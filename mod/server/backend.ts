@@ -23,7 +23,6 @@ import { isolateSettings, openIsolates } from "./isolates.ts";
 export interface BackendRoutes {
   /** Routes below `/api`: function calls and the routes of features. */
   readonly routes: Hono;
-  /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose responses need no further headers: file downloads, resumable uploads. */
   readonly completeRoutes?: Hono;
@@ -71,7 +70,6 @@ export interface BackendOptions {
   readonly restart: (() => void) | null;
   /** Whether this process has served before, so that its configuration was usable. */
   readonly isRestart?: boolean;
-  /** Maximum number of sockets. */
   readonly socketsMax: number;
   /** Whether the port accepts connections. */
   readonly listening?: () => boolean;
@@ -86,7 +84,6 @@ export interface BackendOptions {
   readonly databaseFree?: () => Promise<void>;
   /** `null` or absent outside a cluster. */
   readonly cluster?: PostgresCluster | null;
-  /** Forwards requests to the leader of the cluster. */
   readonly leader?: LeaderForwarding;
   /** Serves the app's frontend from this folder (`null`: none), unless an option names another. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;

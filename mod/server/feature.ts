@@ -11,7 +11,6 @@ import type { Log } from "../kit/log.ts";
 import type { Cron } from "../scheduler/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 
-/** Routes of a feature and where they are mounted. */
 export interface FeatureRoutes {
   /** Mount path, such as `/api/auth`. */
   readonly at: string;
@@ -49,7 +48,6 @@ export interface Feature {
   [Symbol.asyncDispose]?(): PromiseLike<void>;
 }
 
-/** Arguments of every feature. */
 export interface FeatureContext {
   readonly config: ServeConfig;
   readonly keys: SecretKeys;

@@ -48,7 +48,6 @@ const STARTS = {
   meters: startMetrics,
 };
 
-/** Resources that exist before the features are started. */
 export interface ServerResources {
   readonly secret: LoadedSecret;
   /** Target of scheduled backups; `null` if there are none. */
@@ -60,7 +59,6 @@ export interface ServerResources {
   readonly runStats: RunStats;
   /** `null` outside a cluster. */
   readonly cluster: PostgresCluster | null;
-  /** Maximum number of sockets. */
   readonly socketsMax: number;
   /** Load of each worker process; absent without workers. */
   readonly workerFigures?: () => readonly FollowerFigures[];

@@ -122,7 +122,6 @@ async function checkCode(host: IsolateHost): Promise<void> {
   );
 }
 
-/** Feature settings that isolates receive. */
 export function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
   return { ...storageSettingsOf(config, keys), ...isolateSettingsOf(config, keys) };
 }

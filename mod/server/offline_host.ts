@@ -9,7 +9,6 @@ export interface OfflineHostOptions {
   readonly dataDir: string;
   /** Functions of the app whose tables are created; an empty folder leaves the tables unchanged. */
   readonly functionsDir: string;
-  /** Numbers of tables that do not exist yet. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
   readonly log: Log;
 }

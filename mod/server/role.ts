@@ -37,7 +37,6 @@ export function localAuthority(
   };
 }
 
-/** The configuration of a backend in this role. */
 export function configForRole(config: ServeConfig, role: ServingRole): ServeConfig {
   if (config.cluster === null) return config;
   // Only the leader makes backups.

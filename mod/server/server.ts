@@ -158,7 +158,6 @@ export class Server implements AsyncDisposable {
     return this.stop();
   }
 
-  /** Joins the configured cluster. */
   async #joinCluster(): Promise<void> {
     const { config, log } = this.#parts;
     this.#membership = await ClusterMembership.join(config, {

@@ -12,7 +12,6 @@ import { cleanFileName, type FileTraffic, isContentType } from "./stored_file.ts
 import type { FileMetadataCache } from "./file_metadata_cache.ts";
 import { system } from "./system_calls.ts";
 
-/** A file that an action is storing. */
 interface OpenFile {
   readonly intake: BlobIntake;
   readonly name: string | null;

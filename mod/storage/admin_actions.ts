@@ -15,13 +15,10 @@ export interface FileActionsOptions {
 /** Result of scanning all documents. */
 interface ScanResult<Found> {
   readonly found: Found;
-  /** Number of documents read. */
   readonly read: number;
-  /** Whether there are more results than returned. */
   readonly more: boolean;
 }
 
-/** The actions by function path. */
 export function fileActions(options: FileActionsOptions): ReadonlyMap<string, MainAction> {
   return new Map([
     [

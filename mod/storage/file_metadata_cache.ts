@@ -32,7 +32,6 @@ export class FileMetadataCache {
     return this.#files.find(id);
   }
 
-  /** Returns the file if cached. */
   cached(id: string): StoredFile | undefined {
     return this.#files.cached(id);
   }

@@ -24,7 +24,6 @@ export class ImportedFileStore {
     this.#store = store;
   }
 
-  /** Reserves IDs for files that will be stored. */
   async newIds(count: number): Promise<readonly string[]> {
     const ids: string[] = [];
     while (ids.length < count) {

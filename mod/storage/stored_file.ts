@@ -4,7 +4,6 @@ import { storageLimits } from "./limits.ts";
 
 export interface StoredFile {
   readonly id: string;
-  /** Name of its blob. */
   readonly blob: string;
   /** As given at upload, or `null`. */
   readonly contentType: string | null;

@@ -18,7 +18,6 @@ import { blobName } from "./blobs/blob_name.ts";
 
 const instant = z.number();
 
-/** Metadata of a new file. */
 export const newFileShape = {
   blob: blobName,
   /** As given at upload. */
@@ -62,7 +61,6 @@ export const { query, mutation, internalQuery, internalMutation } = createFuncti
   { tables } satisfies Schema<typeof tables>,
 );
 
-/** Builders of admin functions, and of system functions that access all tables. */
 export const { adminQuery, adminMutation, systemQuery } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

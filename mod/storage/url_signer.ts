@@ -4,7 +4,6 @@
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** Contents of an upload URL's token. */
 export interface UploadToken {
   /** 128 random bits, the key in the table of used URLs. */
   readonly token: string;
@@ -26,7 +25,6 @@ export class UrlSigner {
     this.#key = key;
   }
 
-  /** Creates a token for an upload URL. */
   uploadToken({ createdAt, createdBy }: Omit<UploadToken, "token">): string {
     const token = randomBytes(RANDOM_BYTES).toString("base64url");
     const payload = `${token}.${Math.floor(createdAt).toString(36)}.${createdBy ?? ""}`;

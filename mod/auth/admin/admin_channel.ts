@@ -1,8 +1,4 @@
-/**
- * The local socket through which the command line manages a running server: a Unix socket in the data folder that only the
- * folder's owner can open. That owner could also read the secret key. Each connection carries one line with a command and
- * one line with the response.
- */
+/** The local socket for the command line: JSON lines, on a Unix socket that only the folder's owner can open. */
 import { z } from "zod";
 import { closeQuietly, connectLocal, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";

@@ -14,7 +14,6 @@ const passwordArgs = z.strictObject({ currentPassword: z.string(), newPassword: 
 /** Rate limit key of calls over a socket; wrong passwords are also limited by account. */
 const SOCKET_CLIENT = "socket";
 
-/** The actions by function path. */
 export function administratorActions(
   parts: AccountParts,
   admins: AdminAccounts,

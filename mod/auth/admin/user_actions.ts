@@ -14,14 +14,12 @@ const createArgs = z.strictObject({
   password: z.string().optional(),
   name: z.string().trim().max(authLimits.nameCharsMax).optional(),
   emailVerified: z.boolean().default(true),
-  /** Fields of the app's user profile. */
   profile: z.record(z.string(), z.unknown()).optional(),
 });
 const passwordArgs = z.strictObject({ userId: z.string(), password: z.string() });
 const mailArgs = z.strictObject({ userId: z.string(), redirectTo: z.string().optional() });
 const removeArgs = z.strictObject({ userId: z.string() });
 
-/** The actions by function path. */
 export function userActions(parts: AccountParts): ReadonlyMap<string, MainAction> {
   const actions = new UserActions(parts);
   return new Map([

@@ -44,7 +44,6 @@ export async function dropChanges(ctx: AuthMutationCtx, user: Id<"_users">): Pro
   for (const code of codes) await ctx.db.delete(code._id);
 }
 
-/** The identities of a user, oldest first. */
 export function identitiesOf(ctx: AuthQueryCtx, user: Id<"_users">): Promise<AuthDoc<"_identities">[]> {
   return ctx.db.query("_identities").withIndex("by_user", (q) => q.eq("user", user))
     .take(externalLimits.identitiesPerUserMax);
@@ -54,10 +53,7 @@ export async function dropIdentities(ctx: AuthMutationCtx, user: Id<"_users">): 
   for (const row of await identitiesOf(ctx, user)) await ctx.db.delete(row._id);
 }
 
-/**
- * Hands an account with an unverified address to the person who has just proved to own the address. Removes all other ways
- * to sign in, because another person may have created the account.
- */
+/** Gives an account to the proven owner of its address. Removes other ways to sign in: another person may have made it. */
 export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
   await endSessionsOf(ctx, { user: user._id });
   await setPasswordHash(ctx, user._id, null);

@@ -6,7 +6,6 @@ import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail 
 import { insertUser, signIn as signInUser, userCreated } from "./hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
-/** Kinds of accounts with passwords. */
 const ownerKind = z.enum(["user", "admin"]);
 
 export interface Credential {
@@ -16,10 +15,7 @@ export interface Credential {
   readonly emailVerified: boolean;
 }
 
-/**
- * Returns the hash to check a password against. Reads the same rows for unknown addresses. This is a mutation although it
- * writes nothing, because query results are cached and password hashes must not be.
- */
+/** Returns the hash to check a password against, also for unknown addresses. A mutation: query results are cached. */
 export const findCredential = internalMutation({
   args: { kind: ownerKind, email: z.string() },
   handler: async (ctx, { kind, email }): Promise<Credential> => {
@@ -35,7 +31,6 @@ export const findCredential = internalMutation({
   },
 });
 
-/** Whether an account has this address. */
 export const emailTaken = internalQuery({
   args: { email: z.string() },
   handler: async (ctx, { email }) => await userByEmail(ctx, email) !== null,
@@ -46,7 +41,6 @@ export const signIn = internalMutation({
   args: {
     kind: ownerKind,
     owner: z.string(),
-    /** The hash the password was checked against. */
     checkedHash: z.string(),
     /** A hash with the current cost that replaces it. */
     newHash: z.string().nullable(),

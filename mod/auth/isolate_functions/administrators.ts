@@ -1,7 +1,4 @@
-/**
- * Functions with which administrators view and manage administrators, at `_admin/administrators:<name>`. Operations that
- * need main are in `admin/administrator_actions.ts`.
- */
+/** Functions to manage administrators (`_admin/administrators:`). Those that need main are in `administrator_actions.ts`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
@@ -16,7 +13,6 @@ import {
   sessionSummary,
 } from "./session_rows.ts";
 
-/** An administrator as shown to administrators. */
 export interface AdministratorSummary {
   readonly adminId: Id<"_admins">;
   readonly email: string;
@@ -49,7 +45,6 @@ export interface AdministratorSession extends SessionSummary {
   readonly current: boolean;
 }
 
-/** Returns the sessions of an administrator, newest first. */
 export const sessions = adminQuery({
   args: { adminId: z.string() },
   handler: async (ctx, { adminId }): Promise<AdministratorSession[]> => {

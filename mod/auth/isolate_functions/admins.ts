@@ -81,10 +81,7 @@ export const revokeSessions = internalMutation({
   },
 });
 
-/**
- * Whether the caller has an administrator session whose row and administrator exist in this snapshot. Expiry is not checked:
- * no access token outlives its session, and the caller has presented one.
- */
+/** Whether the caller's administrator session exists in this snapshot. Its access token never outlives the session. */
 export async function admitsAdmin(ctx: AuthQueryCtx): Promise<boolean> {
   const [admin, sessionId] = [ctx.auth.adminId(), ctx.auth.sessionId()];
   if (admin === null || sessionId === null) return false;

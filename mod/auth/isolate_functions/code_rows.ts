@@ -23,10 +23,7 @@ export const newCodeSchema = z.object({
 });
 export type NewCode = z.infer<typeof newCodeSchema>;
 
-/**
- * Stores a code. Invalidates earlier codes for this address, because each mail would otherwise allow five more guesses. The
- * links of the newest few mails remain valid.
- */
+/** Stores a code. Invalidates earlier codes (each would allow five more guesses), not the links of the newest mails. */
 export async function storeCode(
   ctx: AuthMutationCtx,
   code: NewCode,
@@ -48,10 +45,7 @@ export interface UseOptions {
   readonly now: number;
 }
 
-/**
- * Consumes a code or link: returns its row and deletes all rows of its kind and address. Returns `null` if it is invalid. A
- * wrong code counts as an attempt, and the last attempt burns the code.
- */
+/** Consumes a code or link and deletes its kind's rows. `null` if invalid. The last wrong attempt burns the code. */
 export async function useCode(
   ctx: AuthMutationCtx,
   proof: Proof,

@@ -12,7 +12,6 @@ export interface UserEvent {
   readonly claims?: Record<string, unknown> | undefined;
 }
 
-/** A user to store. */
 type NewUser = Pick<AuthDoc<"_users">, "email" | "emailVerified" | "name">;
 
 /** Stores a new user with the app's initial profile. `source` is how the user arrived. */

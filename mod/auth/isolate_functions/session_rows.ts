@@ -4,7 +4,6 @@ import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 
-/** A user or an administrator. */
 export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
 
 /** Hashes and ids of a new session; the token itself never leaves main. */

@@ -33,7 +33,6 @@ export const refreshSession = internalMutation({
     generation: z.int(),
     /** Hash of the presented token. */
     hash: z.string(),
-    /** Hash of the next token. */
     nextHash: z.string(),
     /** Hash of the client's `attemptId`. */
     attempt: z.string().nullable(),

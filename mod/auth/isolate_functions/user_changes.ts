@@ -65,10 +65,7 @@ interface DeletionStep {
   readonly done: boolean;
 }
 
-/**
- * Performs one step of deleting a user: ends their sessions and deletes documents that belong to them (`deleteWithUser`).
- * When none remain, deletes the user in the same transaction. Returns `null` if the user does not exist.
- */
+/** One step of deleting a user, the last one with the user itself. Returns `null` if the user does not exist. */
 export const deleteUserStep = systemMutation({
   args: { userId: id("_users") },
   handler: async (ctx, { userId }): Promise<DeletionStep | null> => {

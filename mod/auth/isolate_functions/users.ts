@@ -35,10 +35,7 @@ export interface UserSummary {
   readonly sessions: number;
 }
 
-/**
- * Returns a page of users, newest first by default. `search` matches words of the address or name (the last one as a prefix),
- * a whole address, or an id. A search returns a bounded number of users on one page.
- */
+/** Returns a page of users, newest first, or one bounded page of matches of `search` (words, an address or an id). */
 export const list = adminQuery({
   args: {
     paginationOpts,
@@ -97,7 +94,6 @@ export const edit = adminMutation({
   },
 });
 
-/** Ends one session of a user. */
 export const endOneSession = adminMutation({
   args: { sessionId: z.string() },
   handler: async (ctx, { sessionId }): Promise<null> => {
@@ -109,7 +105,6 @@ export const endOneSession = adminMutation({
   },
 });
 
-/** Ends all sessions of a user. Returns their number. */
 export const endSessions = adminMutation({
   args: { userId: z.string() },
   handler: async (ctx, { userId }): Promise<number> =>

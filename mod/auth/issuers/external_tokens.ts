@@ -18,11 +18,9 @@ import {
   signatureFault,
 } from "./signed_token.ts";
 
-/** A trusted issuer. */
 export interface TrustedIssuer {
   /** Compared exactly. */
   readonly issuer: string;
-  /** Accepted audiences. */
   readonly audience: readonly string[];
   /** Whether to link a user with the same address, if both sides have verified it. */
   readonly linkByEmail: boolean;
@@ -77,10 +75,7 @@ export class ExternalTokens {
     });
   }
 
-  /**
-   * Verifies a token: issuer, signature, expiry, start of validity and audience, in this order. Throws `unavailable` if the
-   * issuer's keys cannot be fetched, which says nothing about the token.
-   */
+  /** Verifies issuer, signature, times and audience. Throws `unavailable` if the issuer's keys cannot be fetched. */
   async verify(text: string): Promise<ExternalVerification> {
     const { issuers, now } = this.#options;
     const token = readToken(text, "access");

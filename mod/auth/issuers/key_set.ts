@@ -1,7 +1,4 @@
-/**
- * The cached keys of an issuer. Fetched again when they are old, and immediately when a token names an unknown key, because
- * issuers rotate keys at any time. Such fetches are rate limited, because anyone can make tokens with unknown key ids.
- */
+/** Cached keys of an issuer, fetched when old or when a token names an unknown key (rate limited: anyone can do that). */
 import type { createLocalJWKSet, CryptoKey, JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { RateLimiter } from "../../kit/rate_limit.ts";
@@ -26,7 +23,6 @@ const keySetSchema = z.object({
 type FindKey = ReturnType<typeof createLocalJWKSet>;
 
 export interface KeySetOptions {
-  /** URL of the key set. */
   readonly url: () => Promise<string>;
   readonly fetch: BoundedFetch;
   readonly now: () => number;

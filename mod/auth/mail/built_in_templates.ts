@@ -13,9 +13,7 @@ export interface Template {
 
 interface Wording {
   readonly subject: string;
-  /** Reason for the mail. */
   readonly reason: string;
-  /** Label of the button. */
   readonly button: string;
   /** Advice if the recipient did not request the mail. */
   readonly unasked: string;

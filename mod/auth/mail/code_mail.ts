@@ -46,20 +46,15 @@ export class CodeMail {
     this.#options = options;
   }
 
-  /** Changes the mailer and templates. */
   use(changed: Pick<CodeMailOptions, "outbox" | "templates" | "appName">): void {
     this.#options = { ...this.#options, ...changed };
   }
 
-  /** Whether mail can be sent at all. */
   get enabled(): boolean {
     return this.#options.outbox !== null;
   }
 
-  /**
-   * Starts sending a code and returns immediately, so that the response time does not reveal whether the account exists.
-   * Returns false if too many requests are in progress.
-   */
+  /** Sends a code in the background, so that timing reveals no account. Returns false if too many are in progress. */
   start(request: CodeMailRequest): boolean {
     if (this.#working.size >= authLimits.mailRequestsMax) return false;
     const working = this.send(request).then(() => {}, (error) => {

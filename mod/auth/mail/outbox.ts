@@ -1,7 +1,4 @@
-/**
- * The mail queue: bounded and in memory, so that no request waits for a mail server. Failed mails are retried until they
- * expire. Mails contain valid tokens and are never written to disk; mails lost with the process can be requested again.
- */
+/** The bounded mail queue, with retries until a mail expires. In memory only: mails contain valid tokens. */
 import { authLimits } from "../limits.ts";
 import type { Log } from "../../kit/log.ts";
 import { type Mail, type Mailer, MailError } from "./mailer.ts";

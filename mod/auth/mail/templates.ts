@@ -3,13 +3,10 @@ import { join } from "node:path";
 import type { Mail } from "./mailer.ts";
 import { builtInTemplates, type MailKind, type Template } from "./built_in_templates.ts";
 
-/** Placeholders of a template. */
 export interface TemplateValues {
-  /** Name of the app. */
   readonly app: string;
   /** Address the mail goes to. */
   readonly email: string;
-  /** Link with the token. */
   readonly link: string;
   /** 6 digits. */
   readonly code: string;

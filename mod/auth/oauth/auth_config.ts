@@ -8,7 +8,6 @@ export class AuthConfigError extends Error {
   override readonly name = "AuthConfigError";
 }
 
-/** The parsed configuration. */
 export interface ExternalAuth {
   /** By name, in configuration order. */
   readonly providers: ReadonlyMap<string, Provider>;

@@ -4,7 +4,6 @@ import { type ExternalAuth, noExternalAuth, readAuthConfig } from "./auth_config
 import { AuthConfigFile } from "./config_file.ts";
 import type { PresetParts } from "./preset.ts";
 
-/** Source of the configuration. */
 export type AuthConfigSource =
   | { readonly kind: "file"; readonly path: string }
   /** Secrets in it are encrypted. */

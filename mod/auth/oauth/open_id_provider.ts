@@ -13,7 +13,6 @@ import { sameSecret } from "../tokens/token_hash.ts";
 import { CodeFlow, type Grant, providerError } from "./code_flow.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError, type Return } from "./preset.ts";
 
-/** Endpoints of an issuer. */
 export interface OpenIdEndpoints {
   readonly authorization: string;
   readonly token: string;
@@ -43,7 +42,6 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
   const keys = new KeySet({ url: async () => (await endpoints()).keys, fetch, now });
   let made: { readonly flow: CodeFlow; readonly of: OpenIdEndpoints } | null = null;
 
-  /** The flow with the current endpoints. */
   async function connect(): Promise<{ readonly flow: CodeFlow; readonly of: OpenIdEndpoints }> {
     const found = await endpoints().catch((error) => {
       throw providerError(error);

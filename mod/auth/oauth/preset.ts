@@ -48,7 +48,6 @@ export class ProviderError extends Error {
   }
 }
 
-/** Dependencies of every preset. */
 export interface PresetParts {
   readonly now: () => number;
   /** Returns a fetch that is restricted to the hosts of these URLs and the additional hosts. */
@@ -59,7 +58,6 @@ export interface Preset<Settings extends z.ZodType = z.ZodType> {
   /** `secret` resolves a value that the configuration refers to. */
   readonly settings: (secret: z.ZodType<string>) => Settings;
   readonly open: (settings: z.output<Settings>, parts: PresetParts) => Provider;
-  /** Whether its providers respond with a form post. */
   readonly formPost?: boolean;
 }
 

@@ -37,7 +37,6 @@ interface Arrival {
 /** Result of a sign-in, passed in the fragment of the app's URL. */
 type Result = Readonly<Record<string, string>>;
 
-/** A finished sign-in. */
 interface Ended {
   /** The app's URL with the result in the fragment. */
   readonly location: string;
@@ -54,7 +53,6 @@ export class SignIns {
     this.#options = options;
   }
 
-  /** Names of the providers. */
   get names(): readonly string[] {
     return [...this.#options.providers().keys()];
   }
@@ -74,10 +72,7 @@ export class SignIns {
     return presets.get(name)?.formPost === true;
   }
 
-  /**
-   * Starts a sign-in. `origin` is the origin of this server for the provider's callback. Throws `not_found`,
-   * `invalid_redirect`, `invalid_code` (for a link), `rate_limited`.
-   */
+  /** Starts a sign-in. Throws `not_found`, `invalid_redirect`, `invalid_code` (for a link), `rate_limited`. */
   async begin(
     { provider: name, redirectTo, link, appState, origin }: {
       readonly provider: string;

@@ -1,7 +1,4 @@
-/**
- * Requests to providers and issuers: restricted to configured hosts over https, without redirects, and bounded in time and
- * size. A host named by a remote document is never contacted unless it is configured.
- */
+/** Bounded requests to configured https hosts without redirects. A host that only a remote document names is refused. */
 import { externalLimits } from "../limits.ts";
 
 /** A request was refused or its response is unusable. The message may be logged; it contains no secrets. */

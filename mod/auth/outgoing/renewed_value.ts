@@ -1,12 +1,8 @@
-/**
- * A cached document of a provider or issuer. Renewed when it is old, with exponential backoff while renewal fails. A caller
- * with an old value waits briefly for the new one instead of for the full timeout.
- */
+/** A cached document of a provider or issuer, renewed with backoff. Callers with an old value wait only briefly. */
 import { externalLimits } from "../limits.ts";
 
 export interface RenewedValueOptions<Value> {
   readonly load: () => Promise<Value>;
-  /** Age after which the value is renewed. */
   readonly freshMs: number;
   /** Maximum age of the value while it cannot be renewed. */
   readonly staleMsMax: number;
@@ -41,7 +37,6 @@ export class RenewedValue<Value> {
     }
   }
 
-  /** Number of values received. */
   get loads(): number {
     return this.#loads;
   }

@@ -62,10 +62,7 @@ export class AccessTokens {
       .sign(await this.#signingKey());
   }
 
-  /**
-   * Verifies header, signature, issuer, type and expiry. The caller checks that the session exists. Returns `null` for a JWT of
-   * another algorithm, which belongs to an external issuer. `now`: milliseconds since the epoch.
-   */
+  /** Verifies a token, not its session. `null` for the algorithm of an external issuer. `now`: ms since the epoch. */
   async verify(token: string, now: number): Promise<AccessTokenCheck | null> {
     const checked = await this.open(token);
     if (checked?.ok && now >= checked.claims.exp * 1000) return refused("access token expired");

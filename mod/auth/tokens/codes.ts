@@ -6,7 +6,6 @@ import type { TokenHasher } from "./token_hash.ts";
 /** The purpose of a code or link. */
 export type CodeKind = "verify" | "reset" | "magic";
 
-/** Lifetime of codes and links by kind. */
 export const codeLifetimeMs: Readonly<Record<CodeKind, number>> = {
   verify: authLimits.verifyCodeMs,
   reset: authLimits.resetCodeMs,

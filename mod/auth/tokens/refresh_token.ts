@@ -6,11 +6,9 @@
 import { Buffer } from "node:buffer";
 import { createDecipheriv, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** Content of a token. */
 export interface RefreshTokenClaim {
   /** The session's family, 24 hexadecimal digits. */
   readonly family: string;
-  /** Number of refreshes of the session before this token. */
   readonly generation: number;
 }
 
@@ -33,7 +31,6 @@ export class RefreshTokens {
     this.#key = key;
   }
 
-  /** Returns the first token of a new session. */
   first(): IssuedRefreshToken {
     return this.#make({ family: randomBytes(FAMILY_BYTES).toString("hex"), generation: 0 });
   }
@@ -43,10 +40,7 @@ export class RefreshTokens {
     return this.#make({ family, generation: generation + 1 });
   }
 
-  /**
-   * Returns the content of a token, or `null` if it is malformed. Any other string of 43 characters yields a family that no
-   * session has, because it is read as a token of an earlier version.
-   */
+  /** Returns the content of a token, `null` if malformed. Other 43 characters yield a family that no session has. */
   open(token: string): RefreshTokenClaim | null {
     if (!TOKEN.test(token)) return null;
     const bytes = Buffer.from(token, "base64url");
@@ -68,11 +62,7 @@ export class RefreshTokens {
   }
 }
 
-/**
- * Reads tokens issued before tokens had an HMAC: a random half, and the claim as one encrypted block. Each of them is replaced
- * when its session is refreshed, and expires 30 days after it was issued. Delete this function in a version that only updates
- * servers which have run this one for 30 days.
- */
+/** Reads tokens from before the HMAC. Delete this when only servers that ran this version for 30 days are updated. */
 function decryptedClaim(bytes: Buffer, key: Uint8Array): Buffer {
   const derive = (use: string) => createHmac("sha256", key).update(use).digest();
   const mask = createHmac("sha256", derive("mask")).update(bytes.subarray(0, CLAIM_BYTES)).digest();

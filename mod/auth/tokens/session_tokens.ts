@@ -43,7 +43,6 @@ export class SessionTokens {
   /** Creates a session. `lifetimeMs` is the time until it expires without a refresh. */
   prepare(
     { client, userAgent = null, lifetimeMs = authLimits.sessionMs }: {
-      /** Client address. */
       readonly client?: string;
       readonly userAgent?: string | null;
       readonly lifetimeMs?: number;

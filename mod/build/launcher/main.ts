@@ -1,7 +1,4 @@
-/**
- * The launcher of the compiled program: unpacks the server, starts it, forwards signals and exits with its exit code. It has
- * no imports, because it is compiled separately.
- */
+/** The launcher of the compiled program: unpacks and starts the server, forwards signals. Compiled without imports. */
 
 /** Located next to this module, both in the program and in the folder it is compiled from. */
 const PAYLOAD = new URL("./payload/", import.meta.url);
@@ -9,10 +6,7 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
 type StopSignal = keyof typeof SIGNAL_NUMBERS;
 
-/**
- * Ends the server when this process is gone, which closes the server's input. Ignores signals, because a terminal or a
- * service manager may send them to the whole process group.
- */
+/** Ends the server when this process is gone and its input closes. Ignores signals sent to the process group. */
 const GUARD = `trap '' HUP INT TERM; read -r _ || kill -TERM "$0"`;
 
 /** The first signal received, and the child that receives forwarded signals. Set by the listeners and `started`. */

@@ -145,7 +145,6 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#holder;
   }
 
-  /** Secret of the links between the cluster's servers. */
   get linkSecret(): string {
     return linkSecretOf(this.#options.secret, this.#identity.id);
   }
@@ -209,10 +208,7 @@ export class PostgresCluster implements AsyncDisposable {
     return new SharedVersions({ connection, statements });
   }
 
-  /**
-   * Prepares the database of the data folder, which no process uses, and decides the role. Throws a `ClusterError`, also if
-   * there is no usable snapshot.
-   */
+  /** Prepares the unused database and decides the role. Throws a `ClusterError`, also without a usable snapshot. */
   async begin(): Promise<ClusterRole> {
     if (this.#next.failedToLead) await this.#election.holdOff();
     this.#next.failedToLead = false;
@@ -239,7 +235,6 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#role;
   }
 
-  /** Returns the log for followers. */
   openLog(): CommitLog<JournalRow> {
     const { slow: connection, statements, text: location, notifications, channels } = this.#database;
     const { generation } = this.#identity;
@@ -288,7 +283,6 @@ export class PostgresCluster implements AsyncDisposable {
     await snapshots?.[Symbol.asyncDispose]();
   }
 
-  /** Position of the leader's database. */
   leaderPosition(ts: number): Pick<LogPosition, "seq" | "ts"> {
     return { seq: Math.max(this.#startSeq, this.#rows?.appended.seq ?? 0), ts };
   }

@@ -1,7 +1,4 @@
-/**
- * A connection to the cluster's database, which is reopened when it is lost. Statements are pipelined. Statements in flight
- * reject with an `AwayError` when the connection is lost, because only the caller knows whether to repeat them.
- */
+/** A pipelined connection that reopens. Statements in flight reject with an `AwayError`: only callers can repeat them. */
 // @ts-types="./driver.d.ts"
 import pg from "pg";
 import type { Client } from "./driver.d.ts";
@@ -9,7 +6,6 @@ import { clusterLimits } from "./limits.ts";
 import type { PostgresAddress } from "./postgres_address.ts";
 
 export interface Statement {
-  /** Name of the prepared statement. */
   readonly name: string;
   readonly text: string;
 }
@@ -40,18 +36,12 @@ export interface ConnectionOptions {
 
 type Row = Record<string, unknown>;
 
-/**
- * SQLSTATE codes that concern the server instead of the statement: connection, resources, shutdown, disk, cancelled statements,
- * lock timeouts, a changed primary.
- */
+/** SQLSTATE codes of the server's condition: connection, resources, shutdown, disk, cancellation, locks, primary. */
 const AWAY = /^(?:08|53|57P|57014|55P03|58|25006|40001|40P01|XX)/;
 /** Codes after which the statement had no effect, if the connection stays open. */
 const REFUSED = /^(?:53|57014|55P03|58|25006|40001|40P01)/;
 
-/**
- * Commits are acknowledged to clients, so the database must sync them to its disk first. Settings that also wait for standbys
- * stay unchanged.
- */
+/** Acknowledged commits must be synced to the database's disk. Settings that also wait for standbys stay unchanged. */
 const SYNCED_SQL = `select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit', true) = 'off'`;
 

@@ -106,7 +106,6 @@ export class ClusterDatabase implements AsyncDisposable {
 export class Notifications {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<() => void>>();
-  /** Number of notifications by channel. */
   readonly #counts = new Map<string, number>();
   /** How often notifications may have been missed on all channels. */
   #missed = 0;
@@ -127,10 +126,7 @@ export class Notifications {
     }
   }
 
-  /**
-   * Call it before a read. The returned function waits like `next`, but resolves at once if a notification has arrived since
-   * this call: it may have arrived during the read.
-   */
+  /** Call before a read. The result waits like `next`, or resolves at once if a notification arrived since. */
   since(channel: string): (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void> {
     const count = () => this.#missed + (this.#counts.get(channel) ?? 0);
     const before = count();

@@ -1,7 +1,4 @@
-/**
- * Renews the lease of a leader, and takes a free one. A server that has the lease applies the log to its end; then its backend
- * restarts as the leader.
- */
+/** Renews the lease, or takes a free one: the server applies the log to its end, then its backend restarts as leader. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Log } from "../../kit/log.ts";
 import type { MakeBackup } from "../../ops/backups/mod.ts";
@@ -16,7 +13,6 @@ export type ClusterRole = "leader" | "follower";
 
 /** The served backend, as the cluster uses it. */
 export interface ServedState {
-  /** Position of its database. */
   readonly position: () => Pick<LogPosition, "seq" | "ts">;
   readonly sockets: () => number;
   /** Age of the oldest commit that may be missing here, in milliseconds; `null` if unknown or on the leader. */
@@ -28,7 +24,6 @@ export interface ServedState {
   readonly renew: () => void;
 }
 
-/** State of the links to other servers. */
 export interface LinkState {
   /** Number of links from other servers; `null` while this server does not accept any. */
   readonly links: () => number | null;
@@ -41,7 +36,6 @@ export interface ElectionOptions {
   readonly lease: Lease;
   readonly leaseMs?: number;
   readonly end: () => Promise<LogPosition>;
-  /** Returns the role, and the backend that is served. */
   readonly state: () => { readonly role: ClusterRole; readonly served: ServedState | null };
   /** Called after each check while a backend is served. Must not throw. */
   readonly onChecked: (served: ServedState) => void;

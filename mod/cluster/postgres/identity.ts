@@ -13,7 +13,6 @@ export interface Identity {
   readonly generation: string;
   /** Position before the first row of the log. */
   readonly first: { readonly seq: number; readonly ts: number; readonly sum: string };
-  /** Text of the service's key file. */
   readonly serviceKey: string;
 }
 
@@ -99,9 +98,7 @@ export async function readIdentity(
   return { id, generation, first, serviceKey };
 }
 
-/**
- * Creates a cluster. Returns `false` if there is one, or if the schema contains other tables. Throws a `ClusterError`.
- */
+/** Creates a cluster. Returns `false` if one or other tables exist. Throws a `ClusterError`. */
 export async function createCluster(
   connection: PostgresConnection,
   { id, generation, first, serviceKey }: Identity,
@@ -179,10 +176,7 @@ async function addColumns(
   }
 }
 
-/**
- * Creates the tables of a cluster and rolls back, to find errors before anything is written. Returns `false` if some of the
- * tables exist. Waits for a concurrent transaction that creates them. Throws a `ClusterError`.
- */
+/** Creates the tables and rolls back, to find errors early. `false` if tables exist. Throws a `ClusterError`. */
 export async function canCreate(connection: PostgresConnection, address: PostgresAddress): Promise<boolean> {
   const undone = new Error("undone");
   try {

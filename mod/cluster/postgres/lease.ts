@@ -71,10 +71,7 @@ export class Lease {
     return true;
   }
 
-  /**
-   * Renews the lease. Resolves with the number of other live servers (0 if the lease was released in the meantime), or with
-   * `null` if another server has the lease. Throws an `AwayError`.
-   */
+  /** Renews the lease. Returns the number of other live servers, `null` if another has it. Throws an `AwayError`. */
   async renew(): Promise<{ readonly others: number } | null> {
     const { statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
     const epoch = this.#epoch;

@@ -110,10 +110,7 @@ export async function prepareDatabase(options: PrepareOptions): Promise<LogPosit
   return fetched.position;
 }
 
-/**
- * Returns whether the database may have skipped the row that names the deployed version, because an older server could not read
- * that row. A database that has not reached the row continues with the log.
- */
+/** Whether the database may have skipped the row of the deployed version, which an older server could not read. */
 async function lacksVersion(
   { version, position }: LocalMember,
   options: PrepareOptions,

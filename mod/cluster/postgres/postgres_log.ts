@@ -11,10 +11,7 @@ export interface PostgresLogOptions {
   readonly statements: Statements;
   readonly location: string;
   readonly generation: string;
-  /**
-   * Called before each read. The result resolves when there may be rows that this read does not see, after a timeout, or on an
-   * abort.
-   */
+  /** Called before each read; resolves when there may be newer rows, after a timeout, or on an abort. */
   readonly more: () => Wait;
   /** Whether reads wait under load, so that more rows are applied together. */
   readonly gathers?: boolean;
@@ -24,7 +21,6 @@ export interface PostgresLogOptions {
 
 type Wait = (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void>;
 
-/** The end of the log at the last read. */
 interface End {
   readonly seq: number;
   /** Waits for rows since that read. */
@@ -132,7 +128,6 @@ function gatherMs(commits: number): number {
   return Math.min(gatherMsMax, commits * gatherMsPerCommit);
 }
 
-/** Converts a row of the log to a journal row. */
 export function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
   const { ts_before, ts, at, sum, text, bytes } = row;
   const body = bytes instanceof Uint8Array ? decoder.decode(bytes) : text;

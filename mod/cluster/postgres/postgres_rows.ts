@@ -1,7 +1,4 @@
-/**
- * Appends the leader's rows to the cluster's log. After a lost response, the log is checked before the row is sent again, so
- * that it contains the row once or not at all.
- */
+/** Appends the leader's rows to the log. After a lost response it checks the log first, so a row is there once at most. */
 import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
 import type { CommitAppender } from "../../functions/host/mod.ts";
@@ -108,10 +105,7 @@ export class PostgresRows implements CommitAppender {
     this.#waiting.clear();
   }
 
-  /**
-   * After a lost lease, calls are answered only at `close`. Then sockets and links are closed, and clients repeat their
-   * requests at the next leader.
-   */
+  /** After a lost lease, calls are answered only at `close`: clients repeat their requests at the next leader. */
   async #answered(find: (waiting: Waiting) => Promise<Refusal | null | "lost">): Promise<Refusal | null> {
     if (this.#closed) return NOT_LEADER;
     const { promise, resolve } = Promise.withResolvers<Refusal | null>();

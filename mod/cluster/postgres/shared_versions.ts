@@ -1,7 +1,4 @@
-/**
- * Stores the deployed versions of the app's code in the cluster's database, from which each server downloads them. A version is
- * a packed bundle in pieces. The receiver validates it.
- */
+/** Stores the app's deployed versions in the cluster's database, as packed bundles that the receiver validates. */
 import { Buffer } from "node:buffer";
 import { CATALOG_MARK } from "../../engine/mod.ts";
 import type { PostgresConnection } from "./connection.ts";
@@ -9,7 +6,6 @@ import { ClusterError } from "./cluster_error.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
-/** A deployed version. */
 export interface SharedVersion {
   readonly hash: string;
   /** Time of the newest deploy, in milliseconds since 1970. */
@@ -60,10 +56,7 @@ export class SharedVersions {
     return rows.length > 0;
   }
 
-  /**
-   * Uploads a bundle unless it is complete in the database. Removes versions that no server needs. For the leader: `named` is
-   * the version that its database names at row `seq`. Throws a `ClusterError` if there is not enough space, or an `AwayError`.
-   */
+  /** Uploads a bundle unless it is complete, and removes unneeded versions. Throws a `ClusterError` or an `AwayError`. */
   async put(
     hash: string,
     pack: () => Promise<ReadableStream<Uint8Array>>,

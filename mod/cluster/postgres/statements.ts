@@ -53,7 +53,6 @@ export type Statements = ReturnType<typeof statementsFor>;
 /** The notification channels of a cluster. */
 export const channelsOf = (schema: string) => ({ log: `${schema}_log`, lease: `${schema}_lease` }) as const;
 
-/** Quotes a schema name, which may be a keyword. */
 export const quoted = (schema: string) => `"${schema}"`;
 
 export function statementsFor(schemaName: string) {
@@ -65,10 +64,7 @@ export function statementsFor(schemaName: string) {
       "cluster",
       `select format, id, generation, first_seq, first_ts, first_sum, service_key from ${schema}.cluster`,
     ),
-    /**
-     * Returns no row if the epoch is over or the previous row is missing. The lock makes a takeover wait until this transaction
-     * ends. A comparison of the epoch alone would not.
-     */
+    /** Returns no row if the epoch is over or the previous row is missing. The lock makes a takeover wait for the commit. */
     append: named(
       "append",
       `with added as (
@@ -94,10 +90,7 @@ export function statementsFor(schemaName: string) {
     unlisten: named("unlisten", `unlisten ${channels.log}`),
     sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
     end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
-    /**
-     * The rows after a row, and that row without its body, each with the end of the log. Bodies are sent as text if the
-     * database uses UTF-8, because bytes would be sent as hexadecimal digits.
-     */
+    /** The rows after a row, it without its body, and the end of the log. Text, because bytes are sent as hexadecimal. */
     read: named(
       "read",
       `select seq, ts_before, ts, at, sum,
@@ -179,7 +172,6 @@ export function statementsFor(schemaName: string) {
     ),
     versionBytes: named("version_bytes", `select bytes, pieces from ${schema}.versions where hash = $1`),
     versionsBytes: named("versions_bytes", `select coalesce(sum(bytes), 0) as bytes from ${schema}.versions`),
-    /** Keeps a complete version, which a row will name. */
     keepVersion: named(
       "keep_version",
       `update ${schema}.versions v set until_seq = null where hash = $1 and

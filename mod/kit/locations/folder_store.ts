@@ -1,7 +1,4 @@
-/**
- * Objects in a folder, on any disk. A file is written under a temporary name, synced and renamed, and its folder is synced, so
- * a file under its name is complete and durable. A missing folder is not created again, because its disk may not be mounted.
- */
+/** Objects as durable files in a folder. A missing folder is not recreated: its disk may not be mounted. */
 import { randomBytes } from "node:crypto";
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,7 +1,4 @@
-/**
- * Objects at a location: a folder or a prefix of an S3 bucket. Files of an app, backups, replicas and snapshots of a
- * cluster are stored through this port. Both implementations pass one contract test suite.
- */
+/** Objects in a folder or under a prefix of an S3 bucket. Both implementations pass one contract test suite. */
 import type { ByteRange } from "../http_request.ts";
 
 export interface BucketLocation {
@@ -46,10 +43,7 @@ export interface ObjectReader {
   /** Lists the objects whose names begin with a prefix, in any order. */
   list(prefix: string): AsyncIterable<ObjectInfo>;
   head(name: string): Promise<ObjectInfo | null>;
-  /**
-   * Returns the contents of an object or of a range inside it; `null` if there is no such object. The stream fails with an
-   * {@linkcode ObjectLostError} if the object is removed or replaced while it is read.
-   */
+  /** Returns the contents, `null` if missing. The stream fails with {@linkcode ObjectLostError} if it is replaced. */
   get(name: string, range?: ByteRange | null): Promise<ObjectBody | null>;
 }
 
@@ -57,23 +51,16 @@ export interface ObjectStore extends ObjectReader, AsyncDisposable {
   readonly kind: ObjectLocation["kind"];
   /** Starts an object. It is not visible until committed. */
   create(name: string): Promise<ObjectWriter>;
-  /**
-   * Writes a small object, complete and durable when this resolves. Returns whether it was written: with `ifAbsent`, an
-   * existing object of this name is left alone, and of several concurrent calls at most one returns `true`.
-   */
+  /** Writes a small object durably. With `ifAbsent`, at most one of concurrent calls returns `true`. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>, options?: PutOptions): Promise<boolean>;
   /** Stores a file of any size. With `move`, the file, whose contents are synced, is removed. */
   putFile(name: string, path: string, options?: { readonly move?: boolean }): Promise<void>;
-  /** Deletes objects that may not exist. */
   delete(...names: readonly string[]): Promise<void>;
   /** Deletes all objects in a folder, `prefix/`. */
   deleteFolder(prefix: string): Promise<void>;
   /** Throws unless objects can be listed and written. Leaves nothing behind. */
   check(): Promise<void>;
-  /**
-   * Removes what interrupted writes have left, a bounded number of uploads for each call. `before`: only leftovers that are
-   * known to be older, milliseconds since the epoch. `chosen`: only uploads of these objects.
-   */
+  /** Removes leftovers of interrupted writes, boundedly. `before`: known to be older, in ms since the epoch. */
   removeUnfinished(
     prefix: string,
     options?: { readonly before?: number; readonly chosen?: (name: string) => boolean },
@@ -130,7 +117,6 @@ export interface StoreOptions {
   readonly partBytes?: number;
 }
 
-/** Returns the display name of a location. */
 export function locationText(location: ObjectLocation): string {
   return location.kind === "folder"
     ? location.path

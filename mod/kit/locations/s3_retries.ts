@@ -1,7 +1,4 @@
-/**
- * Retries of bucket requests: exponential backoff with jitter, longer pauses for a busy service, and at least the pause
- * that it asks for.
- */
+/** Retries bucket requests with exponential backoff and jitter, and at least the pause that a busy service asks for. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as wait } from "node:timers/promises";
 import type { S3ServiceException } from "@aws-sdk/client-s3";
@@ -29,7 +26,6 @@ interface RetryErrorInfo {
 
 const systemPause = (ms: number, signal: AbortSignal | undefined) => wait(ms, undefined, { signal });
 
-/** A retry strategy for the AWS client. */
 export class S3RetryStrategy {
   readonly #attempts: number;
   readonly #pause: NonNullable<RetryPolicy["pause"]>;

@@ -1,7 +1,4 @@
-/**
- * A child process with few permissions, bounded memory and low priority that ends with the server. It reads requests
- * from standard input and answers on standard output.
- */
+/** A child process with few permissions, bounded memory and low priority. Reads standard input, ends with the server. */
 import { fileURLToPath } from "node:url";
 import { programConfig, runtimeEnvironment } from "./program.ts";
 
@@ -19,9 +16,7 @@ const SHELL_SCRIPT = `umask 077; trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL "$@"; fi
 exec "$@"`;
 
-/**
- * Variables with which the runtime finds its caches, where packages are stored by registry. App code cannot see them.
- */
+/** Variables with which the runtime finds its caches and packages. App code cannot see them. */
 const INHERITED_VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "NPM_CONFIG_REGISTRY"] as const;
 
 export interface LimitedCommand {
@@ -30,10 +25,7 @@ export interface LimitedCommand {
   readonly env: Record<string, string>;
 }
 
-/**
- * Returns the command for a child process with this much private memory. It writes no core dump, ignores signals of the
- * terminal and ends with the main process. `niceness` is as in `nice`.
- */
+/** Returns a command with limited memory that ignores terminal signals and ends with main. `niceness`: see `nice`. */
 export function limitedCommand(
   dataMiB: number,
   args: readonly string[],

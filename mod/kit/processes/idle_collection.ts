@@ -1,7 +1,4 @@
-/**
- * Collects garbage while a process is idle. V8 collects when a process allocates, so a process that has just started, or
- * has finished much work, would keep twice the memory it needs for as long as it is idle.
- */
+/** Collects garbage in idle processes: V8 only collects on allocation and would keep twice the memory. */
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
@@ -12,7 +9,6 @@ const IDLE_MS_MAX = 60;
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
 
-/** The process or thread whose garbage is collected. */
 export interface CollectedProcess {
   /** Processor time of all its threads. */
   processorMs(): number;
@@ -25,7 +21,6 @@ export interface CollectedProcess {
 export class IdleCollection {
   readonly #process: CollectedProcess;
   #processorMs: number;
-  /** Size of the heap after the last collection. */
   #heapBytes = 0;
 
   constructor(process: CollectedProcess) {

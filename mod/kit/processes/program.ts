@@ -4,10 +4,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { programRoot } from "./program_root.ts";
 
-/**
- * Returns the path of the Deno configuration of the server's processes. In a clone it is `deno.serve.json`, which lists only
- * the packages that serving needs.
- */
+/** Returns the Deno configuration of the server's processes; in a clone `deno.serve.json`, with fewer packages. */
 export function programConfig(): string {
   const serving = fileURLToPath(new URL("deno.serve.json", programRoot));
   return isThere(serving) ? serving : fileURLToPath(new URL("deno.json", programRoot));

@@ -10,7 +10,6 @@ export interface AdminEnv {
     readonly adminId: string;
     /** Empty for requests with a deploy key. */
     readonly sessionId: string;
-    /** Display name of the caller. */
     readonly calledBy: string;
     readonly deployKey?: string;
     /** Expiry of the token, milliseconds since the epoch. */

@@ -52,7 +52,6 @@ export type Range = z.output<typeof rangeSchema>;
 export type Search = z.output<typeof searchSchema>;
 type Condition = z.output<typeof conditionSchema>;
 
-/** Converts an argument to the value it represents. */
 export function valueOf(value: unknown): Value | undefined {
   const missing = typeof value === "object" && value !== null && "$missing" in value &&
     value.$missing === true && Object.keys(value).length === 1;

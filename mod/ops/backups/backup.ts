@@ -50,7 +50,6 @@ export interface BackupSummary {
 
 /** Cancellation, progress and locking of a backup. */
 export interface BackupControl {
-  /** Aborts the backup. */
   readonly signal?: AbortSignal;
   /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
@@ -165,7 +164,6 @@ async function takeSnapshot(
   }
 }
 
-/** Returns the position of the copy. */
 async function copySnapshot(
   source: string,
   { database, files, whenHeld }: {

@@ -53,7 +53,6 @@ export class BackupFolder {
     return new BackupFolder(path);
   }
 
-  /** Returns a name for a backup made now. */
   newName(now: Date): string {
     const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, "");
     return `backup-${time}-${randomBytes(4).toString("hex")}.tar.zst`;
@@ -90,7 +89,6 @@ export class BackupFolder {
     return file === null ? null : { file, size: (await file.stat()).size };
   }
 
-  /** Removes a backup. Returns whether it existed. */
   async remove(name: string): Promise<boolean> {
     const path = this.pathOf(name);
     const info = path === null ? null : await lstatIfThere(path);

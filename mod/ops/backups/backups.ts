@@ -9,7 +9,6 @@ import type { BackupFolder, StoredBackup } from "./backup_folder.ts";
 /** Creates a backup of the data folder in a file. */
 export type MakeBackup = (options: Omit<BackupOptions, "dataDir">) => Promise<BackupSummary>;
 
-/** A new backup. */
 export interface NewBackup extends StoredBackup {
   /** Number of files that documents reference but the data folder lacks; 0 without files. */
   readonly missingFiles: number;

@@ -19,7 +19,6 @@ export async function newestArchives(store: ObjectReader): Promise<ObjectInfo[]>
 }
 
 export interface DownloadOptions {
-  /** Name of the archive. */
   readonly name: string;
   /** Destination path (mode 0600), which must not exist. */
   readonly path: string;

@@ -36,7 +36,6 @@ export interface WaitingJobs {
 export interface LostJobs {
   /** Ordered by path; the first {@linkcode deployLimits.lostFunctionsTold}. */
   readonly lost: WaitingJobs["functions"];
-  /** Whether these are all functions and all their jobs. */
   readonly complete: boolean;
 }
 

@@ -9,7 +9,6 @@ import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
 import { system } from "./system.ts";
 
-/** Prefix by which leaked keys are recognized. */
 const PREFIX = "syncline_deploy_";
 const KEY = /^syncline_deploy_[A-Za-z0-9_-]{43}$/;
 const KEY_BYTES = 32;

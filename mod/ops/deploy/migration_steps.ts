@@ -56,7 +56,6 @@ function mayBeTooMuch(error: unknown): boolean {
   return !(error instanceof UserError) || !NEVER_GOES.has(error.code);
 }
 
-/** Batch size of the next step. */
 function nextRows(rows: number, ms: number): number {
   const aimed = Math.floor(rows * deployLimits.migrationStepMsAimed / Math.max(1, ms));
   return Math.max(1, Math.min(aimed, 2 * rows, deployLimits.migrationStepRowsMax));

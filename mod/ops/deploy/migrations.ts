@@ -18,7 +18,6 @@ export interface MigrationActionsOptions {
   readonly runner: MigrationRunner;
 }
 
-/** The actions by path. */
 export function migrationActions(
   { calls, steps, runner }: MigrationActionsOptions,
 ): ReadonlyMap<string, MainAction> {

@@ -13,7 +13,6 @@ import {
 const instant = z.number();
 
 export const tables = {
-  /** Deploy keys. */
   _deploy_keys: defineTable({
     name: z.string(),
     /** Keyed hash of the key, which is shown once and not stored. */

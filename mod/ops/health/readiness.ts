@@ -16,7 +16,6 @@ export interface ReadinessReport {
   readonly status: "ready" | "unready";
   /** Whether a commit succeeded recently. */
   readonly commits: Part;
-  /** Whether its change was read. */
   readonly reads: Part;
   /** Whether subscriptions were updated to it. */
   readonly pushes: Part;

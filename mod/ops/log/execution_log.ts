@@ -14,7 +14,6 @@ import { LogWorker } from "./worker/log_worker.ts";
 import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./worker/messages.ts";
 
 export interface ExecutionLogOptions {
-  /** Path of the log's database. */
   readonly path: string;
   readonly retention: Retention;
   /** Page cache size of the database. */
@@ -22,17 +21,14 @@ export interface ExecutionLogOptions {
   readonly log: Log;
 }
 
-/** Runs reported to a tail. */
 export interface TailedRuns {
   /** Encoded stream events, shared by all readers. */
   readonly events: readonly Uint8Array<ArrayBuffer>[];
   /** Number of further matching runs that were skipped. */
   readonly missed: number;
-  /** ID of the newest run considered. */
   readonly lastId: number;
 }
 
-/** State of the log. */
 export interface LogFacts extends LogState {
   /** Runs waiting to be written. */
   readonly queued: number;

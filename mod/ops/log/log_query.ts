@@ -7,7 +7,6 @@ import { lineLevels, parseRequestId, runKinds, runOutcomes } from "./run_record.
 
 type Setters<Target> = Readonly<Record<string, (text: string) => Partial<Target>>>;
 
-/** Parameters of a filter. */
 const filterParameters: Setters<RunFilter> = {
   function: (text) => ({ functions: names(text) }),
   kind: (text) => ({ kinds: positions("kind", text, runKinds) }),

@@ -27,7 +27,6 @@ export function isServicePath(udfPath: string): boolean {
   return udfPath.startsWith("_");
 }
 
-/** Whether a run matches a filter. */
 export function admitsRun(filter: RunFilter, run: RunRecord): boolean {
   const [at, path, kind, caller, outcome, level, request] = run;
   const { functions, kinds, outcomes, text, from = -Infinity, to = Infinity, system } = filter;

@@ -12,11 +12,9 @@ export type RunOutcome = RunEnding;
 export const lineLevels = ["DEBUG", "INFO", "WARN", "ERROR"] as const;
 export type LineLevel = (typeof lineLevels)[number];
 
-/** Error of a failed run. */
 export interface RunError {
   readonly kind: "user" | "args" | "unknown_function" | "internal";
   readonly message: string;
-  /** Code of a user error. */
   readonly code?: string;
   /** Stack trace in the author's files. */
   readonly stack?: string;
@@ -51,7 +49,6 @@ export type RunRecord = readonly [
 
 /** A run as administrators read it. */
 export interface LoggedRun {
-  /** Increases with each run. */
   readonly id: number;
   readonly at: number;
   readonly function: string;

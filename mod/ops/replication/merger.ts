@@ -46,7 +46,6 @@ export class Merger {
     this.#rules = rules;
   }
 
-  /** From now on segments of this generation are merged. */
   follow(generation: string): void {
     this.#generation = generation;
     this.#waiting = this.#rules.map(() => []);

@@ -22,7 +22,6 @@ export interface ReplayOptions {
   readonly onProgress?: (progress: ReplayProgress) => void;
 }
 
-/** Where a replay ended. */
 export interface Replayed {
   readonly ts: number;
   readonly commits: number;

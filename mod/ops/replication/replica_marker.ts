@@ -56,7 +56,6 @@ export async function openReplica(
   }
 }
 
-/** Content of the marker of a replica. */
 export function markerBytes(): Uint8Array<ArrayBuffer> {
   return encoded({ syncline: "replica", format: REPLICA_FORMAT });
 }

@@ -18,7 +18,6 @@ export async function listGenerations(target: ReplicaTarget): Promise<Generation
   return generationsOf(await Array.fromAsync(target.list(GENERATIONS)));
 }
 
-/** A restore that was staged. */
 export interface StagedPoint extends StagedRestore {
   readonly generation: string;
   /** Of the files that its documents name, some that the data folder does not have, and how many there are. */

@@ -176,7 +176,6 @@ class RowReader {
     this.#ts = segment.fromTs - 1;
   }
 
-  /** Adds the rows that are whole with a piece. */
   read(piece: Uint8Array, rows: JournalRow[]): void {
     const more = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const buffer = this.#buffer.length === 0 ? more : Buffer.concat([this.#buffer, more]);

@@ -122,7 +122,6 @@ export class Shipper implements AsyncDisposable {
     return { ...this.#status, generation, shippedTs: ts, reason: this.#reason, restorable };
   }
 
-  /** Returns the restorable generations. */
   generations(): GenerationReport[] {
     return generationsOf(this.#objects.values()).map(({ name, snapshots, segments, ranges }) => ({
       generation: name,

@@ -5,7 +5,6 @@ import type { RestorableRange } from "./history.ts";
 /** Status of the process that ships, sent after each step. */
 export interface ShippingStatus {
   readonly generation: string | null;
-  /** Why the generation began. */
   readonly reason: GenerationReason | null;
   /** The newest commit that is safe at the target; `null` while that is not known. */
   readonly shippedTs: number | null;

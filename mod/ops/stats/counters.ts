@@ -132,7 +132,6 @@ export class Histogram {
     return [...this.#counts].flatMap((count, slot) => count === 0 ? [] : [slot, count]);
   }
 
-  /** Adds the values of a packed histogram. */
   unpack(packed: PackedHistogram): void {
     for (let at = 0; at + 1 < packed.length; at += 2) {
       const [slot = 0, count = 0] = packed.slice(at, at + 2);

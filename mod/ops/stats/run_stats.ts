@@ -39,7 +39,6 @@ export interface StatsOfFunction extends Readonly<Record<Window, FunctionStats |
   readonly kind: RunKind;
 }
 
-/** One minute of the history. */
 export interface MinuteStats {
   readonly at: number;
   readonly calls: number;
@@ -63,9 +62,7 @@ export class RunStats implements RunObserver {
   readonly #hours: SpanRing<SpanFigures>;
   readonly #hour: WindowSum;
   readonly #day: WindowSum;
-  /** Cached statistics of past minutes. */
   readonly #minuteCache = new WeakMap<SpanFigures, MinuteStats>();
-  /** The current slot. */
   #slot: Span<SpanFigures>;
 
   constructor({ now }: { readonly now: () => number }) {
@@ -122,7 +119,6 @@ export class RunStats implements RunObserver {
     return this.#close(this.#slot);
   }
 
-  /** Restores figures saved by an earlier process. */
   restore(saved: readonly SavedFigures[]): void {
     const spans = (span: SavedFigures["span"]): Span<SpanFigures>[] =>
       saved.filter((figures) => figures.span === span).flatMap(({ at, text }) => {

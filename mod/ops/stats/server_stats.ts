@@ -10,7 +10,6 @@ export interface ServerParts {
   ts(): number;
   /** Sockets, subscriptions and refresh batches of shared queries. */
   sync(): object;
-  /** Queue lengths by name. */
   queues(): object;
   isolates(): object;
   /** The execution log, or `null`. */

@@ -7,7 +7,6 @@ export interface Span<Content> {
   readonly content: Content;
 }
 
-/** Equal time spans, oldest first. */
 export class SpanRing<Content> {
   readonly spanMs: number;
   readonly #kept: number;

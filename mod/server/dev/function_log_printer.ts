@@ -12,7 +12,6 @@ export class FunctionLogPrinter implements RunObserver {
   readonly #now: () => number;
   #second = 0;
   #shown = 0;
-  /** Lines printed for recent requests. */
   readonly #ofRequests = new LRUCache<number, string[]>({ max: devLimits.requestsMax });
 
   constructor(log: Log, now: () => number = Date.now) {

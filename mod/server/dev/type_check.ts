@@ -5,7 +5,6 @@ import { cleanReport } from "./error_report.ts";
 
 /** Import map and compiler options of the functions. */
 const CONFIG = programConfig();
-/** Maximum length of the report in characters. */
 const REPORT_CHARS_MAX = 8_192;
 
 export type TypeCheckResult = { readonly ok: true } | { readonly ok: false; readonly report: string };
@@ -46,7 +45,6 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   return { ok: false, report: report + hint };
 }
 
-/** Version of zod that functions run with. */
 async function ownZodVersion(): Promise<string> {
   const { imports } = JSON.parse(await Deno.readTextFile(CONFIG)) as { imports: Record<string, string> };
   return imports["zod"]?.split("@").at(-1) ?? "";

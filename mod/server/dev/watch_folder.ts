@@ -7,7 +7,6 @@ const SETTLE_MS = 30;
 const SOURCE_FILE = /\.(?:[cm]?[jt]sx?|json)$/;
 
 export interface WatchOptions {
-  /** Ends the watch. */
   readonly signal: AbortSignal;
   /** Called after each burst of edits, one call at a time. Edits during a call cause one more. */
   readonly onEdit: () => Promise<void>;
@@ -38,11 +37,9 @@ function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
   });
 }
 
-/** Debounces edits into calls. */
 class EditCalls {
   readonly #onEdit: () => Promise<void>;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The running call. */
   #running: Promise<void> | null = null;
   /** Whether there were edits during the running call. */
   #again = false;

@@ -29,7 +29,6 @@ export async function prepareFollower(
   { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
   { log, stopping = new AbortController().signal }: {
     readonly log: Log;
-    /** Aborts it with an error. */
     readonly stopping?: AbortSignal;
   },
 ): Promise<void> {

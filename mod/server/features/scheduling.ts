@@ -16,7 +16,6 @@ export interface SchedulingFeature extends Feature, CronPort {
 export function startScheduling(
   { config, host, port, log }: FeatureContext,
   { features, cluster }: {
-    /** All features, whose cron jobs are read when the scheduler starts. */
     readonly features: Pick<Feature, "crons">;
     readonly cluster: PostgresCluster | null;
   },

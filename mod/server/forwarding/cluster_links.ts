@@ -198,7 +198,6 @@ export class ClusterLinks implements AsyncDisposable {
     }
   }
 
-  /** Answers a request that another server forwards. */
   async #answer(request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
     const leads = this.#leading;
     if (leads === null || this.#leaving) return notLeaderResponse();

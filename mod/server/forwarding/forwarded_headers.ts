@@ -1,6 +1,5 @@
 /** Internal headers of forwarded requests. */
 
-/** Address of the client. */
 export const ADDRESS_HEADER = "syncline-passed-address";
 /** URL of the original request, if it differs. */
 export const URL_HEADER = "syncline-passed-url";

@@ -17,7 +17,6 @@ export function withShownTs(ts: number, answer: Response): Response {
   return new Response(body, { headers, status, statusText });
 }
 
-/** Response of a server that does not lead. */
 export function notLeaderResponse(): Response {
   return errorResponse(new ServiceError("unavailable"), { [REFUSED_HEADER]: "1" });
 }

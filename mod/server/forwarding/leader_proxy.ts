@@ -8,7 +8,6 @@ import { REFUSED_HEADER, SHOWN_HEADER, takeInternalHeaders } from "./internal_he
 import { workerLimits } from "../limits.ts";
 import { ADDRESS_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 
-/** Headers of a single connection. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
 /** Internal headers, which clients must not set. */

@@ -47,7 +47,6 @@ export class Port implements Disposable {
     return this.#ended.promise;
   }
 
-  /** Port number, also before it is open. */
   get number(): number {
     return this.#address.port;
   }

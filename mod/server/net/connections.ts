@@ -67,12 +67,10 @@ export class Connections implements Disposable {
     return this.#native === null ? Infinity : this.#native.filesMax - reserveOf(this.#native.filesMax);
   }
 
-  /** Maximum number of WebSockets, which leaves connections for requests. */
   get socketsMax(): number {
     return Math.floor(this.connectionsMax * connectionLimits.socketsShare);
   }
 
-  /** Starts to check the connections of a port. */
   watch(port: number): void {
     this.#port = port;
     if (this.#native === null) {
@@ -82,7 +80,6 @@ export class Connections implements Disposable {
     this.#timer ??= setInterval(() => this.check(), connectionLimits.lookMs);
   }
 
-  /** Tracks a request that is not answered synchronously. */
   trackRequest(request: Request, info: Deno.ServeHandlerInfo): void {
     if (this.#native === null) return;
     const entry = { request, info };

@@ -3,7 +3,6 @@
  * are bound once at the start; the permission to load native code is then revoked.
  */
 
-/** A connection of this process. */
 export interface NativeConnection {
   readonly fd: number;
   /** Remote address and port in the format of {@linkcode peerKey}. */

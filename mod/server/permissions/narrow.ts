@@ -52,7 +52,6 @@ function folderOf(location: ObjectLocation | undefined): string[] {
   return location?.kind === "folder" ? [location.path] : [];
 }
 
-/** Folders of the sockets of a data folder, if they are outside of it. */
 export async function socketFolders(dataDir: string): Promise<string[]> {
   const bytes = (await withRealPaths([dataDir])).map((path) => new TextEncoder().encode(path).length);
   return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];

@@ -56,13 +56,11 @@ export class OldProcess implements Disposable {
     }
   }
 
-  /** Address that it listens on. */
   get address(): { readonly host: string; readonly port: number } {
     const { host, port } = this.#address;
     return { host, port };
   }
 
-  /** Whether this process may listen on the same port. */
   async sharePort(): Promise<boolean> {
     return (await this.#ask({ type: "sharePort" }, "port"))?.shared ?? false;
   }

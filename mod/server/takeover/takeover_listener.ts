@@ -13,9 +13,7 @@ import {
   takeoverSocketFile,
 } from "./messages.ts";
 
-/** The server that is taken over. */
 export interface TakenServer {
-  /** The host it was asked to listen on, and its port. */
   readonly address: { readonly host: string; readonly port: number };
   /** Lets other processes listen on its port. Returns `false` if that is not supported. */
   sharePort(): boolean;

@@ -35,7 +35,6 @@ export type WorkerConfig =
   & {
     /** Memory of this worker in bytes. */
     readonly memoryBytes: number;
-    /** Share of its isolates. */
     readonly memory: IsolateMemory;
     /** Processors per worker, rounded up. */
     readonly cores: number;

@@ -35,7 +35,6 @@ export class NewestTsFile implements Disposable {
   }
 }
 
-/** Read by workers. */
 export class NewestTsReader implements Disposable {
   readonly #file: number;
   readonly #view = new DataView(new ArrayBuffer(BYTES));

@@ -9,7 +9,6 @@ import type { WorkerBoot } from "./boot.ts";
 
 const OWN_FILES = PROGRAM_FILES.map((path) => fileURLToPath(new URL(path, programRoot)));
 
-/** Environment variables of the worker and its child processes. */
 const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
 const LIBRARIES = [
   "/lib/x86_64-linux-gnu/libc.so.6",

@@ -15,7 +15,6 @@ import { WorkerProcess } from "./worker_process.ts";
 
 export interface WorkersOptions {
   readonly config: ServeConfig;
-  /** The shared port. */
   readonly port: number;
   readonly parts: LeaderParts;
   /** Answers a request that a worker forwards. */

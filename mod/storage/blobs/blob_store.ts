@@ -22,7 +22,6 @@ import { storageLimits } from "../limits.ts";
 
 export type BlobWriter = ObjectWriter;
 
-/** A blob in a listing. */
 export interface ListedBlob {
   readonly name: string;
   /** Milliseconds since the epoch. */
@@ -39,7 +38,6 @@ export interface BlobStore extends AsyncDisposable {
   adopt(name: string, path: string): Promise<void>;
   /** Returns the contents of a blob or of a range inside it; `null` if the blob does not exist. */
   read(name: string, part: ByteRange | null): Promise<ObjectBody | null>;
-  /** Removes a blob, if it exists, and its derivatives. */
   remove(name: string): Promise<void>;
   /** Lists all blobs, including names that only have derivatives left. */
   list(): AsyncIterable<ListedBlob>;

@@ -63,7 +63,6 @@ export class Removals {
     }
   }
 
-  /** Returns whether there may be more to remove. */
   async #removeSome(): Promise<boolean> {
     const { calls, store, keepMs, now } = this.#options;
     const due = await calls.query(system.deletedBlobs, { before: now() - keepMs });

@@ -19,12 +19,10 @@ export class SmallBlobCache {
     this.#store = store;
   }
 
-  /** Returns the contents of a file if cached. */
   cached({ blob }: StoredFile): Uint8Array<ArrayBuffer> | null {
     return this.#cache.get(blob) ?? null;
   }
 
-  /** Returns a thumbnail if cached. */
   cachedVariant({ blob }: StoredFile, variant: string): Uint8Array<ArrayBuffer> | null {
     return this.#cache.get(variantKey(blob, variant)) ?? null;
   }

@@ -30,7 +30,6 @@ async function findDoc(ctx: StorageQueryCtx, id: string): Promise<StorageDoc<"_s
   return own === null ? null : await ctx.db.get(own);
 }
 
-/** Returns a URL for one upload within the hour. */
 export const generateUploadUrl = internalMutation({
   args: {},
   handler: (ctx: StorageMutationCtx): string => {

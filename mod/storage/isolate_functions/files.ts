@@ -26,7 +26,6 @@ export const deletedBlobs = internalQuery({
   },
 });
 
-/** Deletes rows of removed blobs. */
 export const forgetDeletedBlobs = internalMutation({
   args: { ids: z.array(z.string()) },
   handler: async (ctx, { ids }): Promise<void> => {

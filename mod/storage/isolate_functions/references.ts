@@ -3,7 +3,6 @@ import { z } from "zod";
 import { storageLimits } from "../limits.ts";
 import { systemQuery } from "../tables.ts";
 
-/** A reference from a document to a file. */
 export interface FileReference {
   readonly fileId: string;
   readonly table: string;
@@ -12,7 +11,6 @@ export interface FileReference {
   readonly field: string;
 }
 
-/** Position at which a scan continues. */
 export interface ScanPosition {
   readonly table: string;
   readonly after: string | null;

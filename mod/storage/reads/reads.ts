@@ -21,7 +21,6 @@ import { parseThumbnail, type ThumbnailSpec, variantOf } from "../thumbnails/spe
 import type { Thumbnails } from "../thumbnails/thumbnails.ts";
 import type { UrlSigner } from "../url_signer.ts";
 
-/** Parameters of a read request. */
 export interface ReadRequest {
   readonly id: string;
   readonly head: boolean;

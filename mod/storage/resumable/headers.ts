@@ -6,7 +6,6 @@ import { resumableLimits } from "../limits.ts";
 /** The only supported protocol version. */
 export const tusVersion = "1.0.0";
 
-/** Content type of a PATCH body. */
 export const chunkContentType = "application/offset+octet-stream";
 
 /** Supported checksum algorithms; the protocol requires sha1. */

@@ -15,7 +15,6 @@ export interface ResumableRoutesOptions {
   readonly clientOf: (c: Context) => string;
 }
 
-/** Response header with the ID of the finished file. */
 export const storageIdHeader = "Syncline-Storage-Id";
 
 const extensions = "creation,creation-with-upload,expiration,checksum,termination";

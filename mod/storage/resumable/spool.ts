@@ -15,7 +15,6 @@ const tokenName = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
 const recordShape = z.strictObject({
   token: tokenName,
-  /** Name of the blob that will be stored. */
   blob: blobName,
   /** Announced size of the file in bytes. */
   length: z.int().min(0),
@@ -32,7 +31,6 @@ const recordShape = z.strictObject({
   sha256: z.string().nullable(),
 });
 
-/** Record of an unfinished upload. */
 export type UploadRecord = Readonly<z.infer<typeof recordShape>>;
 
 export class Spool {
@@ -42,7 +40,6 @@ export class Spool {
     this.#folder = folder;
   }
 
-  /** Opens a folder, creating it if missing. */
   static async open(folder: string): Promise<Spool> {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     await syncFolder(join(folder, ".."));
@@ -91,7 +88,6 @@ export class Spool {
     }
   }
 
-  /** Removes an upload. */
   async remove(record: UploadRecord): Promise<void> {
     // Remove the record first: bytes without a record are removed at the next start.
     await removeIfThere(join(this.#folder, record.token + RECORD));

@@ -18,12 +18,10 @@ export interface UploadPiece {
 interface ResumableUploadOptions {
   readonly spool: Spool;
   readonly quota: UploadQuota;
-  /** Reservation of the upload URL, disposed with the upload. */
   readonly reservation: Disposable;
   readonly stallMs?: number;
 }
 
-/** A request with exclusive access to the upload. */
 interface ExclusiveAccess {
   /** Aborted when another request needs the upload. */
   readonly wanted: AbortController;

@@ -16,9 +16,7 @@ import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./h
 import { ResumableUpload, tooLong, type UploadPiece, UploadQuota } from "./upload.ts";
 import { Spool, type UploadRecord } from "./spool.ts";
 
-/** A request of the protocol. */
 export interface TusRequest {
-  /** Address of the client. */
   readonly client: string;
   /** Token of the upload URL, which also identifies the upload. */
   readonly token: string | null;
@@ -26,7 +24,6 @@ export interface TusRequest {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** Progress of an upload. */
 export interface UploadState {
   /** Bytes received. */
   readonly offset: number;
@@ -36,12 +33,10 @@ export interface UploadState {
   readonly metadata: string | null;
   /** Expiry in milliseconds since the epoch; `null` once it is a file. */
   readonly expiresAt: number | null;
-  /** ID of the stored file. */
   readonly storageId: string | null;
 }
 
 export interface ResumableUploadsOptions {
-  /** Folder of unfinished uploads. */
   readonly folder: string;
   readonly urls: UploadUrls;
   readonly calls: SystemCalls;
@@ -60,7 +55,6 @@ export class ResumableUploads implements AsyncDisposable {
   readonly #perClient: RateLimiter;
   /** By the random part of the token. */
   readonly #unfinished = new Map<string, ResumableUpload>();
-  /** Blob names of unfinished uploads. */
   readonly #blobs = new Set<string>();
   /** Uploads being created. */
   #beginning = 0;
@@ -86,7 +80,6 @@ export class ResumableUploads implements AsyncDisposable {
     return uploads;
   }
 
-  /** Whether a blob belongs to an unfinished upload. */
   isPending(blob: string): boolean {
     return this.#blobs.has(blob);
   }
@@ -144,7 +137,6 @@ export class ResumableUploads implements AsyncDisposable {
     throw new ServiceError("upload_url_used");
   }
 
-  /** Removes expired uploads. */
   async removeExpired(): Promise<void> {
     for (const upload of [...this.#unfinished.values()]) {
       if (!this.#isExpired(upload)) continue;

@@ -177,7 +177,6 @@ function permissions(): string[] {
   ];
 }
 
-/** The runtime's folder of npm packages. */
 function packagesFolder(): string {
   const home = Deno.env.get("HOME") ?? "/";
   const caches = Deno.build.os === "darwin" ? `${home}/Library/Caches` : `${home}/.cache`;

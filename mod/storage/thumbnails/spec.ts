@@ -48,7 +48,6 @@ export function variantOf({ width, height, fit }: ThumbnailSpec): string {
   return `${width}x${height}.${fit}`;
 }
 
-/** Content types that thumbnails can be made of. */
 export const thumbnailTypes: ReadonlySet<string> = new Set([
   "image/jpeg",
   "image/png",

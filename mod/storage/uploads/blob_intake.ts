@@ -4,7 +4,6 @@ import { ServiceError } from "../../errors.ts";
 import type { BlobStore, BlobWriter } from "../blobs/blob_store.ts";
 import { chunksHeldMax } from "./request_chunks.ts";
 
-/** A stored blob. */
 export interface StoredBlob {
   readonly blob: string;
   /** Of the contents, in hexadecimal. */

@@ -11,9 +11,7 @@ import type { UploadToken, UrlSigner } from "../url_signer.ts";
 import { addressKey } from "../../kit/client_address.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
 
-/** An upload request. */
 interface UploadRequest {
-  /** Address of the client. */
   readonly client: string;
   readonly token: string | null;
   readonly filename: string | null;
@@ -22,7 +20,6 @@ interface UploadRequest {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
 }
 
-/** A new file. */
 interface NewFile extends StoredBlob {
   readonly contentType: string | null;
   readonly name: string | null;
@@ -119,7 +116,6 @@ interface UploadUrlsOptions {
 export class UploadUrls {
   readonly #options: UploadUrlsOptions;
   readonly #perClient: RateLimiter;
-  /** URLs with an upload in progress. */
   readonly #reserved = new Set<string>();
 
   constructor(options: UploadUrlsOptions) {

@@ -77,7 +77,6 @@ function hasCommonTs(query: SharedQuery, { snapshot }: RefreshBatch): boolean {
   return snapshot !== null && query.holdsAt(snapshot);
 }
 
-/** Whether the view can advance when this run ends. */
 function mayUnblock({ touched, batch }: Run, view: View): boolean {
   if (!touched || batch.snapshot === null) return true;
   for (const { shared } of view.subscribers) {

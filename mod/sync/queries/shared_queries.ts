@@ -52,7 +52,6 @@ export type Requester = Pick<FunctionCall, "identity" | "caller" | "request">;
 
 /** Current load, and totals since the start. */
 export interface QueryWork {
-  /** Refresh batches started. */
   readonly refreshBatches: number;
   readonly refreshBatchesInFlight: number;
   /** Queries that need a run and have none in flight. */
@@ -97,7 +96,6 @@ export class SharedQueries {
     return this.#ts;
   }
 
-  /** Shared queries, including cached ones. */
   get size(): number {
     return this.#table.size;
   }

@@ -144,7 +144,6 @@ export class InboundQuota {
   }
 }
 
-/** Handled frames after which the array is compacted. */
 const COMPACT_AFTER_FRAMES = 4096;
 
 /** Frames of one socket in the order received. Queues those that cannot be handled yet, within limits. */
@@ -164,7 +163,6 @@ export class FrameQueue {
     this.#account = account;
   }
 
-  /** The message that all frames wait behind. */
   get blocked(): ClientMessage | null {
     return this.#blocked;
   }

@@ -240,7 +240,6 @@ export class SyncConnection implements View {
     this.end(closeMs);
   }
 
-  /** Ends the socket with an AuthError. */
   authError(error: AuthErrorText): void {
     if (this.#ended) return;
     this.#channel.send(JSON.stringify({ type: "AuthError", error }));

@@ -51,7 +51,6 @@ export type ProviderSignIn =
   | { readonly ok: true; readonly session: OpenedSession }
   | { readonly ok: false; readonly error: ArrivalRefusal };
 
-/** Signs in the identity that a provider returned. */
 export const signInWithProvider = internalMutation({
   args: { arrival: arrivalSchema, session: newSessionSchema },
   handler: async (ctx, { arrival, session }): Promise<ProviderSignIn> => {

@@ -1,7 +1,4 @@
-/**
- * Resolves identities to users within a transaction. The rules, and the attacks they prevent, are described in
- * `mod/auth/oauth/README.md`.
- */
+/** Resolves identities to users in a transaction. `mod/auth/oauth/README.md` describes the rules and the attacks. */
 import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
@@ -105,10 +102,7 @@ export function identityBySubject(
     .withIndex("by_subject", (q) => q.eq("issuer", issuer).eq("subject", subject)).unique();
 }
 
-/**
- * Whether the user with the address is the same person. False if that user has another identity of the same issuer: there,
- * the address has changed owners.
- */
+/** Whether the user of the address is the same person. Not with another identity of that issuer: the owner changed. */
 async function isSamePerson(
   ctx: AuthQueryCtx,
   { holder, arrival }: { readonly holder: AuthDoc<"_users">; readonly arrival: Arrival },

@@ -1,7 +1,4 @@
-/**
- * Apple: responds with a form post, identifies users by an ID token only, and requires a client secret signed with the
- * app's key. The name is part of the form at the first sign-in only.
- */
+/** Apple: form post, ID token only, a client secret signed with the app's key, and the name at the first sign-in only. */
 import { z } from "zod";
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { authLimits, externalLimits } from "../../limits.ts";

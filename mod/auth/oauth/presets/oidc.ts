@@ -14,7 +14,6 @@ interface OidcSettings {
   readonly scope?: string;
   /** Hosts of its endpoints besides the issuer's host. */
   readonly hosts?: readonly string[];
-  /** Selects the profile claims. */
   readonly profile?: (claims: ReadToken["claims"]) => ReadToken["claims"];
 }
 

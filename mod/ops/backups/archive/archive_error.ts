@@ -5,7 +5,6 @@ export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
 }
 
-/** The disk lacks space to unpack an archive. */
 export class UnpackSpaceError extends Error {
   override readonly name = "UnpackRoomError";
 }

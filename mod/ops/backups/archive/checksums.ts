@@ -29,7 +29,6 @@ export class Checksums {
   }
 }
 
-/** Size and checksum of one entry. */
 export class EntrySum {
   readonly #hash: Hash = createHash("sha256");
   readonly #whenWhole: (size: number, sha256: string) => void;

@@ -2,11 +2,8 @@
 import { opsLimits } from "../../limits.ts";
 import type { ArchivePart } from "./manifest.ts";
 
-/** Names of single entries. */
 export const archiveNames = {
-  /** The manifest; the first entry. */
   manifest: "manifest.json",
-  /** Checksums of all other entries; the last entry. */
   checksums: "checksums.json",
   database: "data.db",
   log: "logs.db",

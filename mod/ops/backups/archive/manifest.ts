@@ -7,7 +7,6 @@ export const ARCHIVE_FORMAT = 1;
 
 const parts = ["database", "log", "files", "secret"] as const;
 
-/** Parts an archive may contain. */
 export type ArchivePart = (typeof parts)[number];
 
 const manifestShape = z.object({

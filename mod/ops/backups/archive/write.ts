@@ -5,7 +5,6 @@ import { archiveNames, partOf } from "./entry_names.ts";
 import { packFrames } from "./frames.ts";
 import type { ArchiveManifest } from "./manifest.ts";
 
-/** A file to be archived. */
 export interface ArchiveEntry {
   /** Path in a data folder, such as `data.db` or `storage/ab/abcd`. */
   name: string;

@@ -11,7 +11,6 @@ import {
 } from "./restore_layout.ts";
 import { type BeforeStep, beginSwap, keepsSomething, swapIn } from "./swap.ts";
 
-/** An applied restore. */
 export interface AppliedRestore extends StagedRestore {
   /** Folder of the replaced files; `null` if there were none. */
   readonly keptIn: string | null;

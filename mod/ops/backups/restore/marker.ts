@@ -19,7 +19,6 @@ export interface StagedRestore {
   readonly ts: number;
   readonly tables: number;
   readonly documents: number;
-  /** Parts that are replaced. */
   readonly parts: ArchivePart[];
   /** Display name of the archive. */
   readonly source: string;

@@ -46,7 +46,6 @@ export function restoreRoutes(
   let receiving = false;
   let cancelling: Promise<boolean> | null = null;
 
-  /** Verifies an archive and returns what it contains. */
   const check = async (archive: string, source: string) => {
     try {
       const { createdAt, ts, tables, documents } = await restores.stage({ archive, source, checkOnly: true });

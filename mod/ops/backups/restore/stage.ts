@@ -30,7 +30,6 @@ const FOLDER_NAME_BYTES = 8;
 
 export interface StageOptions {
   readonly dataDir: string;
-  /** Path of the archive. */
   readonly archive: string;
   /** Display name of the archive. */
   readonly source: string;

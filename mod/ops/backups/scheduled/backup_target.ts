@@ -89,7 +89,6 @@ export class BackupTarget implements AsyncDisposable {
     return scheduledAt(name) !== null && (await this.#run({ call: "fetch", name, path })).length > 0;
   }
 
-  /** Removes a backup, if it exists. */
   async remove(name: string): Promise<void> {
     await this.#run({ call: "remove", name });
   }
@@ -194,7 +193,6 @@ async function runInProcess(job: FolderJob, signal: AbortSignal): Promise<readon
   }
 }
 
-/** Runs the job of a folder process. */
 export async function runFolderJob({ folder, ...call }: FolderJob): Promise<FolderAnswer> {
   try {
     // Only `open` creates the folder: otherwise its disk may not be mounted.

@@ -29,7 +29,6 @@ export interface ScheduledBackupsOptions {
   /** Empty folder in the data folder for archives waiting for the upload. */
   readonly outgoingDir: string;
   readonly everyMs: number;
-  /** Number of scheduled backups kept in the target. */
   readonly keep: number;
   /** Whether stored files are in the data folder and so part of the backup. */
   readonly withFiles: boolean;
@@ -116,7 +115,6 @@ export class ScheduledBackups implements AsyncDisposable {
     }
   }
 
-  /** Returns the name of the new backup. */
   async #make(): Promise<string> {
     const { target, make, outgoingDir, withFiles, clock, log } = this.#options;
     await target.check();

@@ -9,7 +9,6 @@ import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { filesFolder } from "./work_folder.ts";
 
-/** Table of stored files, and its field with the blob name. */
 export const storedFiles = { table: "_storage", field: "blob" } as const;
 
 const SHARD = /^[0-9a-f]{2}$/;
@@ -77,7 +76,6 @@ export class StoredFiles {
     return missing;
   }
 
-  /** Yields the selected files with path and size. */
   async *selected(): AsyncGenerator<{ readonly name: string; readonly path: string; readonly size: number }> {
     for (const shard of await shardsOf(this.#named)) {
       for await (const { name } of Deno.readDir(join(this.#named, shard))) {

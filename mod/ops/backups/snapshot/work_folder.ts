@@ -11,7 +11,6 @@ import { opsLimits } from "../../limits.ts";
 const kinds = ["backup", "export"] as const;
 type WorkKind = (typeof kinds)[number];
 
-/** Folder of locally stored files. */
 export function filesFolder(dataDir: string): string {
   return join(dataDir, "storage");
 }

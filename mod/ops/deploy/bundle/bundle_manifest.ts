@@ -4,9 +4,7 @@ import { BUNDLE_NAME, hashOf, isBelow, isHash, type Manifest } from "../../../fu
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 
-/** Entry name of the manifest. */
 export const MANIFEST_NAME = "version.json";
-/** Prefix of all files. */
 export const CODE_PREFIX = "code/";
 
 const path = z.string().min(1).max(deployLimits.pathCharsMax)

@@ -95,7 +95,6 @@ function staticFiles(staticDir: string): string[] {
   return found.sort();
 }
 
-/** Packs a version stored on a server. */
 export function packVersion(manifest: Manifest, folder: string): ReadableStream<Uint8Array> {
   const { madeAt: _, ...told } = manifest;
   return pack(told, new Map(Object.keys(told.files).map((path) => [path, join(folder, path)])));

@@ -24,7 +24,6 @@ export interface StartedMigration {
   readonly migrationId: Id<"_migrations">;
   /** Documents migrated so far; 0 for a new migration. */
   readonly documents: number;
-  /** Whether an unfinished migration is resumed. */
   readonly resumed: boolean;
 }
 

@@ -6,10 +6,8 @@ import { logLimits } from "../../limits.ts";
 const APPLICATION_ID = 0x53594e58;
 /** `PRAGMA user_version`. Raised when older programs could not read the file. */
 const FORMAT_VERSION = 3;
-/** The format before, which is converted. */
 export const OLD_FORMAT_VERSION = 2;
 
-/** SQL that creates the tables of a log. */
 export const LOG_SCHEMA_SQL = `
   CREATE TABLE IF NOT EXISTS runs (
     id INTEGER PRIMARY KEY, at INTEGER NOT NULL, path TEXT NOT NULL, kind INTEGER NOT NULL, caller TEXT,

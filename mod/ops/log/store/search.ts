@@ -32,14 +32,12 @@ export interface SearchResult {
   readonly cut: boolean;
 }
 
-/** One range of a search. */
 export interface SearchStep {
   readonly runs: readonly FoundRun[];
   /** End of the remaining range; `null` if nothing remains. */
   readonly next: number | null;
 }
 
-/** An SQL expression with its parameters. */
 type Condition = readonly [sql: string, parameters: readonly SQLInputValue[]];
 
 /** An index whose entries for the filter are ordered by ID. */
@@ -48,7 +46,6 @@ interface IndexChoice {
   readonly condition: Condition;
 }
 
-/** A run that may have text. */
 const HAS_TEXT = "(error IS NOT NULL OR lines IS NOT NULL)";
 const MINUTE_MS = 60_000;
 /** Target duration of a range. */
@@ -125,7 +122,6 @@ export function* countSteps(
 
 /** A range of IDs, both inclusive. */
 interface IdRange {
-  /** The least ID of all ranges. */
   readonly low: number;
   /** The least ID of this range. Raised if the reader did not read all of it. */
   bottom: number;

@@ -16,7 +16,6 @@ const EARLY_MAX = 64;
 const encoder = new TextEncoder();
 const heartbeatBytes = encoder.encode(heartbeat);
 
-/** Session of the stream. */
 export interface StreamSession {
   readonly sessionId: string;
   readonly principal: string | null;
@@ -43,12 +42,10 @@ export class LogReader {
   readonly #early: TailedRuns[] = [];
   /** Runs skipped after those batches. */
   #tooEarly = 0;
-  /** Buffered events. */
   #events: Uint8Array<ArrayBuffer>[] = [];
   /** Runs skipped after the buffered events. */
   #missed = 0;
   #beats = false;
-  /** Time of the last read. */
   #lastReadAt = performance.now();
 
   constructor(options: LogReaderOptions) {

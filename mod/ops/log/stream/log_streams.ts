@@ -96,7 +96,6 @@ export class LogStreams implements Disposable {
     }
   }
 
-  /** Ends all streams. */
   [Symbol.dispose](): void {
     this.#closed = true;
     for (const reader of [...this.#readers.keys()]) reader.end(null);

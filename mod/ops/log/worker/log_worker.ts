@@ -14,7 +14,6 @@ import type {
 } from "./messages.ts";
 
 export interface LogWorkerOptions {
-  /** Path of the log's database. */
   readonly path: string;
   readonly retention: Retention;
   /** Page cache size of the database. */

@@ -11,7 +11,6 @@ export interface PageQuestion {
   readonly limit: number;
   /** Part of the search timeout that the search may use, up to 1. */
   readonly share?: number;
-  /** Requests a histogram with the page. */
   readonly histogram?: { readonly from: number; readonly to: number; readonly bars: number };
 }
 
@@ -85,7 +84,6 @@ export interface LogState {
 /** Matching runs of a batch for a tail. */
 export interface TailShare {
   readonly tail: number;
-  /** Indexes of the message's events. */
   readonly events: readonly number[];
   /** Number of further matching runs. */
   readonly missed: number;
@@ -98,7 +96,6 @@ export type FromLogWorker =
     readonly type: "Tailed";
     readonly events: readonly Uint8Array<ArrayBuffer>[];
     readonly shares: readonly TailShare[];
-    /** ID of the newest run considered. */
     readonly lastId: number;
   }
   | { readonly type: "State"; readonly state: LogState }

@@ -16,7 +16,6 @@ export function quarantine(path: string, now: number): string {
   return target;
 }
 
-/** Removes a log quarantined before an instant. */
 export function removeQuarantined(path: string, before: number): void {
   const target = quarantinePath(path);
   try {

@@ -16,7 +16,6 @@ export interface LogPosition {
 export interface LogBatch<Item> {
   /** Rows after the position, in order and without a gap. Bounded; empty when there are none. */
   readonly items: readonly Item[];
-  /** The newest commit that the log is known to have. */
   readonly newestTs: number;
   /** Time of that check, ms since the epoch by the clock of the reader. */
   readonly checkedAt: number;

@@ -4,7 +4,6 @@ import type { Log } from "../../../kit/log.ts";
 import { replicationLimits } from "../../limits.ts";
 import { type CommitLog, type LogBatch, LogGapError, type LogPosition } from "./commit_log.ts";
 
-/** Database side of a follower. */
 export interface FollowerDatabase<Item> {
   /** Where it stands. */
   readonly position: () => LogPosition;
@@ -58,7 +57,6 @@ export class Follower<Item> implements AsyncDisposable {
     this.#now = options.now ?? systemNow;
   }
 
-  /** Begins to follow. */
   start(): void {
     this.#loop = this.#run();
   }

@@ -42,7 +42,6 @@ export type FollowerUpdate =
   | {
     readonly kind: "updated";
     readonly ts: number;
-    /** Whether it began with a snapshot. */
     readonly snapshot: boolean;
     /** Why the newest rows could not be had; `null` when they could. */
     readonly stale: string | null;

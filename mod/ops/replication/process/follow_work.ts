@@ -97,7 +97,6 @@ async function reportUpdate(
   }
 }
 
-/** A text in pieces that fit into a line. */
 function* piecesOf(text: string): Generator<{ readonly piece: string; readonly more: boolean }> {
   const { pieceChars } = replicationLimits;
   for (let from = 0; from === 0 || from < text.length; from += pieceChars) {

@@ -12,7 +12,6 @@ export interface LostJob {
 export interface OneJobOptions<Result> {
   /** Ends the process. */
   readonly signal: AbortSignal;
-  /** Called with every message; returns the result from the message that contains it. */
   readonly resultOf: (message: FromProcess) => Result | undefined;
 }
 

@@ -9,7 +9,6 @@ import { ReplicaError } from "../replica_error.ts";
 import { packSegment } from "../segment.ts";
 import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
 
-/** A snapshot beside a log. */
 export interface LoggedSnapshot {
   /** The row that it ends with, its ts and its chained sum. */
   readonly seq: number;

@@ -16,7 +16,6 @@ import { opsLimits, replicationLimits } from "../../limits.ts";
 import { GENERATIONS, probedAt, probeFile, PROBES } from "../names.ts";
 import { ReplicaError } from "../replica_error.ts";
 
-/** An object at a target. */
 export type TargetObject = Pick<ObjectInfo, "name" | "size">;
 
 /** Names have slashes between their parts. Methods throw a `ReplicaError`. */

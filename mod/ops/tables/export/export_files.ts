@@ -46,13 +46,11 @@ export interface ExportSummary {
   /** Newest commit in the snapshot. */
   readonly ts: number;
   readonly tables: readonly ExportedTable[];
-  /** Number of stored files, if exported. */
   readonly files?: number;
 }
 
 export interface ExportedTable {
   readonly name: string;
-  /** Name of its file in the folder. */
   readonly file: string;
   readonly documents: number;
 }

@@ -44,7 +44,6 @@ export interface ExportedPart {
 export interface FileListing {
   readonly folder: string;
   readonly contents: FileContents;
-  /** Called with each created path. */
   readonly onMade: (path: string) => void;
   /** Called between files; exceptions abort the export. */
   readonly check: () => void;

@@ -24,7 +24,6 @@ export interface FinishedImport {
   readonly error: string | null;
 }
 
-/** One import at a time. */
 export class ImportStatus {
   readonly #now: () => number;
   #running: RunningImport | null = null;

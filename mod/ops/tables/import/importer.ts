@@ -192,7 +192,6 @@ export class Importer {
   }
 }
 
-/** One line of a report. */
 function at({ name }: ImportSource, line: number | undefined, message: string): string {
   return line === undefined ? `${name}: ${message}` : `${name}, line ${line}: ${message}`;
 }
@@ -224,7 +223,6 @@ function stopped(
   { mode, done, lines, cause }: {
     readonly mode: ImportMode;
     readonly done: { readonly deleted: number; readonly written: number };
-    /** Lines of the current batch. */
     readonly lines: readonly number[];
     readonly cause: unknown;
   },
