@@ -2,7 +2,7 @@
 import { functionPath } from "../protocol/function_reference.ts";
 import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../protocol/client_function_names.ts";
 import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts/accounts.ts";
-import { syncAddress } from "./connection/addresses.ts";
+import { httpAddress, syncAddress } from "./connection/addresses.ts";
 import type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { ConnectionPhase } from "./connection/connection.ts";
@@ -65,6 +65,15 @@ export interface ConnectionState {
   readonly lastCloseReason: string | null;
 }
 
+export interface FileUrlOptions {
+  /** Size of a thumbnail in pixels: `"200x100"`, or `"200"` for a square. The file must be an image. */
+  readonly thumb?: string;
+  /** Whether a thumbnail contains the whole image (the default) or covers the whole size. */
+  readonly fit?: "contain" | "cover";
+  /** `"1"`: browsers save the file instead of showing it. */
+  readonly download?: "1";
+}
+
 export interface MutationOptions<Args = JsonObject> {
   /** Changes local results to the expected outcome of a mutation until the real results arrive. */
   readonly optimisticUpdate?: (store: OptimisticStore, args: Args) => void;
@@ -95,6 +104,7 @@ export class SynclineClient {
   readonly #stateListeners = new Set<(state: ConnectionState) => void>();
   readonly #endWake: () => void;
   readonly #upload: Upload;
+  readonly #files: string;
   readonly #makeAccounts: () => Accounts;
   #accounts: Accounts | null = null;
   /** The current token source; `null` initially. */
@@ -103,15 +113,21 @@ export class SynclineClient {
   readonly #authListeners = new Set<(state: AuthState) => void>();
   #stateQueued = false;
   #closed = false;
+  readonly #connects: boolean;
 
-  /** Connects immediately. `server` is the URL of the server; in a page it may be relative. Throws `TypeError`. */
+  /**
+   * Connects immediately, unless the platform has no WebSocket, such as Node 20 without the option `webSocket`: then calls and
+   * subscriptions throw. `server` is the URL of the server; in a page it may be relative. Throws `TypeError`.
+   */
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
     const fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
     this.#upload = uploadWith(options.fetch);
+    this.#files = httpAddress(server, "api/storage/");
+    const WebSocket = options.webSocket ?? globalThis.WebSocket as WebSocketFactory | undefined;
     const environment = {
       url: syncAddress(server),
-      WebSocket: options.webSocket ?? platformWebSocket(),
+      WebSocket: WebSocket as WebSocketFactory,
       clock: this.#clock,
       random: options.random ?? Math.random,
       sessionId: randomUuid(),
@@ -133,7 +149,8 @@ export class SynclineClient {
     const { clock } = environment;
     this.#makeAccounts = () =>
       new Accounts(server, { fetch, ...options.accounts, connection: this, place, clock });
-    this.#core.driver.start();
+    this.#connects = WebSocket !== undefined;
+    if (this.#connects) this.#core.driver.start();
   }
 
   /**
@@ -238,6 +255,21 @@ export class SynclineClient {
   }
 
   /**
+   * Returns the URL of a stored file or of a thumbnail of it. `file` is its id, or a URL from `ctx.storage`, which files need that
+   * not everyone may read.
+   *
+   * @example
+   * ```tsx
+   * <img src={client.fileUrl(photo, { thumb: "200x200", fit: "cover" })} />
+   * ```
+   */
+  fileUrl(file: string, options: FileUrlOptions = {}): string {
+    const url = new URL(file, this.#files);
+    for (const [name, value] of Object.entries(options)) value && url.searchParams.set(name, value);
+    return url.href;
+  }
+
+  /**
    * Signs the connection in with tokens from `fetchToken`, which is called now, before a token expires, and when the server
    * refuses one. While it returns none (`null`, an error, no response) the connection is anonymous. `onChange` is called whenever
    * the server has accepted a token, or when there is none.
@@ -321,6 +353,7 @@ export class SynclineClient {
 
   #callArgs(args: unknown): JsonObject {
     this.#assertOpen();
+    if (!this.#connects) throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
     return jsonArgs(args);
   }
 
@@ -382,12 +415,4 @@ function once(action: () => void): () => void {
     done = true;
     action();
   };
-}
-
-function platformWebSocket(): WebSocketFactory {
-  const platform = (globalThis as { WebSocket?: WebSocketFactory }).WebSocket;
-  if (platform === undefined) {
-    throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
-  }
-  return platform;
 }

@@ -6,6 +6,7 @@
  */
 export {
   type ConnectionState,
+  type FileUrlOptions,
   type MutationOptions,
   type QueryWatch,
   SynclineClient,

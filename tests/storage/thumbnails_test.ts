@@ -65,6 +65,22 @@ Deno.test("thumbnails of real images", async (t) => {
     assert.ok(blueEnd > 200 && redEnd < 60, `${redEnd} ${blueEnd}`);
   });
 
+  await t.step("TH1 parameters are appended with ? or &, whatever the URL has already", async () => {
+    const signed = new URL(
+      String(await s.call("files:signedUrl", { id, ttlSeconds: 60 })),
+      "http://host.test",
+    );
+    const made = [];
+    for (const url of [`/api/storage/${id}`, signed.pathname + signed.search]) {
+      for (const separator of ["?", "&"]) {
+        const response = await s.request(`${url}${separator}thumb=50&fit=cover`);
+        assert.equal(response.status, 200, `${url}${separator}`);
+        made.push(new Uint8Array(await response.arrayBuffer()));
+      }
+    }
+    assert.deepEqual((await measure(made)).map(({ size }) => size), Array(4).fill("50x50"));
+  });
+
   await t.step("TH2 PNG when the image has transparency, JPEG otherwise", async () => {
     const forms: [bytes: Uint8Array<ArrayBuffer>, type: string, made: string][] = [
       [images.png, types.png, "image/jpeg"],

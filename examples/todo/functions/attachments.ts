@@ -102,7 +102,7 @@ async function sharedAttachment(ctx: QueryCtx, attachment: Id<"attachments">): P
   return found;
 }
 
-/** A link to a file's contents that works for a few minutes. With `&thumb=128x128` at its end it is a small picture. */
+/** A link to a file's contents that works for a few minutes. `client.fileUrl` adds the size of a thumbnail. */
 export const link = query({
   args: { attachment: id("attachments") },
   handler: async (ctx, { attachment }): Promise<string | null> => {

@@ -4,6 +4,8 @@
  *
  * @module
  */
+"use client";
+
 export { SynclineProvider, useSyncline } from "./provider.ts";
 export { useQuery } from "./use_query.ts";
 export { useSuspenseQuery } from "./use_suspense_query.ts";

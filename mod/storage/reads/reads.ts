@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";
-import type { ByteRange } from "../../kit/http_request.ts";
+import { type ByteRange, requestSearch } from "../../kit/http_request.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
@@ -52,14 +52,18 @@ export interface ReadsOptions {
 
 export function readRequest(c: Context): ReadRequest {
   const header = (name: string) => c.req.header(name) ?? null;
+  // Parameters may be appended with `?` or `&`, whichever the URL has already.
+  const [id = "", ...rest] = (c.req.param("id") ?? "").split("&");
+  const parameters = new URLSearchParams([...rest, requestSearch(c.req.raw).replaceAll("?", "&")].join("&"));
+  const parameter = (name: string) => parameters.get(name) ?? undefined;
   return {
-    id: c.req.param("id") ?? "",
+    id,
     head: c.req.method === "HEAD",
-    exp: c.req.query("exp"),
-    sig: c.req.query("sig"),
-    thumb: c.req.query("thumb"),
-    fit: c.req.query("fit"),
-    download: c.req.query("download") === "1",
+    exp: parameter("exp"),
+    sig: parameter("sig"),
+    thumb: parameter("thumb"),
+    fit: parameter("fit"),
+    download: parameter("download") === "1",
     range: header("range"),
     ifRange: header("if-range"),
     ifNoneMatch: header("if-none-match"),

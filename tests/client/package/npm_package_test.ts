@@ -66,6 +66,10 @@ Deno.test(needs(npm, "the npm package works in projects that install it"), async
   await buildPackage();
   await using project = await NodeProject.create();
 
+  await t.step("the hooks are a client module for frameworks with server components", async () => {
+    assert.match(await Deno.readTextFile(join(projectDir, "dist/client/react.js")), /^"use client";\n/);
+  });
+
   await t.step("in plain Node it subscribes, calls and lets the program end", async () => {
     await Deno.mkdir(join(project.dir, "script"));
     await Deno.writeTextFile(join(project.dir, "script/notes.mjs"), nodeScript);

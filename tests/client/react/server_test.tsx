@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { ReactNode } from "react";
 import { renderToString } from "react-dom/server";
+import { SynclineClient } from "syncline/client";
 import {
   Authenticated,
   AuthLoading,
@@ -31,6 +32,25 @@ function render(component: () => ReactNode, { provided = true } = {}): string {
       : <Component />,
   );
 }
+
+Deno.test("a page renders without a WebSocket, with the client that it has at module level", async () => {
+  const { WebSocket } = globalThis;
+  Reflect.deleteProperty(globalThis, "WebSocket");
+  try {
+    const client = new SynclineClient("http://host.test");
+    const Text = () => <p>{String(useQuery(api.rows.text, { list: "a", rank: 1 }))}</p>;
+    const html = renderToString(
+      <SynclineProvider client={client}>
+        <Text />
+      </SynclineProvider>,
+    );
+    assert.equal(html, "<p>undefined</p>");
+    await assert.rejects(client.query(api.rows.text, { list: "a", rank: 1 }), /pass a WebSocket/);
+    client.close();
+  } finally {
+    globalThis.WebSocket = WebSocket;
+  }
+});
 
 Deno.test("on a server queries are loading and preloaded ones are there", () => {
   const html = render(() => {
