@@ -11,7 +11,7 @@ import { type BundledFile, bundleFolder } from "./payload.ts";
 const projectDir = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Entry modules. Those of the server share most code and load some of it lazily. */
-const SERVER = ["main.ts", "cli.ts", "mod/server/workers/main.ts"];
+const SERVER = ["main.ts", "cli.ts", "mod/server/worker/main.ts"];
 /** Entry modules bundled separately. */
 const HELPERS = [
   "mod/ops/backups/scheduled/folder_process.ts",

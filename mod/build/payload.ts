@@ -42,7 +42,7 @@ export const ENTRIES: readonly string[] = [
   "mod/build/bundler_package.ts",
   "mod/storage/thumbnails/process.ts",
   "mod/ops/maintenance/process.ts",
-  "mod/server/workers/main.ts",
+  "mod/server/worker/main.ts",
 ];
 
 /** Writes the compressed archive, using the empty folder `work` for temporary files. */

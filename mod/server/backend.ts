@@ -11,7 +11,7 @@ import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type FeatureParts, openResources, type ServerResources, startFeatures } from "./feature_list.ts";
 import { caughtUpWith } from "./features/cluster.ts";
 import { type AppRoutes, appRoutes, refuseWrites } from "./http/app_routes.ts";
-import { addressOfRequests, clientOfRequests, upgradeSocket } from "./http/requests.ts";
+import { acceptSocket, addressOfRequests, clientOfRequests } from "./http/requests.ts";
 import type { LeaderForwarding } from "./forwarding/cluster_links.ts";
 import type { ReloadResult } from "./dev/dev_mode.ts";
 import { type LeaderParts, leaderPartsOf } from "./forwarding/leader_parts.ts";
@@ -26,8 +26,11 @@ export interface BackendRoutes {
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose responses need no further headers: file downloads, resumable uploads. */
   readonly completeRoutes?: Hono;
-  /** Counts requests and answers `/metrics`; absent without `--metrics`. */
-  readonly metrics?: Pick<Metrics, "requests" | "respond">;
+  /** Counts requests; absent without `--metrics`. `respond` answers `/metrics`. */
+  readonly metrics?: {
+    readonly requests: Pick<Metrics["requests"], "count">;
+    readonly respond?: Metrics["respond"];
+  };
 }
 
 /** The interface of the HTTP layer. Disposing of it ends the isolates. */
@@ -206,16 +209,8 @@ async function connect(
       if (forwarded) return forwarded;
       return calls.handleDirectly(request, info) ?? features.respondAtOnce(request) ?? route();
     },
-    acceptSocket(request, { upgraded, info }) {
-      const accept = () => {
-        // The address cannot be read after the upgrade.
-        const address = addressOf(request, info);
-        const { socket, response } = upgradeSocket(request);
-        const connection = upgraded();
-        socket.addEventListener("close", () => connection.closed());
-        hub.accept(socket, { connection, address });
-        return response;
-      };
+    acceptSocket(request, below) {
+      const accept = () => acceptSocket({ hub, addressOf }, request, below);
       return caughtUp === undefined ? accept() : caughtUp().then(accept);
     },
     closeSockets() {

@@ -1,7 +1,6 @@
 /** A running server, from start to stop: data folder lock, port, backend, cluster membership and takeover. */
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
-import { failureResponse } from "../kit/error_response.ts";
 import { steadyClock } from "../kit/clock.ts";
 import { httpLimits } from "../limits.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
@@ -13,22 +12,20 @@ import { checkNoStagedRestoreInCluster, logRestore } from "./data/data_restore.t
 import { devFrontend } from "./dev/dev_frontend.ts";
 import { type Frontend, openDashboard, StaticFiles } from "./http/static_files.ts";
 import { Port } from "./http/port.ts";
-import { type AcceptedRequest, RequestGate } from "./http/request_gate.ts";
-import { asStartingPage } from "./http/starting_page.ts";
+import { RequestGate } from "./http/request_gate.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
-import { localAuthority } from "./role.ts";
+import { RequestHandler } from "./request_handler.ts";
+import { configForRole, localAuthority } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
-import { type RoleParts, type Served, Serving, type Statics } from "./serving.ts";
+import { type RoleParts, Serving, type Statics } from "./serving.ts";
 import { OldProcess, TakeoverListener } from "./takeover/mod.ts";
 import type { Workers } from "./workers/workers.ts";
-
-type Answer = Response | Promise<Response>;
 
 export class Server implements AsyncDisposable {
   readonly #parts: ServerOptions;
   readonly #port: Port;
   readonly #serving: Serving;
-  readonly #gate: RequestGate;
+  readonly #requests: RequestHandler;
   /** `null` before it is acquired, and while another process takes over. */
   #lock: DataLock | null = null;
   /** Set before the app is loaded; `null` outside a cluster. */
@@ -47,18 +44,33 @@ export class Server implements AsyncDisposable {
   readonly #stopping = new AbortController();
 
   private constructor(parts: ServerOptions, statics: Statics) {
-    const { native = null, log, config, clock = steadyClock } = parts;
+    const { native = null, log, config, startBackend, onRestart, clock = steadyClock } = parts;
     this.#parts = parts;
-    this.#port = new Port({ config, native, log, respond: (request, info) => this.#respond(request, info) });
+    this.#port = new Port({
+      config,
+      native,
+      log,
+      respond: (request, info) => this.#requests.respond(request, info),
+    });
     this.#serving = new Serving({
-      parts,
+      parts: {
+        config,
+        log,
+        startBackend: (role, surroundings) => startBackend(configForRole(config, role), surroundings),
+        ...(onRestart && { onRestart }),
+      },
       statics,
       port: this.#port,
       clock,
       workerFigures: () => this.#workers?.figures ?? [],
       stopping: this.#stopping.signal,
     });
-    this.#gate = new RequestGate(config, log);
+    this.#requests = new RequestHandler({
+      gate: new RequestGate(config, log),
+      serving: this.#serving,
+      connections: this.#port.connections,
+      log,
+    });
   }
 
   /**
@@ -162,7 +174,7 @@ export class Server implements AsyncDisposable {
     const { config, log } = this.#parts;
     this.#membership = await ClusterMembership.join(config, {
       url: this.url,
-      respond: (request, info) => this.#respondForwarded(request, info),
+      respond: (request, info) => this.#requests.respond(request, info, { forwarded: true }),
       log,
     });
   }
@@ -192,7 +204,8 @@ export class Server implements AsyncDisposable {
         { code: "workers" },
       );
     }
-    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respondForwarded(request, info);
+    const respond = (request: Request, info: Deno.ServeHandlerInfo) =>
+      this.#requests.respond(request, info, { forwarded: true });
     const { Workers } = await import("./workers/workers.ts");
     this.#workers = await Workers.start({
       config,
@@ -307,47 +320,6 @@ export class Server implements AsyncDisposable {
     await left;
     await workersEnded;
     await forwarding?.stopLeading();
-  }
-
-  #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    return this.#respondAccepted(this.#gate.check(given), info);
-  }
-
-  /** Answers a request that another process forwards. That process has checked its host. */
-  #respondForwarded(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
-    return this.#respondAccepted(this.#gate.check(given, { passedOn: true }), info);
-  }
-
-  #respondAccepted(admitted: AcceptedRequest | Response, info: Deno.ServeHandlerInfo): Answer {
-    if (admitted instanceof Response) {
-      return this.#serving.backend?.http.metrics?.requests.count("/", admitted) ?? admitted;
-    }
-    const { served, role } = this.#serving;
-    if (served !== null) return this.#respondFrom(served, admitted, info);
-    if (admitted.path === "/api/health") {
-      return Response.json({ status: role }, { status: 503, headers: { "Cache-Control": "no-store" } });
-    }
-    return this.#respondLater(admitted, info);
-  }
-
-  #respondFrom(
-    { backend, router }: Served,
-    { request, path, finish }: AcceptedRequest,
-    info: Deno.ServeHandlerInfo,
-  ): Answer {
-    const answer = finish(backend.respond(request, info, () => router.fetch(request, info)));
-    if (answer instanceof Promise) this.#port.connections.trackRequest(request, info);
-    return backend.http.metrics?.requests.count(path, answer) ?? answer;
-  }
-
-  /** Answers a request that has waited for the next backend. */
-  async #respondLater(admitted: AcceptedRequest, info: Deno.ServeHandlerInfo): Promise<Response> {
-    this.#port.connections.trackRequest(admitted.request, info);
-    try {
-      return await this.#respondFrom(await this.#serving.nextServed(), admitted, info);
-    } catch (error) {
-      return asStartingPage(failureResponse(error, this.#parts.log), admitted.request, admitted.path);
-    }
   }
 }
 

@@ -2,6 +2,7 @@
  * The role of a server and the backend it serves in that role. This file alone changes roles (role.ts): it ends a backend and
  * starts the next one, while the port stays open.
  */
+import type { ServeConfig } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { httpLimits } from "../limits.ts";
@@ -13,7 +14,7 @@ import { type Frontend, StaticFiles } from "./http/static_files.ts";
 import type { Port } from "./http/port.ts";
 import { RequestHold } from "./http/request_hold.ts";
 import { createRouter } from "./http/router.ts";
-import { type Authority, configForRole, type Role, type ServingRole } from "./role.ts";
+import type { Authority, Role, ServingRole } from "./role.ts";
 import type { ServerOptions } from "./server_options.ts";
 
 /** A backend with its router. */
@@ -31,7 +32,10 @@ export interface Statics {
 }
 
 export interface ServingOptions {
-  readonly parts: Pick<ServerOptions, "config" | "log" | "startBackend" | "onRestart">;
+  readonly parts: Pick<ServerOptions, "log" | "onRestart"> & {
+    readonly config: Pick<ServeConfig, "restartExitCode" | "devFrontendUrl" | "staticDir" | "example">;
+    readonly startBackend: (role: ServingRole, surroundings: BackendOptions) => Promise<Backend>;
+  };
   readonly statics: Statics;
   readonly port: Pick<Port, "url" | "connections" | "acceptsConnections">;
   readonly clock: Clock;
@@ -135,7 +139,7 @@ export class Serving {
     const { parts: { config, log, startBackend, onRestart }, port, workerFigures, stopping } = this.#options;
     const role = await authority.decide();
     const load = this.#newest = {};
-    const backend = await startBackend(configForRole(config, role), {
+    const backend = await startBackend(role, {
       log,
       url: port.url,
       restart: config.restartExitCode === null || onRestart === undefined ? null : onRestart,
@@ -217,7 +221,7 @@ export class Serving {
       clientModules: new ClientModules(),
       dashboard: statics.dashboard,
       frontend: () => this.#frontend,
-      ...(metrics && { metrics: metrics.respond }),
+      ...(metrics?.respond && { metrics: metrics.respond }),
       log,
     });
   }

@@ -42,7 +42,7 @@ class World implements AsyncDisposable {
       parts: {
         config,
         log: () => {},
-        startBackend: async (_config, surroundings) => {
+        startBackend: async (_role, surroundings) => {
           await surroundings.databaseFree?.();
           const { failure } = this;
           this.failure = null;

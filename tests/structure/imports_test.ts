@@ -27,6 +27,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["mod/server/forwarding"],
   ["mod/server/workers"],
   ["mod/server"],
+  ["mod/server/worker"],
   ["mod/testing"],
   ["mod/cli"],
   ["mod/build"],

@@ -197,8 +197,8 @@ function narrowed(answer: Answer, origin: string | null): Answer {
 }
 
 function narrow(response: Response, origin: string): Response {
-  // Handshake responses have no such header and must not be modified.
-  if (!response.headers.has("access-control-allow-origin")) return response;
+  // Handshake responses have no such header and must not be modified. Forwarded ones are restricted already.
+  if (response.headers.get("access-control-allow-origin") !== "*") return response;
   response.headers.set("Access-Control-Allow-Origin", origin);
   response.headers.append("Vary", "Origin");
   return response;

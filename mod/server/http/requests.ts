@@ -1,9 +1,10 @@
-/** Client addresses, WebSocket upgrades, and requests in flight. */
+/** Client addresses and WebSocket upgrades. */
 import type { Context } from "hono";
-import { setTimeout as delay } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
 import { ClientAddresses } from "../../kit/client_address.ts";
 import { socketLimits } from "../../limits.ts";
+import type { Hub } from "../../sync/mod.ts";
+import type { UpgradedConnection } from "../net/connections.ts";
 
 /** Returns a function that finds the address of the client behind trusted proxies. */
 export function clientOfRequests(trustedProxies: readonly string[]): (c: Context) => string {
@@ -46,31 +47,20 @@ export function upgradeSocket(
   }
 }
 
-export class InFlightRequests {
-  #count = 0;
-  /** Set while a caller waits for the last request. */
-  #none: PromiseWithResolvers<void> | null = null;
-
-  /** Counts a request until `answer` settles. */
-  add(answer: Promise<unknown>): void {
-    this.#count++;
-    const end = () => {
-      if (--this.#count > 0) return;
-      this.#none?.resolve();
-      this.#none = null;
-    };
-    answer.then(end, end);
-  }
-
-  /** Resolves to `true` when no request is in flight, or to `false` after `msMax` or when `stopping` is aborted. */
-  async waitUntilIdle(msMax: number, stopping: AbortSignal): Promise<boolean> {
-    if (this.#count === 0) return true;
-    this.#none ??= Promise.withResolvers();
-    const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, stopping]);
-    const late = delay(msMax, false, { signal }).catch(() => false);
-    const none = await Promise.race([this.#none.promise.then(() => true), late]);
-    over.abort();
-    return none;
-  }
+/** Answers a WebSocket handshake and adds the socket to the hub. `upgraded` returns the connection below it. */
+export function acceptSocket(
+  { hub, addressOf }: {
+    readonly hub: Pick<Hub, "accept">;
+    readonly addressOf: ReturnType<typeof addressOfRequests>;
+  },
+  request: Request,
+  { upgraded, info }: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
+): Response {
+  // The address cannot be read after the upgrade.
+  const address = addressOf(request, info);
+  const { socket, response } = upgradeSocket(request);
+  const connection = upgraded();
+  socket.addEventListener("close", () => connection.closed());
+  hub.accept(socket, { connection, address });
+  return response;
 }

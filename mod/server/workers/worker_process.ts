@@ -54,7 +54,7 @@ export class WorkerProcess {
 
   static async start(boot: WorkerBoot): Promise<WorkerProcess> {
     const process = new HelperProcess({
-      entry: entryModule("mod/server/workers/main.ts"),
+      entry: entryModule("mod/server/worker/main.ts"),
       permissions: await workerPermissions(boot),
       dataMiB: workerLimits.dataMiB,
       niceness: 0,

@@ -25,7 +25,7 @@ async function processes(): Promise<Process[]> {
 /** Process ids of the workers that a server has started. */
 export async function workersOf(pid: number): Promise<number[]> {
   return (await processes()).filter(({ parent, command }) =>
-    parent === pid && command.includes("workers/main.ts")
+    parent === pid && command.includes("worker/main.ts")
   )
     .map((process) => process.pid);
 }

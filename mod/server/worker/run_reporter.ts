@@ -41,8 +41,13 @@ export class RunReporter implements RunObserver, Disposable {
     if (this.#cached.length < workerLimits.reportRunsMax) this.#cached.push(udfPath);
   }
 
-  /** Counts a request that was answered here. */
-  answered(pathname: string, status: number): void {
+  /** Counts a request that is answered here. */
+  answered(pathname: string, answer: Response | Promise<Response>): void {
+    if (answer instanceof Response) this.#count(pathname, answer.status);
+    else answer.then(({ status }) => this.#count(pathname, status), () => this.#count(pathname, 500));
+  }
+
+  #count(pathname: string, status: number): void {
     const [, first = "", second = ""] = pathname.split("/", 3);
     const part = first === "api" ? `/api/${PARTS.has(second) ? second : ""}` : first === "_" ? "/_/" : "/";
     const key = `${status} ${part}`;

@@ -4,8 +4,8 @@ import { collectWhenIdle } from "../../kit/processes/idle_collection.ts";
 import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { workerLimits } from "../limits.ts";
 import { openNativeSockets } from "../net/native_sockets.ts";
-import type { WorkerBoot } from "./boot.ts";
-import { WorkerServer } from "./worker_server.ts";
+import type { WorkerBoot } from "../workers/boot.ts";
+import { runWorker } from "./worker_server.ts";
 
 async function bootOf(): Promise<WorkerBoot | null> {
   for await (const line of readJsonLines(Deno.stdin.readable, workerLimits.bootCharsMax)) {
@@ -22,7 +22,7 @@ const log: typeof plain = (level, message, fields = {}) =>
 try {
   const native = await openNativeSockets();
   collectWhenIdle();
-  Deno.exit(await WorkerServer.run(boot, { native, log }) ? 0 : 1);
+  Deno.exit(await runWorker(boot, { native, log }) ? 0 : 1);
 } catch (error) {
   log("error", "A worker cannot serve", { error });
   Deno.exit(1);

@@ -10,46 +10,51 @@ import { ServiceError } from "../../errors.ts";
 import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
-import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
+import { httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
-import { addressOfRequests } from "../http/requests.ts";
+import { requestPath } from "../../kit/http_request.ts";
+import { Hono } from "hono";
+import type { Backend, BackendOptions } from "../backend.ts";
+import { LeaderProxy } from "../forwarding/leader_proxy.ts";
+import { acceptSocket, addressOfRequests } from "../http/requests.ts";
+import { isApi } from "../http/request_gate.ts";
 import { apiHeaders } from "../http/app_routes.ts";
 import { isolateEntry } from "../isolate_address.ts";
 import { workerLimits } from "../limits.ts";
-import type { WorkerBoot } from "./boot.ts";
-import { NewestTsReader } from "./newest_ts_file.ts";
+import type { WorkerBoot } from "../workers/boot.ts";
+import { NewestTsReader } from "../workers/newest_ts_file.ts";
 import { RunReporter } from "./run_reporter.ts";
 
 type TokenCheck = Awaited<ReturnType<ExternalIssuers["verify"]>>;
 
-export interface WorkerBackend extends AsyncDisposable {
-  readonly host: IsolateHost;
-  readonly hub: Hub;
-  readonly calls: HttpCalls;
-  /** Counts requests that are answered here. */
-  readonly report: Pick<RunReporter, "answered">;
-  /** Address of the client, taking trusted proxies into account. */
-  readonly addressOf: ReturnType<typeof addressOfRequests>;
-  /** Reports to the leader that this worker serves. */
-  ready(): void;
-  /** Resolves with the reason when this worker must end. Never rejects. */
-  readonly ended: Promise<{ readonly why: string; readonly orderly: boolean }>;
+/** Why a worker must end. */
+export interface WorkerEnd {
+  readonly why: string | null;
+  /** Whether the leader stops. */
+  readonly orderly: boolean;
+}
+
+export interface WorkerBackendOptions extends Pick<BackendOptions, "socketsMax" | "log"> {
+  readonly serveFrontend: NonNullable<BackendOptions["serveFrontend"]>;
+  /** Resolves when the port is open. The worker then reports that it serves. */
+  readonly portOpen: Promise<void>;
+  /** Called when the worker must end. Later calls have no effect. */
+  readonly onEnd: (end: WorkerEnd) => void;
 }
 
 export async function startWorkerBackend(
   boot: WorkerBoot,
-  { socketsMax, log }: { readonly socketsMax: number; readonly log: Log },
-): Promise<WorkerBackend> {
-  const { name, config, link: { path, secret } } = boot;
+  { socketsMax, serveFrontend, portOpen, onEnd, log }: WorkerBackendOptions,
+): Promise<Backend> {
+  const { name, config, passed, link: { path, secret } } = boot;
   await using opened = new AsyncDisposableStack();
-  const ended = Promise.withResolvers<{ readonly why: string; readonly orderly: boolean }>();
   let now = () => 0;
   const calls = new LeaderCalls({ ts: () => now() });
   opened.defer(() => calls.close());
   const conn = await Deno.connect({ transport: "unix", path });
   const link = await LeaderConnection.open({ conn, secret, hello: { name, commits: true }, calls });
   opened.defer(() => link.close());
-  link.ended.then(({ detail }) => ended.resolve({ why: detail, orderly: false }));
+  link.ended.then(({ detail }) => onEnd({ why: detail, orderly: false }));
   const report = opened.use(new RunReporter(link, log));
   const { ts, app } = link.welcome;
   if (app === null) throw new TypeError("The leader did not send its app version");
@@ -72,22 +77,63 @@ export async function startWorkerBackend(
   const newest = opened.use(new NewestTsReader(config.dataDir));
   const { authenticator, hub } = await wire(boot, { host, calls, newest, report, socketsMax, log });
   link.listen(
-    leaderEvents({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }),
+    leaderEvents({ host, authenticator, log, stop: (why, orderly) => onEnd({ why, orderly }) }),
   );
   const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
   opened.defer(() => clearInterval(figures));
+  // A deployed version has a frontend of its own.
+  const openFrontend = () => serveFrontend(host.code.version?.staticDir ?? config.staticDir);
+  await openFrontend();
+  host.onReload(() => {
+    openFrontend().catch((error) =>
+      log("error", "Cannot serve the frontend of the deployed version", { code: "deploy", error })
+    );
+  });
+  const leader = opened.use(new LeaderProxy({ path: passed.path, log }));
+  void portOpen.then(() => link.ready());
   const addressOf = addressOfRequests(config.trustedProxies);
+  const http = httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log });
   const resources = opened.move();
+  /** Responses of the leader, which counts them itself. */
+  const forwarded = new WeakSet<object>();
   return {
-    host,
-    hub,
-    report,
-    calls: httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log }),
-    addressOf,
-    ready: () => link.ready(),
-    ended: ended.promise,
+    get ts() {
+      return host.ts;
+    },
+    setupLink: null,
+    http: {
+      routes: new Hono(),
+      appRoutes: () => null,
+      metrics: {
+        requests: {
+          count(path, answer) {
+            if (!forwarded.has(answer)) report.answered(path ?? "/", answer);
+            return answer;
+          },
+        },
+      },
+    },
+    respond(request, info, route) {
+      const direct = http.handleDirectly(request, info);
+      if (direct !== null) return direct;
+      if (isAnsweredHere(request, host)) return route();
+      const answer = leader.forward(request, info);
+      forwarded.add(answer);
+      return answer;
+    },
+    acceptSocket: (request, below) => acceptSocket({ hub, addressOf }, request, below),
+    closeSockets: () => hub.shutdown(),
+    reload: () => Promise.resolve({ ok: false, message: "The server that writes loads the code" }),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/** Whether a worker answers a request that calls no function: sockets, pages of the service and static files. */
+function isAnsweredHere(request: Request, host: Pick<IsolateHost, "routes">): boolean {
+  const path = requestPath(request);
+  if (isApi(path)) return path === "/api/sync";
+  if (path === "/_" || path.startsWith("/_/")) return true;
+  return path !== "/metrics" && host.routes.find(request.method, path) === null;
 }
 
 async function wire(
