@@ -27,50 +27,63 @@ const FROM_SOURCES = [
   "tests/storage/real_server_test.ts",
 ];
 
-/** Files with a process of their own because they take long, slowest first: they start first. */
+/** Files with a process of their own because they take long, slowest first. Update the order from the times of a run. */
 const SLOW = [
   "tests/npm/from_nothing_test.ts",
-  "tests/cluster/faults_test.ts",
+  "tests/cluster/deploy_test.ts",
+  "tests/examples/chat_test.ts",
+  "tests/dashboard/server_test.ts",
   "tests/hostile",
-  "tests/server/takeover_test.ts",
-  "tests/cluster/servers_test.ts",
-  "tests/cluster/forwarding_test.ts",
-  "tests/cluster/workers_test.ts",
-  "tests/cluster/rows_test.ts",
-  "tests/cluster/lease_test.ts",
-  "tests/auth/server",
-  "tests/client/fault_proxy_test.ts",
-  "tests/client/known_paths_test.ts",
-  "tests/docs/guide_app_test.ts",
-  "tests/durability",
-  "tests/functions/host/isolate_host_test.ts",
-  "tests/functions/host/misbehaviour_test.ts",
-  "tests/functions/host/versions_test.ts",
-  "tests/functions/packages/real_packages_test.ts",
-  "tests/functions/packages/resolution_test.ts",
-  "tests/ops/admin/settings_test.ts",
-  "tests/ops/deploy/deploy_steps_test.ts",
-  "tests/ops/log/log_server_test.ts",
-  "tests/ops/replication/bucket_files_test.ts",
-  "tests/ops/replication/command_test.ts",
-  "tests/ops/replication/disk_full_test.ts",
-  "tests/ops/replication/drill_test.ts",
-  "tests/ops/replication/follower_test.ts",
-  "tests/ops/replication/kill_test.ts",
-  "tests/ops/replication/process_kill_test.ts",
-  "tests/ops/replication/server_test.ts",
-  "tests/ops/replication/steps_test.ts",
-  "tests/ops/restore/apply_test.ts",
-  "tests/ops/server",
-  "tests/scheduler/kill_test.ts",
-  "tests/server/backup_command_test.ts",
-  "tests/server/deploy_command_test.ts",
-  "tests/server/export_command_test.ts",
-  "tests/server/import_command_test.ts",
+  "tests/client/package/npm_package_test.ts",
   "tests/server/serve_process_test.ts",
-  "tests/server/snapshot_import_test.ts",
+  "tests/cluster/faults_test.ts",
+  "tests/examples/todo_files_test.ts",
+  "tests/dashboard/data_test.ts",
+  "tests/functions/host/misbehaviour_test.ts",
+  "tests/cluster/workers_test.ts",
+  "tests/ops/server",
+  "tests/cluster/rows_test.ts",
+  "tests/auth/server",
+  "tests/examples/todo_page_test.ts",
+  "tests/dashboard/people_test.ts",
+  "tests/cluster/forwarding_test.ts",
+  "tests/ops/deploy/deploy_steps_test.ts",
+  "tests/storage/tus_server_test.ts",
+  "tests/examples/todo_providers_test.ts",
+  "tests/server/takeover_test.ts",
+  "tests/cluster/lease_test.ts",
+  "tests/server/import_command_test.ts",
+  "tests/client/react/hooks_test.tsx",
   "tests/sim",
+  "tests/cluster/servers_test.ts",
+  "tests/functions/host/isolate_host_test.ts",
+  "tests/cluster/chat_test.ts",
+  "tests/docs/guide_app_test.ts",
+  "tests/functions/host/versions_test.ts",
+  "tests/dashboard/functions_test.ts",
+  "tests/functions/packages/real_packages_test.ts",
+  "tests/scheduler/kill_test.ts",
+  "tests/ops/replication/follower_test.ts",
+  "tests/server/deploy_command_test.ts",
   "tests/storage/hostile_images_test.ts",
+  "tests/client/known_paths_test.ts",
+  "tests/server/export_command_test.ts",
+  "tests/server/snapshot_import_test.ts",
+  "tests/ops/replication/process_kill_test.ts",
+  "tests/ops/replication/steps_test.ts",
+  "tests/functions/packages/resolution_test.ts",
+  "tests/ops/replication/bucket_files_test.ts",
+  "tests/ops/replication/disk_full_test.ts",
+  "tests/ops/replication/server_test.ts",
+  "tests/ops/replication/drill_test.ts",
+  "tests/durability",
+  "tests/ops/replication/kill_test.ts",
+  "tests/server/backup_command_test.ts",
+  "tests/client/fault_proxy_test.ts",
+  "tests/ops/log/log_server_test.ts",
+  "tests/ops/restore/apply_test.ts",
+  "tests/ops/admin/settings_test.ts",
+  "tests/ops/replication/command_test.ts",
 ];
 
 /**
@@ -98,7 +111,14 @@ const REALMS = "tests/functions/isolate";
 /** Files in one process: a crash takes all of them. */
 const FILES_MAX = 16;
 
-/** Plans the processes for test files, slowest first. Writes modules that import several files into `folder`. */
+/** A group of shared files starts after this many files with a process of their own. */
+const ALONE_PER_GROUP = 2;
+
+/**
+ * Plans the processes for test files: slow files first, and among them groups of files that share a process. Groups use the
+ * processor all the time, while other files wait for processes and browsers. Writes modules that import several files into
+ * `folder`.
+ */
 export async function planJobs(
   files: readonly string[],
   { repository, folder }: { readonly repository: string; readonly folder: string },
@@ -112,27 +132,30 @@ export async function planJobs(
   const isShared = (file: string) =>
     !isBelow([...SLOW, ...ISOLATED, ...FROM_SOURCES], file) && !NOT_SHARED.test(sources.get(file) ?? "");
   const realms = ordered.filter((file) => isBelow([REALMS], file));
-  const alone = ordered.filter((file) => !isShared(file) && !realms.includes(file));
-  const jobs: Job[] = alone.map((file) => ({
-    name: file,
-    modules: [file],
-    fromSources: isBelow(FROM_SOURCES, file),
+  const alone = ordered.filter((file) => !isShared(file) && !realms.includes(file))
+    .map((file): Job => ({ name: file, modules: [file], fromSources: isBelow(FROM_SOURCES, file) }));
+  const groups: Job[] = groupsOf(realms).map((group) => ({
+    name: `${group[0]} and ${group.length - 1} more`,
+    modules: group,
+    fromSources: true,
   }));
-  for (const group of groupsOf(realms)) {
-    jobs.push({ name: `${group[0]} and ${group.length - 1} more`, modules: group, fromSources: true });
-  }
   const shared = ordered.filter(isShared);
   const built = shared.filter((file) => isBelow(BUILD, file));
   for (const group of [built, ...groupsOf(shared.filter((file) => !built.includes(file)))]) {
     if (group.length === 0) continue;
-    const path = join(folder, `${dirname(group[0] ?? "").replaceAll("/", "_")}_${jobs.length}.ts`);
+    const path = join(folder, `${dirname(group[0] ?? "").replaceAll("/", "_")}_${groups.length}.ts`);
     const lines = group.map((file) =>
       `import ${JSON.stringify(pathToFileURL(join(repository, file)).href)};\n`
     );
     await Deno.writeTextFile(path, lines.join(""));
-    jobs.push({ name: `${group[0]} and ${group.length - 1} more`, modules: [path], fromSources: false });
+    groups.push({ name: `${group[0]} and ${group.length - 1} more`, modules: [path], fromSources: false });
   }
-  return jobs;
+  const jobs: Job[] = [];
+  for (const [at, job] of alone.entries()) {
+    jobs.push(job);
+    if (at % ALONE_PER_GROUP === ALONE_PER_GROUP - 1) jobs.push(...groups.splice(0, 1));
+  }
+  return [...jobs, ...groups];
 }
 
 /** Place in the list of slow files; those that are not in it come last. */

@@ -11,7 +11,7 @@ import { CpuClock, seconds } from "./support/cpu_clock.ts";
 import { installServices } from "./support/install_services.ts";
 import { makeProgram } from "./support/program.ts";
 
-/** Size of the file system in memory, and how much memory must be free to create one. */
+/** Size of the file system in memory, and how much memory must be free to create one and for one more job. */
 const TMPFS_MIB = 6 * 1024;
 const FREE_MEMORY_MIB_MIN = 10 * 1024;
 /** Set in the process that runs inside the file system in memory. */
@@ -26,8 +26,11 @@ const SLOWEST_SHOWN = 10;
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
-/** One more than there are processors: tests wait for timers and processes, too. */
-const PARALLEL = Number(Deno.env.get("SYNCLINE_TEST_JOBS") ?? Math.min(navigator.hardwareConcurrency, 4) + 1);
+/** More than there are processors: tests wait for timers and processes, too. */
+const PARALLEL = Number(
+  Deno.env.get("SYNCLINE_TEST_JOBS") ??
+    Math.min(navigator.hardwareConcurrency, 4) + (freeMemoryMiB() < FREE_MEMORY_MIB_MIN ? 1 : 2),
+);
 
 function print(text: string): void {
   const bytes = new TextEncoder().encode(`${text}\n`);

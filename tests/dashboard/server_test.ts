@@ -554,6 +554,8 @@ testDashboard(
     });
 
     await t.step("DA13 an import interrupted by a server stop is shown until it is dismissed", async () => {
+      // A page that refreshes would be refused in the meantime.
+      await page.goto("about:blank");
       await server.restart(() => leaveImport(server.dataDir));
       await page.goto(`${server.url}/_/`);
       await page.getByLabel("Email address").fill(admin.email);
