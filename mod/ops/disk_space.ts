@@ -2,9 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { opsLimits } from "./limits.ts";
 
-/**
- * Whether a folder's disk has space for `bytes` plus the reserve. Returns `true` if this process may not query the disk.
- */
+/** Whether the disk has space for `bytes` plus the reserve; `true` if this process may not query the disk. */
 export async function hasDiskSpace(folder: string, bytes: number): Promise<boolean> {
   try {
     const { bavail, bsize } = await statfs(folder);

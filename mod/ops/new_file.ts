@@ -1,7 +1,4 @@
-/**
- * Writes a file that appears under its name only when complete and never replaces another. Until then it has a hidden,
- * locked temporary name, by which leftovers of killed processes are recognized.
- */
+/** Writes a file that appears when complete and replaces none. Its locked temporary name identifies leftovers. */
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { fileErrorReason, removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";

@@ -13,10 +13,7 @@ export class DueQueue {
   /** Sorted descending: the job due first is last. */
   readonly #jobs: PendingJob[] = [];
   readonly #byId = new Map<string, PendingJob>();
-  /**
-   * All jobs up to this position are in memory; later ones may be in the database only. `null`: all are in memory. Moves back
-   * when jobs are evicted and forward when jobs are loaded.
-   */
+  /** Jobs up to here are in memory (`null`: all). Moves back by evictions and forward by loading. */
   #horizon: Position | null = NOTHING_LOADED;
 
   constructor(options: { readonly jobsMax: number }) {

@@ -13,10 +13,7 @@ import { type SchedulerPort, system } from "./system.ts";
 /** Caller identity of scheduled functions: they share one fair queue slot. */
 export const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
 
-/**
- * `again`: nothing has happened and the job is still pending, because the server cannot run it now. `at`: the job was deferred
- * to that time.
- */
+/** `again`: the job is still pending, because the server cannot run it now. `at`: deferred to that time. */
 export type JobEnd = "done" | "again" | { readonly at: number };
 
 export interface JobRunnerOptions {

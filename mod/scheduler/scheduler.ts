@@ -1,7 +1,4 @@
-/**
- * The scheduler in the main process, driven by one timer for the next due work. It learns about jobs from commits and by
- * loading them at startup. Its view may be stale, because every step of a job checks the state in the database.
- */
+/** The scheduler in main, driven by a timer and commits. Its view may be stale: each step checks the database. */
 import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../engine/types.ts";
 import { schedulerLimits } from "../functions/limits.ts";
@@ -52,10 +49,7 @@ const NEWEST_WEIGHT = 0.1;
 /** Maximum number of tracked functions; the least recently run is evicted. */
 const FUNCTIONS_MAX = 1_000;
 
-/**
- * Limits the scheduled mutations queued at the writer, so that calls of clients do not wait long. Durations are measured per
- * function: slow mutations run alone.
- */
+/** Limits queued scheduled mutations, so that client calls do not wait. Functions measured as slow run alone. */
 class MutationConcurrency {
   readonly #meanMs = new LRUCache<string, number>({ max: FUNCTIONS_MAX });
 
@@ -159,10 +153,7 @@ export class Scheduler implements AsyncDisposable {
     this.#crons = new Crons({ calls: this.#calls, clock, log, onChange });
   }
 
-  /**
-   * Marks interrupted actions, declares the cron jobs and starts running due jobs. Failures are retried indefinitely, but this
-   * resolves after the first attempt, so that a server with a full disk still starts.
-   */
+  /** Marks interrupted actions and starts due jobs. Retries forever, but resolves after one attempt (full disk). */
   async start(): Promise<void> {
     void this.#open().then(() => this.#attempted.resolve());
     await this.#attempted.promise;

@@ -25,10 +25,7 @@ export function firstRun(schedule: CronSchedule, now: number): number | null {
   return schedule.kind === "interval" ? now : nextCronTime(schedule.expression, now);
 }
 
-/**
- * Returns the run after the one due at `dueAt`, later than `now`. Missed runs in between are skipped. Intervals stay aligned
- * to their start.
- */
+/** Returns the next run after `now`. Missed runs are skipped; intervals stay aligned to their start. */
 export function nextRun(
   schedule: CronSchedule,
   { dueAt, now }: { readonly dueAt: number; readonly now: number },

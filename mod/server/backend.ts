@@ -46,10 +46,7 @@ export interface Backend extends AsyncDisposable {
   ): Response | Promise<Response>;
   /** URL that creates the first administrator; `null` if there is one. */
   readonly setupLink: string | null;
-  /**
-   * Accepts a WebSocket handshake, once this server shows every commit that a client may have seen. `upgraded` is called after
-   * the upgrade and returns the underlying connection. Throws a `ServiceError` if the handshake is not valid.
-   */
+  /** Upgrades a socket once all commits a client may have seen are shown. Throws a `ServiceError` for a bad handshake. */
   acceptSocket(
     request: Request,
     below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
@@ -80,10 +77,7 @@ export interface BackendOptions {
   readonly requestReplacement: () => void;
   /** Aborted when the server stops: a start in progress ends soon. */
   readonly stopping?: AbortSignal;
-  /**
-   * For a database that another process uses: called when everything that does not need it is ready, and resolves when it is
-   * free.
-   */
+  /** For a shared database: called when all else is ready; resolves when the database is free. */
   readonly databaseFree?: () => Promise<void>;
   /** `null` or absent outside a cluster. */
   readonly cluster?: PostgresCluster | null;

@@ -19,10 +19,7 @@ export interface FeatureRoutes {
   readonly complete?: boolean;
 }
 
-/**
- * A part of the service. Each member is optional. Functions and tables of a feature are registered in `isolate_entry.ts`,
- * because another process loads them.
- */
+/** A part of the service; members are optional. Its functions and tables are listed in `isolate_entry.ts`. */
 export interface Feature {
   readonly routes?: readonly FeatureRoutes[];
   /** Actions that run in the main process before the app's functions, by path. */
@@ -33,10 +30,7 @@ export interface Feature {
   readonly crons?: readonly Cron[];
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
-  /**
-   * Called with each group of commits, in order, in the tick in which they arrive. On a follower, only with groups that change
-   * tables of the service.
-   */
+  /** Called with each group of commits in order; on a follower, only with groups of service tables. */
   applyCommits?(entries: readonly CommitEntry[]): void;
   /** Called when code was swapped or commits may have been missed: cached state may be outdated. */
   reload?(): void;

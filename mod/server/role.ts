@@ -17,10 +17,7 @@ export type Role = "starting" | "following" | "leading" | "draining";
 export type ServingRole = "following" | "leading";
 
 export interface Authority {
-  /**
-   * Prepares the database and decides the role of the next backend. Called before each backend starts, when nothing uses the
-   * database. Throws a `StartError` if no backend can start.
-   */
+  /** Prepares the unused database and decides the next backend's role. Throws a `StartError` if none can start. */
   decide(): Promise<ServingRole>;
 }
 

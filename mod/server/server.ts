@@ -73,10 +73,7 @@ export class Server implements AsyncDisposable {
     });
   }
 
-  /**
-   * Takes the data folder, applies a staged restore, opens the port and loads the app, in this order. Requests are answered
-   * with 503 until the app is loaded. Throws a `StartError` or the error of `startBackend`, after releasing everything.
-   */
+  /** Takes the data, applies a restore, opens the port, loads the app. Throws a `StartError` or that of `startBackend`. */
   static async start(parts: ServerOptions): Promise<Server> {
     const { config, log } = parts;
     using oldProcess = config.takeover ? await OldProcess.find(config.dataDir) : null;
@@ -157,10 +154,7 @@ export class Server implements AsyncDisposable {
     this.#serving.backend?.standBy?.();
   }
 
-  /**
-   * Refuses new requests, closes the sockets with 1012, waits up to `drainMs` for running calls, then ends the isolates and
-   * releases the data folder.
-   */
+  /** Refuses new requests, closes sockets (1012), waits up to `drainMs` for calls, ends isolates and releases the data. */
   stop(): Promise<void> {
     this.#stopping.abort();
     return this.#stopped ??= this.#drain();

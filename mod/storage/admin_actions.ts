@@ -57,10 +57,7 @@ async function referencesTo(
   }
 }
 
-/**
- * Returns files without references. Files newer than the start of the scan, minus a safety margin, are skipped, because the
- * document that will reference a file may be written after its upload.
- */
+/** Returns unreferenced files, not those newer than the scan: a document may be written after its upload. */
 async function orphans({ calls, now }: FileActionsOptions): Promise<ScanResult<readonly string[]>> {
   const before = now() - storageLimits.orphanAgeMs;
   const named = new Set<string>();

@@ -15,10 +15,7 @@ export interface CleanupOptions {
   readonly isPending: (blob: string) => boolean;
   readonly removals: Removals;
   readonly resumables: ResumableUploads;
-  /**
-   * Time of the newest earlier database state that is still stored, or `null`. That state may reference older blobs which the
-   * current state does not.
-   */
+  /** Time of the newest earlier state that is stored, which may reference older blobs; `null` if there is none. */
   readonly asideSince: () => Promise<number | null>;
   /** Whether all files stored by other servers are known here. */
   readonly knowsAll: () => boolean;

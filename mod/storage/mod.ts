@@ -56,10 +56,7 @@ export interface StorageOptions {
   readonly keepDeletedMs: number;
   /** Time of the newest earlier database state that is still stored, or `null`. */
   readonly asideSince?: () => Promise<number | null>;
-  /**
-   * Whether all files stored by other servers are known here; absent without other servers. Otherwise the orphan sweep is
-   * skipped.
-   */
+  /** Whether all other servers' files are known here, or the orphan sweep is skipped. Absent without other servers. */
   readonly knowsAll?: () => boolean;
   /** Returns the client address of a request. */
   readonly clientOf: (c: Context) => string;
@@ -75,10 +72,7 @@ export interface StorageOptions {
 export interface StorageService extends AsyncDisposable {
   /** Upload routes, below `/api/storage`. */
   readonly routes: Hono;
-  /**
-   * Routes for reads and resumable uploads, below `/api/storage`. Their responses have all headers: mount them before any
-   * middleware that adds headers, which halves the cost of reads.
-   */
+  /** Routes below `/api/storage` that set all headers. Mount them before other middleware, which doubles the cost. */
   readonly completeRoutes: Hono;
   /** Answers the most frequent reads, or returns `null`. Call it before the router. */
   readAtOnce(request: Request): Response | null;

@@ -1,7 +1,4 @@
-/**
- * Tables of file storage. The contents of a file are in the blob store under the name in `blob`. App code accesses these
- * tables through `ctx.storage` only.
- */
+/** Tables of file storage, accessible to app code through `ctx.storage` only. `blob` names the contents. */
 import { z } from "zod";
 import {
   createFunctions,

@@ -1,6 +1,4 @@
-/**
- * Signs upload URLs and read URLs. Both are HMAC-SHA256 with one key; the signed strings of the two kinds cannot collide.
- */
+/** Signs upload and read URLs by HMAC-SHA256 with one key; the strings of the two kinds cannot collide. */
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
@@ -45,10 +43,7 @@ export class UrlSigner {
     return this.#sign(`${id}\n${exp}`);
   }
 
-  /**
-   * Returns the expiry of a signed read URL in seconds since the epoch; `null` if a parameter is missing, the expiry is
-   * malformed, or the signature is wrong.
-   */
+  /** Returns the expiry in seconds since the epoch; `null` for a missing or malformed parameter or a wrong signature. */
   readExpiry(
     id: string,
     { exp, sig }: { readonly exp: string | undefined; readonly sig: string | undefined },

@@ -37,10 +37,7 @@ export interface HttpCallsOptions {
 }
 
 export interface HttpCalls {
-  /**
-   * Handles a call without the router and its middleware, which take about a tenth of a small call's time. Returns `null` for
-   * any other request. Never rejects.
-   */
+  /** Handles a call without the router, a tenth of a small call's time. `null` for other requests. Never rejects. */
   readonly handleDirectly: (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response> | null;
   /** Rejects methods other than POST. */
   readonly routes: Hono;
@@ -48,10 +45,7 @@ export interface HttpCalls {
 
 const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 
-/**
- * Identifies a mutation as a socket does: `<sessionId> <requestId>`. A repeated request, here or on a socket of the session,
- * gets the recorded response and does not run again.
- */
+/** `<sessionId> <requestId>`: a mutation repeated here or on the session's socket gets the recorded response. */
 const requestHeader = "syncline-request";
 
 /** Response header of a masked error: the request id under which the execution log has the details (HC13). */

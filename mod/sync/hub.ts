@@ -297,10 +297,7 @@ export class Hub {
       : this.#newest.waitFor(newestTs).then(() => this.#shared.query(spec, requester));
   }
 
-  /**
-   * Closes every socket with 1012. Resolves when all close frames were answered, when answers stop arriving (a dead peer must
-   * not delay the others), or after `httpLimits.drainMs`.
-   */
+  /** Closes sockets with 1012. Resolves when close frames are answered, when answers stop, or after `httpLimits.drainMs`. */
   async shutdown(): Promise<void> {
     this.#shutDown = true;
     for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
@@ -333,10 +330,7 @@ export class Hub {
     queueMicrotask(() => this.#flush());
   }
 
-  /**
-   * Sockets with mutations in flight advance in a later task. A commit is published in the task in which its mutation is answered,
-   * so the response is sent before the Transition with its writes. The client drops optimistic updates in that order.
-   */
+  /** Sockets with mutations in flight advance later: clients expect the response before the Transition with its writes. */
   #flush(): void {
     this.#flushing = false;
     this.#advanceTouched(({ mutationsInFlight }) => mutationsInFlight === 0);

@@ -2,10 +2,7 @@
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { functionLimits } from "../limits.ts";
 
-/**
- * Returns the error of a call with an invalid path or arguments, or `null`. `args` comes from `JSON.parse`, which turns
- * numbers too large for a double into infinity.
- */
+/** Returns the error of an invalid call, or `null`. `JSON.parse` of `args` turns too large numbers into infinity. */
 export function refuseCall(
   { udfPath, args }: { readonly udfPath: string; readonly args: Record<string, unknown> },
 ): Outcome | null {

@@ -1,7 +1,4 @@
-/**
- * `deno task build:npm`: writes the npm packages `dist/npm/syncline` and `dist/npm/create-syncline`, which are published
- * together with the same version.
- */
+/** `deno task build:npm`: writes the npm packages `dist/npm/syncline` and `dist/npm/create-syncline`. */
 import * as esbuild from "esbuild";
 import { fileURLToPath } from "node:url";
 import { refuseOtherKind, runBuild } from "../../build/output_file.ts";

@@ -5,10 +5,7 @@ import { fileURLToPath } from "node:url";
 import { optionVariables } from "../../config/options.ts";
 import { nodeVersionMin } from "./manifests.ts";
 
-/**
- * Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, bundled from a module of `mod/npm/node`. `server` is the id
- * of the server in the same package.
- */
+/** Writes `bin/<name>.mjs` and the bundled `bin/main.mjs`. `server` is the id of the server in the same package. */
 export async function writeProgram(
   folder: string,
   { name, entry, server = "" }: { readonly name: string; readonly entry: string; readonly server?: string },

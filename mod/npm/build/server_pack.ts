@@ -4,10 +4,7 @@ import { join } from "node:path";
 import { writeAll } from "../../kit/durable_files.ts";
 import { packId, type PackIndex } from "../node/server_pack.ts";
 
-/**
- * Writes a folder into one file: a JSON line with paths and sizes, followed by the contents. Returns an id derived from the
- * contents.
- */
+/** Packs a folder into one file: a JSON line with paths and sizes, and the contents. Returns an id of the contents. */
 export async function writePack(folder: string, target: string): Promise<string> {
   const paths: string[] = [];
   const list = async (below: string): Promise<void> => {

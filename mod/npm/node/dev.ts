@@ -1,7 +1,4 @@
-/**
- * `syncline dev`: starts the server with reloading, the app's TypeScript in watch mode, and Vite behind the server if the
- * app uses it, so that the whole app has one origin. All of them stop with the server.
- */
+/** `syncline dev`: the server with reloading, the type checker and Vite behind it, on one origin. All stop together. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
@@ -37,9 +34,7 @@ interface DevServer extends AsyncDisposable {
   readonly ended: Promise<number>;
 }
 
-/**
- * Starts the server and, once it listens, the type checker: until then the server needs the CPU. Disposing it stops both.
- */
+/** Starts the server, then the type checker, because the server needs the CPU first. Disposing it stops both. */
 function startServer(
   runtime: Runtime,
   { root, args }: { readonly root: string; readonly args: readonly string[] },
@@ -96,10 +91,7 @@ function frontend(
   return !given(args, "--static") && isFolder(join(root, "public")) ? ["--static", "public"] : [];
 }
 
-/**
- * Stops a process if this one ends without stopping it: the guard reads from a pipe that closes with this process. Disposing
- * it stops only the guard.
- */
+/** Stops a process if this one ends without doing so: the guard's pipe closes. Disposing it stops only the guard. */
 function guard(pid: number | undefined): Disposable | null {
   if (process.platform === "win32" || pid === undefined) return null;
   const script = `trap '' INT TERM HUP; cat >/dev/null; kill -TERM ${pid} 2>/dev/null`;

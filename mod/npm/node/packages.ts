@@ -39,10 +39,7 @@ function runInstall(
   return { done: status === 0, reason: error ? ` (${error.message})` : "" };
 }
 
-/**
- * Returns the command line of a package manager. On Windows it is a script (`npm.cmd`) that only a shell can run. The shell
- * receives a single string, because Node warns about separate arguments. The arguments contain no special characters.
- */
+/** Returns the command of a package manager; on Windows a script for a shell, as one string without special characters. */
 export function startOf(
   name: Manager,
   args: readonly string[],

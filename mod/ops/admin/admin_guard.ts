@@ -14,10 +14,7 @@ export interface AdminEnv {
     readonly deployKey?: string;
     /** Expiry of the token, milliseconds since the epoch. */
     readonly expiresAt: number;
-    /**
-     * Throws `invalid_token` if the session has ended or the key was revoked since authentication. Long requests call it right
-     * before they take effect (AD14). The age of the access token does not matter.
-     */
+    /** Throws `invalid_token` if the session or key has ended. Long requests call it right before they take effect (AD14). */
     readonly confirmAccess: () => Promise<void>;
     /** Additional details for the audit log, set by the route. */
     noted?: Readonly<Record<string, unknown>>;
@@ -43,10 +40,7 @@ export interface KeyVerifier {
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/**
- * Passes requests with the access token of an administrator's active session, and requests with another key where it is
- * accepted. Others get 401 `invalid_token` with one message for all causes. Responses are never cached.
- */
+/** Passes administrators of active sessions, and accepted keys. All others get one 401 `invalid_token`. Never cached. */
 export function adminGuard(
   verify: VerifyToken,
   keys: KeyVerifier | null = null,

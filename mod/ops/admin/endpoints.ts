@@ -81,10 +81,7 @@ export interface RestartRoutesOptions {
   readonly log: Log;
 }
 
-/**
- * `POST /api/admin/restore/restart`: stops the process so that its supervisor restarts it and a staged restore is applied.
- * `GET` returns whether a restart is available.
- */
+/** `/api/admin/restore/restart`: `POST` restarts the process, which applies a staged restore; `GET` says if it can. */
 export function restartRoutes({ restart, log }: RestartRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   app.get("/restore/restart", (c) => c.json({ offered: restart !== null }));

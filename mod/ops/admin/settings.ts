@@ -1,7 +1,4 @@
-/**
- * Runtime settings in the main process: validated like flags, with encrypted secrets. The rows are authoritative; the commit
- * stream reports changes, and listeners are called one change at a time.
- */
+/** Runtime settings in main, with encrypted secrets. The rows are authoritative; listeners get one change at a time. */
 import { z } from "zod";
 import type { CommitEntry } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
@@ -105,10 +102,7 @@ export class Settings {
     if (changed) this.#notify();
   }
 
-  /**
-   * Changes settings atomically; resolves when they are applied. Throws `unknown_setting` and `invalid_setting`. Returns the
-   * names of settings overridden by a flag or environment variable.
-   */
+  /** Changes settings; resolves when applied. Throws `unknown_setting`, `invalid_setting`. Returns overridden names. */
   async set(
     changes: Readonly<Record<string, string | null>>,
     { adminId, sessionId }: Identity,

@@ -39,10 +39,7 @@ export interface BackupSummary {
   /** ISO 8601, in UTC. */
   createdAt: string;
   parts: ArchiveManifest["parts"];
-  /**
-   * Number of files, up to a limit, that documents reference but the data folder lacks, because they are in a bucket or lost.
-   * 0 without `withFiles`.
-   */
+  /** Number of referenced files, up to a limit, that the data folder lacks. 0 without `withFiles`. */
   missingFiles: number;
   /** Position in the journal's history; `null` without a journal. */
   history: JournalHead | null;
@@ -53,10 +50,7 @@ export interface BackupControl {
   readonly signal?: AbortSignal;
   /** Called if another backup of the data folder must finish first. */
   readonly onWait?: () => void;
-  /**
-   * Locks the data folder, so that no restore starts while its parts are opened. Released before anything is copied. `null` if
-   * a server holds the folder, in which case no restore can be applied.
-   */
+  /** Locks the data folder while its parts are opened, so that no restore starts. `null` if a server holds it. */
   readonly takeData?: () => Promise<Disposable | null>;
   readonly onProgress?: OnProgress;
 }

@@ -37,10 +37,7 @@ export class Backups {
     this.#log = log;
   }
 
-  /**
-   * Creates a backup, never with the secret key. Throws `backup_failed` or `disk_full` with the reason, which only administrators
-   * see, leaving nothing behind; `overloaded` if too many are queued.
-   */
+  /** Creates a backup without the secret key. Throws `backup_failed`, `disk_full`, `overloaded`; leaves nothing behind. */
   async create({ includeAux, includeFiles, adminId }: WantedBackup): Promise<NewBackup> {
     const name = this.folder.newName(new Date());
     const out = join(this.folder.path, name);

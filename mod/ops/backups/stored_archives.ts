@@ -24,9 +24,7 @@ export interface DownloadOptions {
   readonly path: string;
 }
 
-/**
- * Downloads an archive. Returns whether it exists. Throws if the download fails or the disk lacks space, removing the file.
- */
+/** Downloads an archive; `false` if there is none. Removes the file if it fails or the disk lacks space. */
 export async function downloadArchive(
   store: Pick<ObjectReader, "head" | "get">,
   { name, path }: DownloadOptions,

@@ -388,10 +388,7 @@ function asServiceError(error: unknown): unknown {
   return error;
 }
 
-/**
- * Reads and discards a request body, so that the client reads the response. Beyond the limits the body is canceled. Never
- * rejects.
- */
+/** Discards a request body within limits, so that the client reads the response. Never rejects. */
 async function drainBody(
   body: ReadableStream<Uint8Array> | null,
   { bytesMax, ms }: { readonly bytesMax: number; readonly ms: number },

@@ -1,7 +1,4 @@
-/**
- * Environment variables stored by the server, encrypted like secret settings. The rows are authoritative and the commit stream
- * reports changes, which apply to actions started later. `--env-file` takes precedence.
- */
+/** Encrypted environment variables. Changes apply to actions started later; `--env-file` takes precedence. */
 import { z } from "zod";
 import type { CommitEntry } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";

@@ -96,10 +96,7 @@ interface Tally {
   example: string | null;
 }
 
-/**
- * Checks for files without contents and contents without a file. A server may store and delete files in the meantime: contents
- * exist before their document and are removed after it, and apparent problems are rechecked against a newer state.
- */
+/** Checks for files without contents and the reverse, rechecking against a newer state: a server may be running. */
 async function checkFiles(options: FilesCheckOptions): Promise<Finding> {
   const tally: Tally = { named: 0, seen: 0, missing: 0, orphans: 0, example: null };
   for (const _ of blobsIn(options.database)) tally.named++;

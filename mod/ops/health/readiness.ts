@@ -1,7 +1,4 @@
-/**
- * Readiness: whether commits and their effects work. A check makes the server commit and read a heartbeat; results of the last
- * seconds are reused.
- */
+/** Readiness: a check makes the server commit and read a heartbeat; results of the last seconds are reused. */
 import { Hono } from "hono";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { createApi } from "../../protocol/api_reference.ts";

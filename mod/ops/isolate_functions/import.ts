@@ -1,7 +1,4 @@
-/**
- * Import functions: one mutation checks, or checks and writes, a batch of rows. Rows arrive unparsed, so that parsing does not
- * cost time in the main process. System tables cannot be imported.
- */
+/** Import functions: a mutation checks or writes a batch of rows, unparsed to save time of main. No system tables. */
 import { z } from "zod";
 import { EngineError } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
@@ -43,10 +40,7 @@ const workId = id("_admin_work").optional();
 
 const batchArgs = { table: z.string(), mode: z.enum(["insert", "upsert"]), batch: rowBatch };
 
-/**
- * Validates rows without writing them. Throws `UserError`s with the codes `unknown_table` and `unknown_columns`; invalid rows
- * are returned.
- */
+/** Validates rows and returns the invalid ones. Throws `unknown_table` and `unknown_columns`. */
 export const check = systemMutation({
   args: batchArgs,
   handler: (ctx, { table, mode, batch }): BatchCheck => {
@@ -71,10 +65,7 @@ export const check = systemMutation({
   },
 });
 
-/**
- * Writes rows atomically. Throws the errors of {@linkcode check}, `bad_row` with a {@linkcode RowFault} as data, and
- * `import_ended`.
- */
+/** Writes rows atomically. Throws as {@linkcode check}, `bad_row` with a {@linkcode RowFault}, and `import_ended`. */
 export const write = systemMutation({
   args: { ...batchArgs, workId },
   handler: async (ctx, { table, mode, batch, workId }): Promise<void> => {
@@ -92,10 +83,7 @@ export const write = systemMutation({
   },
 });
 
-/**
- * Deletes a batch of a table's documents that existed at the first call, which passes `until: null`; further calls pass the
- * `rest` of the previous one. Throws `unknown_table` and `import_ended`.
- */
+/** Deletes a batch of a table: first with `until: null`, then with the last `rest`. Throws `unknown_table`, `import_ended`. */
 export const empty = systemMutation({
   args: { table: z.string(), until: z.string().nullable(), workId },
   handler: async (ctx, { table, until, workId }): Promise<DeletedSome> => {

@@ -1,7 +1,4 @@
-/**
- * The execution log in the main thread: records each function run and serves queries of administrators. Recording is cheap; the
- * log worker does all other work, and no call waits for it.
- */
+/** The execution log in the main thread: records runs cheaply and answers queries. The log worker does the rest. */
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { logLimits } from "../limits.ts";

@@ -1,7 +1,4 @@
-/**
- * Runs heavy jobs in a child process, so that a large database or a hostile archive cannot harm the server. The process is
- * started on demand and exits when idle. One job runs at a time; others are queued up to a limit.
- */
+/** Runs heavy jobs one at a time in a child process, which protects the server from large or hostile data. */
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
@@ -103,18 +100,12 @@ export class Maintenance implements AsyncDisposable {
     this.#last = this.#removeLeftovers();
   }
 
-  /**
-   * Creates a backup inside the data folder. Throws a `BackupError` with the reason, `overloaded` if too many jobs are queued,
-   * `unavailable` if the server is stopping, and an `Error` for bugs and system failures.
-   */
+  /** Creates a backup in the data folder. Throws a `BackupError`, `overloaded`, `unavailable` when stopping, or an `Error`. */
   async backup(options: Omit<BackupOptions, "dataDir">): Promise<BackupSummary> {
     return await this.#run("backup", { ...options, dataDir: this.#dataDir });
   }
 
-  /**
-   * Verifies an archive in the data folder completely and stages it without its secret key; `checkOnly` verifies only. Throws a
-   * `RestoreError` with the reason and cause, and otherwise like `backup`.
-   */
+  /** Verifies an archive and stages it without its secret key, unless `checkOnly`. Throws a `RestoreError`, or as `backup`. */
   async stage(
     options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
   ): Promise<StagedRestore> {

@@ -1,7 +1,4 @@
-/**
- * Entry point of the maintenance process: reads jobs from standard input and writes answers to standard output. It may access
- * the data folder and query free disk space, and exits when its input ends.
- */
+/** Entry point of the maintenance process, which may access only the data folder, and exits when its input ends. */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { writeAll } from "../../kit/durable_files.ts";

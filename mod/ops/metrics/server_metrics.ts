@@ -1,7 +1,4 @@
-/**
- * All metrics of the server with name, help and source. Names and labels are stable across versions, because dashboards and
- * alerts depend on them.
- */
+/** All metrics of the server. Names and labels are stable across versions: dashboards and alerts depend on them. */
 import type { IsolateRole } from "../../functions/host/mod.ts";
 import type { Histogram, RunTotals, Tally } from "../stats/mod.ts";
 import type { Exposition, Sample } from "./exposition.ts";

@@ -1,7 +1,4 @@
-/**
- * Counts runs: of the last minute, hour and day, and since the start. A run costs a few additions; spans are summed when they end and when statistics
- * are requested.
- */
+/** Counts runs of the last minute, hour and day, and since the start, in a few additions for each run. */
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import type { SavedFigures } from "../log/mod.ts";
 import { statsLimits } from "../limits.ts";

@@ -30,10 +30,7 @@ export interface CronTime {
 /** Name prefix that distinguishes the service's cron jobs from the app's. */
 const serviceNamePrefix = "svc-";
 
-/**
- * Replaces the cron jobs of the app or of the service. A cron job with an unchanged schedule keeps its next run; a removed
- * one is deleted together with its pending run.
- */
+/** Replaces cron jobs. Unchanged schedules keep their next run; removed ones are deleted with their pending run. */
 export const declare = internalMutation({
   args: { of: z.enum(["app", "service"]), crons: z.array(declaredSchema) },
   handler: async (ctx, { of, crons }): Promise<CronTime[]> => {
@@ -78,10 +75,7 @@ async function remove(ctx: SchedulerMutationCtx, { _id, lastJob }: SchedulerDoc<
   await ctx.db.delete(_id);
 }
 
-/**
- * Starts the run that was due at `dueAt` by inserting a job, and deletes the previous job. If the previous job has not ended,
- * this run is skipped: a cron job never overlaps with itself. Returns the next run, or `null` if the cron job was removed.
- */
+/** Starts the run due at `dueAt`, or skips it: a cron job never overlaps itself. Returns the next run; `null` if removed. */
 export const start = internalMutation({
   args: { name: z.string(), dueAt: z.number(), nextRun: z.number() },
   handler: async (ctx, { name, dueAt, nextRun }): Promise<number | null> => {

@@ -93,10 +93,7 @@ export interface RunResult {
 /** Captured before app code is loaded, for which time is frozen. */
 const monotonic = performance.now.bind(performance);
 
-/**
- * Runs a job that is a mutation. Its writes and its result are one commit. If it throws, its writes are rolled back and only
- * the failure is recorded.
- */
+/** Runs a mutation job; writes and result are one commit. If it throws, only the failure is recorded. */
 export const runMutation = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<RunResult> => {

@@ -71,10 +71,7 @@ export class DataLock implements Disposable {
     this.restored = restored;
   }
 
-  /**
-   * Creates the folder (mode 0700) if it is missing, acquires the lock and handles restores. Throws a `StartError` if the
-   * folder cannot be used, contains an unfinished import, or is used by another process, which the message names.
-   */
+  /** Creates the folder, takes its lock and handles restores. Throws a `StartError`, which names a process that has it. */
   static async acquire(
     dataDir: string,
     { by, restore = "finish", waitMs = 0 }: AcquireOptions,

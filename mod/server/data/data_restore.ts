@@ -42,10 +42,7 @@ export async function removeUnfinishedImport(dataDir: string): Promise<void> {
   if (await statIfThere(join(dataDir, MARK)) !== null) await removeMade(dataDir);
 }
 
-/**
- * Creates the data of a folder without a database and removes it if `make` fails. Throws a `StartError` if the folder has
- * uploaded files, which would be removed as well.
- */
+/** Creates data, and removes it if `make` fails. Throws a `StartError` if the folder has uploaded files. */
 export async function createImportedData<Made>(dataDir: string, make: () => Promise<Made>): Promise<Made> {
   await refuseFiles(dataDir);
   await writeDurably(join(dataDir, MARK), "An import into this folder is running or was interrupted.\n");

@@ -1,7 +1,4 @@
-/**
- * The documentation served at `/_/docs/`. Pages are rendered from `docs/` on the first request; `docs/README.md` is the index
- * and defines the groups. Also serves each page as Markdown, a search, and `llms.txt`.
- */
+/** Serves `docs/` at `/_/docs/` as pages, Markdown, a search and `llms.txt`. `docs/README.md` is the index. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {

@@ -22,10 +22,7 @@ import type { CronPort } from "./scheduling.ts";
 /** Folder below the data folder in which backups are written before they are sent. */
 const OUTGOING_DIR = "outgoing";
 
-/**
- * Opens the target of scheduled backups; `null` if there are none. Throws a `StartError` if the target cannot be used, so
- * call it before anything is started. With `later`, the target is opened on demand and the next backup reports errors.
- */
+/** Opens the backup target; `null` if none. Throws a `StartError`. `later`: opens it on demand, and backups report errors. */
 export async function openBackupTarget(
   { config: { backups }, later = false, log }: {
     readonly config: Pick<ServeConfig, "backups">;

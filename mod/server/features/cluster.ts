@@ -108,10 +108,7 @@ async function clusterStatus(cluster: PostgresCluster): Promise<object> {
   return { ...own, database, servers };
 }
 
-/**
- * Returns a function that resolves when this server shows everything committed in the cluster before the call, or after a
- * timeout. Concurrent calls share a query.
- */
+/** Returns a function that resolves when all earlier commits of the cluster are shown, or after a timeout. */
 export function caughtUpWith(
   cluster: Pick<PostgresCluster, "end">,
   { host, stuck, clock = steadyClock }: {

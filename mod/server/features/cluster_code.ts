@@ -1,7 +1,4 @@
-/**
- * The app's code in a cluster: the version that the database names, and its download. A deploy names a version in the log.
- * Before the first deploy, each server serves its own code.
- */
+/** The app's code in a cluster: the version that the database names since the first deploy, and its download. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
@@ -44,10 +41,7 @@ export class ClusterCode {
     await removeIfThere(join(dataDir, INCOMING));
   }
 
-  /**
-   * Returns the version that the database names; `null` if none was deployed. Throws a `StartError` if this server is pinned to
-   * other code.
-   */
+  /** Returns the deployed version, `null` if none. Throws a `StartError` if this server is pinned to other code. */
   async currentHash(): Promise<string | null> {
     const { dataDir, pinned } = this.#options.config;
     const path = join(dataDir, "data.db");
@@ -58,10 +52,7 @@ export class ClusterCode {
     return named;
   }
 
-  /**
-   * Downloads a version if necessary and records it. Throws a `VersionError` if this server cannot serve it, an `AwayError` if
-   * the database is unreachable.
-   */
+  /** Downloads a version and records it. Throws a `VersionError` if it cannot be served here, or an `AwayError`. */
   async install(hash: string | null, versions: VersionStore): Promise<Version> {
     if (this.#options.config.pinned) throw new VersionError(PINNED);
     if (hash === null) throw new VersionError("The log of the cluster names no version");

@@ -21,10 +21,7 @@ export interface FollowingFeature extends Feature {
   readonly stuck: () => string | null;
 }
 
-/**
- * Restores the database from the replica of `--follow`, or catches up. Throws a `StartError` if the data folder contains other
- * data or the replica has no snapshot.
- */
+/** Restores or updates the database from `--follow`. Throws a `StartError` for other data or without a snapshot. */
 export async function prepareFollower(
   { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
   { log, stopping = new AbortController().signal }: {

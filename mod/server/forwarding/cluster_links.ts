@@ -1,7 +1,4 @@
-/**
- * Links between the servers of a cluster. The leader accepts the links of its followers. A follower forwards calls and requests
- * that only the leader can answer. Calls that wait when the leader is lost go to the next leader, which may be this server.
- */
+/** Links of a cluster: followers forward calls and requests to the leader, which may change and become this server. */
 import { setTimeout as wait } from "node:timers/promises";
 import { Leader, LeaderCalls, LeaderLink, SessionChecks } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";

@@ -1,7 +1,4 @@
-/**
- * Accepts requests that workers or the cluster's link forward. Listens on a socket in a folder that only the same user can
- * enter.
- */
+/** Accepts requests of workers or the cluster's link, on a socket that only the same user can open. */
 import { join } from "node:path";
 import { ADDRESS_HEADER, LENGTH_HEADER, URL_HEADER } from "./forwarded_headers.ts";
 

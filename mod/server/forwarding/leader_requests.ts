@@ -13,10 +13,7 @@ export interface RequestTarget {
   readonly path: string;
 }
 
-/**
- * Returns whether a request may write or needs the leader's state. Function calls are forwarded elsewhere.
- * @param isRoute Returns whether the app has a route for the request.
- */
+/** Whether a request (no function call) may write or needs the leader's state. `isRoute`: the app has a route for it. */
 export function isForLeader({ method, path }: RequestTarget, isRoute: () => boolean): boolean {
   // All servers answer CORS preflight requests alike.
   if (method === "OPTIONS") return false;

@@ -73,10 +73,7 @@ export function appRoutes({ routes, authenticator, dev, addressOf }: AppRoutesOp
   }
 }
 
-/**
- * Identity of the caller. An invalid token of this server is refused. Other credentials are left to the app, because other
- * services may call its routes.
- */
+/** Identity of the caller. Refuses invalid tokens of this server; other credentials are for the app. */
 async function identityOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
   const token = JWT.exec(header ?? "")?.[1];
   if (token === undefined) return anonymous;

@@ -1,7 +1,4 @@
-/**
- * Serves the client to browsers: the TypeScript of `mod/client` and `mod/protocol` with its types stripped, so that a page
- * imports `/_/client.js` without a build step. Line numbers stay the same, so no source maps are needed.
- */
+/** Serves the client to browsers without a build: `mod/client` and `mod/protocol` with types stripped, lines kept. */
 import { createHash } from "node:crypto";
 import { stripTypeScriptTypes } from "node:module";
 import { acceptedCodings, CompressedCopies } from "./compressed_copies.ts";

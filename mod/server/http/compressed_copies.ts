@@ -47,10 +47,7 @@ export class CompressedCopies {
   /** Compressions in progress, by coding and key. */
   readonly #compressing = new Map<string, Promise<Uint8Array<ArrayBuffer> | null>>();
 
-  /**
-   * Returns the compressed copy, or `null` to send the original: it is too small or large, does not become much smaller, or
-   * too many compressions are in progress.
-   */
+  /** Returns the compressed copy, or `null` to send the original (size, little gain, too many compressions). */
   async get(original: Original, coding: Coding): Promise<Uint8Array<ArrayBuffer> | null> {
     const { size } = original;
     if (size < staticLimits.compressedBytesMin || size > staticLimits.compressedBytesMax) return null;

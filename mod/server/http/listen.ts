@@ -43,10 +43,7 @@ export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.N
   }
 }
 
-/**
- * Keeps a port open. If a connection cannot be accepted, for example for lack of file descriptors, the runtime closes the
- * listener but keeps its connections. The port is then reopened. Other failures are reported to `onEnd`.
- */
+/** Keeps a port open: reopens it if the runtime closes the listener for a failed accept. Reports others to `onEnd`. */
 export class Listener {
   readonly addr: Deno.NetAddr;
   readonly #reopen: (port: number) => HttpServer;

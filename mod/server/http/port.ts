@@ -98,9 +98,7 @@ export class Port implements Disposable {
     this.#ended.resolve(error instanceof Error ? error : new Error(String(error)));
   }
 
-  /**
-   * Stops accepting connections and waits up to `msMax` for running requests. Later ones are answered when the isolates end.
-   */
+  /** Stops accepting connections; waits up to `msMax` for running requests, the rest until the isolates end. */
   async finish(msMax: number): Promise<void> {
     const finished = this.#http?.shutdown();
     this.#http = null;

@@ -1,7 +1,4 @@
-/**
- * First step of every request: normalizes its path and checks its host and origin. The headers are read here once, because
- * they are not available after an upgrade.
- */
+/** First step of a request: normalizes its path, and checks host and origin, whose headers an upgrade removes. */
 import { isIP } from "node:net";
 import type { ServeConfig } from "../../config/config.ts";
 import { ServiceError } from "../../errors.ts";
@@ -20,10 +17,7 @@ const JUDGED_MAX = 256;
 
 export type HostJudgement = "accepted" | "refused" | "malformed";
 
-/**
- * Checks `Host` headers, which protects against DNS rebinding: a page whose name resolves to this server's address has the
- * same origin as the server in its browser. Only the name in `Host` distinguishes the two.
- */
+/** Checks `Host` headers against DNS rebinding: only they distinguish a page whose name resolves to this server. */
 export class HostGuard {
   readonly #names: readonly string[];
   readonly #judged = new Map<string, HostJudgement>();
@@ -132,10 +126,7 @@ export class RequestGate {
     this.#log = log;
   }
 
-  /**
-   * Returns the normalized request, or the response that refuses it: 400, 421 for its host, 403 for its origin. `passedOn`:
-   * another process has forwarded it and checked its host.
-   */
+  /** Returns the normalized request, or a refusal (400, 421, 403). `passedOn`: another process has checked the host. */
   check(
     given: Request,
     { passedOn = false }: { readonly passedOn?: boolean } = {},

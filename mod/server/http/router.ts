@@ -1,7 +1,4 @@
-/**
- * Routes requests: first the service's paths (`/api/*`, `/_/*`, `/metrics`), which are never answered with static files; then
- * the app's own routes and its static frontend.
- */
+/** Routes requests: the service's paths, which are never static files, then the app's routes and its frontend. */
 import { Hono } from "hono";
 import { cors } from "hono/cors";
 import { NONCE, secureHeaders, type SecureHeadersVariables } from "hono/secure-headers";

@@ -210,10 +210,7 @@ export class StaticFiles {
     return new StaticFiles(root, options);
   }
 
-  /**
-   * Answers a request for `pathname`, which is still encoded and begins with a slash: 200, 206, 304, 307 to a folder's path
-   * with a trailing slash, 404, 405, 416.
-   */
+  /** Answers a request for an encoded `pathname`: 200, 206, 304, 307 to a folder's path with a slash, 404, 405, 416. */
   async respond(request: Request, pathname: string): Promise<Response> {
     if (request.method !== "GET" && request.method !== "HEAD") {
       return new Response("Method not allowed\n", { status: 405, headers: { Allow: "GET, HEAD" } });

@@ -1,7 +1,4 @@
-/**
- * Tracks the connections of the server's port and closes idle, stalled and excess ones, which the runtime would keep open
- * forever. Does nothing where native socket calls are unavailable.
- */
+/** Closes idle, stalled and excess connections of the port, which the runtime keeps. Needs native socket calls. */
 import { bodiesBeingRead } from "../../kit/request_body.ts";
 import type { Log } from "../../kit/log.ts";
 import { connectionLimits } from "../limits.ts";

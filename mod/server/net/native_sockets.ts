@@ -1,7 +1,4 @@
-/**
- * System calls on sockets that the runtime does not offer: reset a connection, read its TCP statistics, share a port. They
- * are bound once at the start; the permission to load native code is then revoked.
- */
+/** Socket system calls that the runtime lacks, bound at the start; the permission for native code is then revoked. */
 
 export interface NativeConnection {
   readonly fd: number;

@@ -1,7 +1,4 @@
-/**
- * Revokes permissions that the server does not need. The permission set `serve` grants the whole disk. Requesting a path that
- * is already granted creates a separate grant, which remains when the one for the whole disk is revoked.
- */
+/** Revokes the grant of the whole disk after requesting the paths needed, which become grants of their own. */
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServeConfig } from "../../config/config.ts";
@@ -57,10 +54,7 @@ export async function socketFolders(dataDir: string): Promise<string[]> {
   return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];
 }
 
-/**
- * Folders of the functions and their packages: `node_modules` in the functions folder and above, and the targets of symbolic
- * links in it.
- */
+/** Folders of functions and packages: `node_modules` there and above, and the targets of links in it. */
 async function codeFolders(functionsDir: string, dataDir: string): Promise<string[]> {
   const folders = [functionsDir];
   const { packageRoots } = await import("../../functions/packages/mod.ts");

@@ -1,7 +1,4 @@
-/**
- * The new process's side of a takeover: asks the old process to step down. The lock of the data folder decides which process
- * leads, so an old process that dies needs no special case: the kernel releases its lock.
- */
+/** The new process's side of a takeover. The folder's lock decides who leads, so a dying old process needs no special case. */
 import { StartError } from "../../config/start_error.ts";
 import { closeQuietly, connectLocal, readLines, writeLine } from "../../kit/local_socket.ts";
 import { takeoverLimits } from "../limits.ts";

@@ -1,7 +1,4 @@
-/**
- * The old process's side of a takeover. It serves one new process at a time. If the new process ends before it leads, this
- * server leads again.
- */
+/** The old process's side of a takeover, one at a time. If the new process ends before it leads, this one leads again. */
 import { closeQuietly, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";

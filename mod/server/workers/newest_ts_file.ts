@@ -1,7 +1,4 @@
-/**
- * The newest answered ts, as 8 bytes in the data folder. Workers receive commits over a link, which may lag behind a client
- * that already has its answer. They read here which commits to wait for.
- */
+/** The newest answered ts (8 bytes in the data folder): the commits that workers wait for, whose link may lag behind. */
 import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 

@@ -17,10 +17,7 @@ const LIBRARIES = [
   "/usr/lib/libc.so.6",
 ];
 
-/**
- * Permission flags of a worker. It reads the data, the program and the frontend, writes in the data folder only, and starts
- * isolates. Network access is unrestricted because the names of the isolates' sockets are not known in advance.
- */
+/** Permissions of a worker: reads data, program and frontend, writes data. Any network: socket names are not known yet. */
 export async function workerPermissions({ config, link, passed }: WorkerBoot): Promise<readonly string[]> {
   const { dataDir, staticDir } = config;
   const data = [dataDir, await Deno.realPath(dataDir)];

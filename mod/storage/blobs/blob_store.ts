@@ -31,10 +31,7 @@ export interface ListedBlob {
 export interface BlobStore extends AsyncDisposable {
   /** Starts a new blob. It is not readable until committed. */
   create(name: string): Promise<BlobWriter>;
-  /**
-   * Moves a local file, whose contents are synced, into the store. Succeeds if the file was already adopted by an earlier
-   * call.
-   */
+  /** Moves a synced local file into the store. Succeeds if an earlier call did. */
   adopt(name: string, path: string): Promise<void>;
   /** Returns the contents of a blob or of a range inside it; `null` if the blob does not exist. */
   read(name: string, part: ByteRange | null): Promise<ObjectBody | null>;
@@ -60,10 +57,7 @@ const DERIVED = "derived/";
 /** Subfolders of blobs. The folder also has others, such as that of unfinished uploads. */
 const SHARDS = Array.from({ length: 256 }, (_, number) => `${number.toString(16).padStart(2, "0")}/`);
 
-/**
- * Opens the blobs of a location, creating a missing folder, and removes unfinished blobs of an earlier server. Throws a
- * `LocationError` if the location is not usable.
- */
+/** Opens or creates the blobs of a location and removes unfinished ones. Throws a `LocationError`. */
 export async function openBlobs(
   location: ObjectLocation,
   { shared = false, readOnly = false, later, now = Date.now }: BlobStoreOptions = {},

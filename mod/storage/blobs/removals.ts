@@ -1,7 +1,4 @@
-/**
- * Removes the contents of deleted files. The deleting transaction inserts a row with the blob's name, which is deleted after
- * the blob, so an interrupted removal is resumed.
- */
+/** Removes contents of deleted files: a row, inserted with the deletion, outlives the blob, so removals resume. */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";

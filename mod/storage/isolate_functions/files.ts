@@ -80,10 +80,7 @@ export const uploadedFile = internalQuery({
   },
 });
 
-/**
- * Inserts a file's document and marks its upload URL as used; `token` is `null` for files stored by actions. Repeating the
- * call with the same blob and URL returns the same file, so callers can retry after a lost response.
- */
+/** Inserts a file's document and marks its upload URL (`token`) as used. Idempotent for the same blob and URL. */
 export const commitFile = internalMutation({
   args: { token: z.string().nullable(), file: z.strictObject(newFileShape), now: z.number() },
   handler: async (ctx, { token, file, now }): Promise<string> => {

@@ -1,7 +1,4 @@
-/**
- * Fast path for the most frequent reads: a cached small file or thumbnail, requested by its plain URL, in full and without
- * conditions. The router and all checks would cost more than the response itself.
- */
+/** Fast path for cached small files by plain URL: router and checks would cost more than the response. */
 import { requestPath, requestSearch } from "../../kit/http_request.ts";
 import { storageLimits } from "../limits.ts";
 import type { FileMetadataCache } from "../file_metadata_cache.ts";

@@ -95,10 +95,7 @@ export function multipart(
   return { pieces, length };
 }
 
-/**
- * Streams the body, reading on demand. `first` is the stream of the first part; `open` opens the others. Canceling the stream
- * cancels the open part.
- */
+/** Streams the body on demand; `open` opens the parts after `first`. Canceling cancels the open part. */
 export function multipartStream(
   pieces: readonly Piece[],
   { first, open }: {

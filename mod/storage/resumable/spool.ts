@@ -1,7 +1,4 @@
-/**
- * Folder of unfinished uploads: for each, its bytes so far and a record. The record contains the number of durable bytes;
- * bytes after them are truncated when the server starts.
- */
+/** Folder of unfinished uploads: bytes, and a record with the number of durable ones. A start truncates the rest. */
 import { join } from "node:path";
 import { z } from "zod";
 import { removeIfThere, statIfThere, syncFolder, writeDurably } from "../../kit/durable_files.ts";

@@ -84,10 +84,7 @@ export class ResumableUploads implements AsyncDisposable {
     return this.#blobs.has(blob);
   }
 
-  /**
-   * Creates an upload and receives its first bytes, if any. Returns the progress if the upload already exists, since the client
-   * may have missed the response. Throws the errors of single uploads and of {@linkcode append}.
-   */
+  /** Creates an upload, or returns the progress of an existing one. Throws as single uploads and {@linkcode append}. */
   async create(request: TusRequest): Promise<UploadState> {
     const { urls } = this.#options;
     urls.count(request.client);

@@ -1,7 +1,4 @@
-/**
- * Frames between the main process and the image process, over standard input and output: two 32-bit big-endian lengths,
- * followed by JSON and bytes.
- */
+/** Frames to and from the image process: two 32-bit big-endian lengths, then JSON and bytes. */
 import type { ThumbnailSpec } from "./spec.ts";
 
 /** Request for a thumbnail of the image in the frame's bytes. */

@@ -1,7 +1,4 @@
-/**
- * Makes thumbnails in a child process, which is started on demand and exits when idle. An image that crashes or blocks the
- * process affects no other request.
- */
+/** Makes thumbnails in a child process, on demand: an image that crashes or blocks it affects no other request. */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import {
@@ -17,10 +14,7 @@ import { entryModule } from "../../kit/processes/program_root.ts";
 
 /** Makes thumbnails. Tests provide their own. */
 export interface ThumbnailMaker extends AsyncDisposable {
-  /**
-   * Returns the thumbnail of an image. `load` is called when its slot is free. Throws `image_too_large`, `invalid_image`,
-   * `overloaded`, `unavailable` if `load` takes too long, and errors of `load`.
-   */
+  /** Returns a thumbnail; `load` is called in its slot. Throws `image_too_large`, `invalid_image`, `overloaded`, `unavailable`. */
   make(
     load: () => Promise<Uint8Array<ArrayBuffer>>,
     spec: ThumbnailSpec,

@@ -1,7 +1,4 @@
-/**
- * The image process: reads images from standard input and writes thumbnails to standard output. It drops its permissions
- * after loading sharp and before the first image, and exits when its input ends, so exploits of the decoder are contained.
- */
+/** The image process. It drops its permissions after loading sharp, before the first image, to contain exploits. */
 import type { Buffer } from "node:buffer";
 import sharp from "sharp";
 import type { Sharp, SharpOptions } from "sharp";

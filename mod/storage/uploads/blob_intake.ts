@@ -74,10 +74,7 @@ export class BlobIntake implements AsyncDisposable {
     return this.#size;
   }
 
-  /**
-   * Appends bytes; resolves when all but the newest `chunksHeldMax` chunks are written and can be reused. Throws
-   * `file_too_large` as soon as the limit is exceeded.
-   */
+  /** Appends bytes; resolves when all but the newest `chunksHeldMax` chunks can be reused. Throws `file_too_large`. */
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
     if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);

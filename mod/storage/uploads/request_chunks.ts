@@ -1,7 +1,4 @@
-/**
- * Reads the body of an upload in chunks and maps all failures to `upload_failed`. A body is read into a fixed set of reused
- * buffers: large reads need fewer event loop ticks and copies, and reuse avoids garbage that costs more than the reads.
- */
+/** Reads an upload in large reused buffers, for fewer ticks, copies and garbage. Failures are `upload_failed`. */
 import { storageLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
@@ -14,10 +11,7 @@ const BUFFERS = chunksHeldMax + 1;
 let readers = 0;
 
 interface BodyReader extends Disposable {
-  /**
-   * Returns the next bytes, or `null` at the end. They are valid until the caller has received `chunksHeldMax` more chunks.
-   * Rejects if the body breaks off.
-   */
+  /** Returns the next bytes, valid for `chunksHeldMax` more chunks; `null` at the end. Rejects if the body breaks off. */
   read(): Promise<Uint8Array<ArrayBuffer> | null>;
   /** Cancels the rest of the body; a read in progress returns `null`. Never rejects. */
   cancel(): Promise<void>;
@@ -91,10 +85,7 @@ interface RequestChunksOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * Yields the chunks of a body. Each is valid until the caller has received `chunksHeldMax` more. Leaving the loop cancels the
- * body. Throws `upload_failed` if it breaks off, stalls, or does not have the announced length.
- */
+/** Yields chunks, valid for `chunksHeldMax` more. Leaving the loop cancels. Throws `upload_failed` (stalled, cut, wrong length). */
 export async function* requestChunks(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   { contentLength, stallMs = storageLimits.uploadStallMs, signal }: RequestChunksOptions,

@@ -46,10 +46,7 @@ export class Uploads {
     this.#options = options;
   }
 
-  /**
-   * Stores a file; resolves to its ID once its contents are durable and its document is committed. Throws the errors of the
-   * contract's table, after which the URL can be used again.
-   */
+  /** Stores a file; resolves to its ID when durable and committed. After an error the URL can be used again. */
   async upload(request: UploadRequest): Promise<string> {
     const { urls } = this.#options;
     urls.count(request.client);
@@ -80,10 +77,7 @@ export class Uploads {
   }
 }
 
-/**
- * Commits the document of an upload whose contents are durable. Throws `upload_url_used` after removing the contents if another
- * upload used the URL.
- */
+/** Commits an upload's document. Throws `upload_url_used`, after removing the contents, if the URL was used. */
 export async function commitUpload(
   token: string,
   { blob, sha256, size, contentType, name, createdBy }: NewFile,

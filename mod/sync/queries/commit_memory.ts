@@ -1,7 +1,4 @@
-/**
- * Keys changed by recent commits, recorded while queries run. Determines up to which ts an answer from an older snapshot
- * is valid.
- */
+/** Keys changed by recent commits. They decide up to which ts an answer from an older snapshot is valid. */
 import type { CommitEntry, Interval, KeySpace, ReadSet, UnchangedKeys } from "../../engine/types.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
@@ -62,10 +59,7 @@ export class CommitMemory {
     this.#newest = ts;
   }
 
-  /**
-   * Returns the ts of the first commit above `after` that changed something in the read set, or `null`. If records that
-   * old were dropped, returns the next ts.
-   */
+  /** Returns the ts of the first commit above `after` in the read set, `null`, or the next ts if records were dropped. */
   firstTouch(readSet: ReadSet, after: number): number | null {
     if (after < this.#from) return after + 1;
     if (readsUnknown(readSet)) return after < this.#newest ? after + 1 : null;

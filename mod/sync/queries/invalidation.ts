@@ -12,10 +12,7 @@ interface RangeNode<Owner> {
   right: RangeNode<Owner> | null;
 }
 
-/**
- * Finds the owners of all intervals that contain a key, in time logarithmic in the number of intervals plus the number of
- * owners found. Single keys are in a map. Ranges are in a treap whose nodes store the highest end of their subtree.
- */
+/** Finds owners of intervals that contain a key, in logarithmic time: a map of keys, a treap of ranges. */
 export class IntervalIndex<Owner> {
   readonly #points = new Map<string, Set<Owner>>();
   #ranges: RangeNode<Owner> | null = null;

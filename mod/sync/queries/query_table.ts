@@ -1,7 +1,4 @@
-/**
- * All shared queries by key. Unused queries with a valid result stay in an LRU cache to answer one-shot calls and new
- * subscriptions without a run.
- */
+/** All shared queries by key; unused ones with a valid result stay in an LRU cache. */
 import { LRUCache } from "lru-cache";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import { sharedQueryLimits } from "../limits.ts";

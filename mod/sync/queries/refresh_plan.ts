@@ -14,10 +14,7 @@ export interface RefreshState {
   readonly stuck: Iterable<View>;
 }
 
-/**
- * Returns the queries to run now in one batch. Those in `together` must not be split. The others wait for a run in flight and
- * are considered again after it.
- */
+/** Returns the queries to run now in one batch, with all of `together` or none. The others wait for a run in flight. */
 export function planRefresh(
   { dirty, batches, stuck }: RefreshState,
 ): { readonly queries: SharedQuery[]; readonly together: ReadonlySet<SharedQuery> } {

@@ -1,7 +1,4 @@
-/**
- * Runs each distinct query once for all its subscribers (SH). Decides who shares a result, which results are still valid
- * after a commit, and which queries run again.
- */
+/** Runs each distinct query once for all subscribers (SH): who shares it, what is still valid, what runs again. */
 import { LRUCache } from "lru-cache";
 import type { CommitEntry } from "../../engine/types.ts";
 import type {
@@ -347,10 +344,7 @@ export class SharedQueries {
     return run;
   }
 
-  /**
-   * Returns a current caller that is not blocked from the function, if one is found early enough. Skips every other entry of a
-   * blocked caller.
-   */
+  /** Returns a current caller that is not blocked from the function, if one is found early enough. */
   #runIdentity(query: SharedQuery): Pick<Run, "identity" | "caller"> {
     let first: Pick<Run, "identity" | "caller"> | null = null;
     const refused = new Set<string>();

@@ -1,7 +1,4 @@
-/**
- * A shared query: a function, its arguments and the callers that share its result. Its results are versions: an outcome and
- * the ts interval in which it is valid.
- */
+/** A shared query: a function, arguments and callers. Its versions are outcomes with the ts interval of validity. */
 import type { ReadSet } from "../../engine/types.ts";
 import type { Caller, CallOrigin } from "../../functions/host_port.ts";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
@@ -213,10 +210,7 @@ export class SharedQuery {
     if (this.run !== null && ts > (this.run.batch.snapshot ?? ts)) this.run.touched = true;
   }
 
-  /**
-   * Adds a version, truncated before the next newer one. Drops it if nothing is left.
-   * @returns Whether it is now the newest.
-   */
+  /** Adds a version, truncated before the next newer one. Returns whether it is now the newest. */
   insert(version: Version): boolean {
     const newest = this.newest;
     if (newest === undefined || version.from > newest.from) {

@@ -85,10 +85,7 @@ export class InboundAccount {
   }
 }
 
-/**
- * Shared quota for data received from all sockets and still in memory: queued frames, running calls and arguments of live
- * queries. When it is exceeded, the largest socket is ended.
- */
+/** Quota of all received data in memory: frames, calls, arguments of queries. Exceeding it ends the largest socket. */
 export class InboundQuota {
   readonly #charsMax: number;
   readonly #accounts = new Set<InboundAccount>();
@@ -124,10 +121,7 @@ export class InboundQuota {
     this.#chars -= chars;
   }
 
-  /**
-   * Ends the largest sockets until usage is within the quota. Sockets far below an equal share are exempt: the usage then
-   * belongs to calls of closed sockets.
-   */
+  /** Ends the largest sockets until usage is within the quota, unless it belongs to calls of closed sockets. */
   #endLargest(): void {
     const { inboundExemptCharsMin, inboundExemptCharsMax } = socketLimits;
     while (this.#chars > this.#charsMax) {

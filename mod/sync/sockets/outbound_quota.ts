@@ -1,7 +1,4 @@
-/**
- * Shared quota for data sent to all sockets and not yet acknowledged. Transitions wait while it is exhausted. Sockets that
- * hold much and make no progress are aborted, largest first.
- */
+/** Quota of sent, unacknowledged data: Transitions wait while it is exhausted, and stuck large sockets are aborted. */
 import { socketLimits } from "../../limits.ts";
 import type { Channel } from "./socket.ts";
 
@@ -73,10 +70,7 @@ export class OutboundQuota {
     this.#pauseMs = largePauseMsPerMiB * bytes / 2 ** 20;
   }
 
-  /**
-   * Whether a frame of this length may be sent now. Small frames always may. A frame larger than the whole quota may be sent
-   * when almost nothing is buffered.
-   */
+  /** Whether a frame may be sent: small ones always, one above the quota when almost nothing is buffered. */
   canSend(chars: number): boolean {
     if (chars <= socketLimits.unreservedFrameCharsMax) return true;
     if (chars > socketLimits.largeChars && this.#isPaused) return false;

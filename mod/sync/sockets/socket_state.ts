@@ -1,7 +1,4 @@
-/**
- * Protocol state of one socket: versions, live queries with the results last sent, pending steps, calls in flight. Pure: does
- * no I/O and reads no clock.
- */
+/** Protocol state of one socket, pure: versions, live queries with the results last sent, steps and calls in flight. */
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, foundNoRoom, isOutcomeUnknown, type Outcome } from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
@@ -82,10 +79,7 @@ export class SocketState {
   /** Steps in the order received. The queries of the first `begunSteps` are subscribed. */
   readonly steps: Step[] = [];
   begunSteps = 0;
-  /**
-   * Set when the first step's result was older than the socket's ts. Until that step is sent, no other change advances the
-   * socket.
-   */
+  /** Set when the first step's result was older than the socket's ts: nothing else advances the socket before it. */
   holdForStep = false;
   /** Characters of the arguments of accepted queries. */
   argsChars = 0;
@@ -109,10 +103,7 @@ export class SocketState {
     return this.owedTs === null ? floor : Math.max(this.owedTs, floor ?? 0);
   }
 
-  /**
-   * Whether a mutation with this failure may still be committed: its outcome is unknown, or an earlier copy may have been sent
-   * and the record was not checked. Clients treat a failure as a rollback.
-   */
+  /** Whether a failed mutation may still be committed, directly or by an earlier copy. Clients take failures as rollbacks. */
   isUnsettled(error: CallError): boolean {
     return isOutcomeUnknown(error) || (this.mayResend && error.retryable === true && !foundNoRoom(error));
   }

@@ -123,10 +123,7 @@ function text(value: unknown): string | undefined {
 /** Argument names whose values are never recorded. */
 const SECRET = /password|secret|token|key|url$/i;
 
-/**
- * Summarizes arguments: short values are recorded, documents and lists only by size, so that deleted contents do not survive
- * in the audit log.
- */
+/** Summarizes arguments, large ones by size only, so that deleted contents do not survive in the audit log. */
 function summarizeArgs(args: Readonly<Record<string, unknown>>): Record<string, AuditValue> {
   const noted: Record<string, AuditValue> = {};
   for (const [name, value] of Object.entries(args).slice(0, opsLimits.auditArgsMax)) {

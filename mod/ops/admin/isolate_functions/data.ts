@@ -56,10 +56,7 @@ export const documents = adminQuery({
   },
 });
 
-/**
- * Counts the selected documents up to a limit. Not available for searches and conditions. It reads the whole range, so call
- * it once instead of subscribing.
- */
+/** Counts selected documents up to a limit by reading the whole range: call it once, do not subscribe. */
 export const count = adminQuery({
   args: whereArgs,
   handler: async (ctx, where): Promise<{ count: number; more: boolean }> =>
@@ -70,10 +67,7 @@ export const count = adminQuery({
     }),
 });
 
-/**
- * Returns the cursor after `behind` selected documents, or `null` if there are fewer. Costs as much as `count`. With a cursor
- * in `before`, returns the cursor that many rows before it, which costs as much as reading those rows.
- */
+/** Returns the cursor `behind` documents on (`null` if there are fewer), or `before` as many back from a cursor. */
 export const position = adminQuery({
   args: {
     ...whereArgs,
@@ -104,10 +98,7 @@ export const get = adminQuery({
   },
 });
 
-/**
- * Inserts documents atomically. Existing IDs and creation times are kept, so that deleted documents can be restored. Throws
- * `invalid_document` with the issues of the first invalid one.
- */
+/** Inserts documents atomically, with their IDs and times if they have some. Throws `invalid_document`. */
 export const insert = adminMutation({
   args: { table: z.string(), documents: z.array(fields).min(1).max(opsLimits.adminDocumentsMax) },
   handler: async (ctx, { table, documents }): Promise<{ ids: string[] }> => {
@@ -140,10 +131,7 @@ const patchArgs = {
 };
 const patchSchema = z.strictObject(patchArgs);
 
-/**
- * Sets the fields in `set` and removes those in `unset`. `seen` contains values the editor was shown; if one has changed,
- * nothing is written and `document_changed` is thrown with the current document.
- */
+/** Sets and unsets fields. Throws `document_changed` if a value in `seen` (shown to the editor) has changed. */
 export const patch = adminMutation({
   args: patchArgs,
   handler: async (ctx, change): Promise<null> => {

@@ -26,10 +26,7 @@ export const accountExists = systemQuery({
   },
 });
 
-/**
- * Lists the app's functions and the system functions callable by clients and administrators, with the JSON Schemas of their
- * arguments. Actions of the main process are not included.
- */
+/** Lists the callable functions with the JSON Schemas of their arguments, without actions of the main process. */
 export const list = adminQuery({
   args: {},
   handler: (ctx): FunctionFacts[] =>

@@ -1,7 +1,4 @@
-/**
- * Background tasks of administrators as documents, readable at `_admin/work:<name>`. The main process runs them in steps:
- * deletions in `work.ts`, imports in the table importer.
- */
+/** Administrators' background tasks as documents (`_admin/work:`). The main process runs them in steps. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
@@ -135,10 +132,7 @@ export const beginImport = systemMutation({
   },
 });
 
-/**
- * Records an import's progress in the transaction that makes it, so that it survives crashes. Throws `import_ended` if the
- * import must not continue.
- */
+/** Records an import's progress in the same transaction. Throws `import_ended` if it must not continue. */
 export async function recordImport(
   ctx: AdminMutationCtx,
   workId: Id<"_admin_work">,

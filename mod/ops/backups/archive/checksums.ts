@@ -1,7 +1,4 @@
-/**
- * The last entry of an archive: size and SHA-256 of every other entry in order. Its format is canonical, so a reader builds
- * the same string from the entries and compares.
- */
+/** The last entry of an archive: size and SHA-256 of all others, in a canonical format that readers compare. */
 import { createHash, type Hash } from "node:crypto";
 import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";

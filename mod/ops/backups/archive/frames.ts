@@ -66,10 +66,7 @@ export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGener
   yield Buffer.concat([SEAL, hash.digest()]);
 }
 
-/**
- * Unpacks frames as they arrive. Completeness and integrity are certain only after the last one. Throws an `ArchiveError` for
- * damaged, foreign, missing or surplus bytes.
- */
+/** Unpacks frames as they arrive; only the last one proves integrity. Throws an `ArchiveError`. */
 export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(2 * PACKED_BYTES_MAX);
   const hash = createHash("sha256");

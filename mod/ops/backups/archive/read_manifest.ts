@@ -5,10 +5,7 @@ import { archiveNames } from "./entry_names.ts";
 import { type ArchiveManifest, parseManifest } from "./manifest.ts";
 import { TarReader, wholeEntry } from "./tar_reader.ts";
 
-/**
- * Reads the manifest without reading or verifying the rest, and cancels `source`. Throws an `ArchiveError` if it is not an
- * archive.
- */
+/** Reads the manifest only, and cancels `source`. Throws an `ArchiveError` if it is not an archive. */
 export async function readManifest(source: ReadableStream<Uint8Array>): Promise<ArchiveManifest> {
   await using reader = new TarReader(source);
   return (await firstEntry(reader)).manifest;

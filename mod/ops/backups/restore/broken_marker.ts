@@ -30,10 +30,7 @@ export async function cancelBroken(dataDir: string, error: BrokenMarkerError): P
   await removeStagedFolderIfEmpty(dataDir);
 }
 
-/**
- * Whether no swap has moved anything. The database is the first file moved out, into a new folder, and the first moved in. So
- * nothing was moved while every staged database is where it was unpacked and the old one is in place or never existed.
- */
+/** Whether no swap has moved anything. The database moves first, so its old and staged files tell. */
 async function isUntouched(dataDir: string): Promise<boolean> {
   let folders = 0;
   for await (const { name } of Deno.readDir(stagedFolder(dataDir))) {

@@ -1,7 +1,4 @@
-/**
- * The marker of a staged restore, `restore-staged/pending-restore.json`. It exists from staging until the restore is applied
- * or canceled. While files are swapped, it contains the complete plan.
- */
+/** The marker of a restore, `restore-staged/pending-restore.json`, from staging until the end, with the plan of the swap. */
 import { join } from "node:path";
 import { z } from "zod";
 import { syncFolder, writeDurably } from "../../../kit/durable_files.ts";

@@ -1,7 +1,4 @@
-/**
- * File layout of restores below the data folder. `restore-staged/` contains the marker and the unpacked archive in a folder
- * with a random name. Writing the marker stages the restore, so staging is atomic.
- */
+/** File layout of restores: `restore-staged/` has the archive in a random folder, and the marker whose writing stages it. */
 import { join } from "node:path";
 import { archiveNames } from "../archive/entry_names.ts";
 import type { ArchivePart } from "../archive/mod.ts";
@@ -34,10 +31,7 @@ export function stagedFolder(dataDir: string): string {
   return join(dataDir, STAGED_FOLDER);
 }
 
-/**
- * Acquires the staging lock until disposed; the kernel releases it when the process exits. `null` if another process holds it
- * or the folder does not exist.
- */
+/** Acquires the staging lock; the kernel releases it with the process. `null` if it is held or there is no folder. */
 export async function acquireStagingLock(dataDir: string): Promise<Disposable | null> {
   let folder: Deno.FsFile;
   try {

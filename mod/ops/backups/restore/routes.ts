@@ -142,10 +142,7 @@ export function restoreRoutes(
   return app;
 }
 
-/**
- * Stages a restore for an administrator whose session is active before and after. If the session ends in the meantime, the
- * restore is unstaged. Throws `invalid_token`.
- */
+/** Stages a restore, and unstages it if the administrator's session has ended meanwhile. Throws `invalid_token`. */
 export async function stagedFor<Restore>(
   c: Context<AdminEnv>,
   restores: Pick<RestorePort, "cancel">,

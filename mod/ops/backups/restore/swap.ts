@@ -127,10 +127,7 @@ async function exists(dataDir: string, path: string): Promise<boolean> {
   }
 }
 
-/**
- * Returns the existing files that a staged restore replaces. Throws a `RestoreError` if they cannot be swapped, because renames
- * do not work across file systems.
- */
+/** Returns the files that a restore replaces. Throws a `RestoreError` if renames would cross file systems. */
 export async function checkSwappable(
   dataDir: string,
   { folder, parts }: Pick<RestoreMarker, "folder" | "parts">,

@@ -1,7 +1,4 @@
-/**
- * Process with access to a folder that the main process cannot use. Runs one job from standard input, answers on standard
- * output and exits, at the latest when its input ends.
- */
+/** A process with access to a folder that main cannot use: runs one job from standard input, then exits. */
 import { writeAll } from "../../../kit/durable_files.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { opsLimits } from "../../limits.ts";

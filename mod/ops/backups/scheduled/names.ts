@@ -29,10 +29,7 @@ export function newestScheduled(names: Iterable<string>): number | null {
   return newest;
 }
 
-/**
- * Returns the scheduled backups to delete so that `keep` remain: the oldest by name, but never the one just made, which may not
- * be the newest by name if the clock was set back.
- */
+/** Returns the oldest backups beyond `keep`, never the one just made: the clock may have been set back. */
 export function expiredBackups(
   names: readonly string[],
   { keep, justMade }: { readonly keep: number; readonly justMade: string },

@@ -220,10 +220,7 @@ export class ScheduledBackups implements AsyncDisposable {
 
 export const BACKUP_PATH = "_system/backups:run";
 
-/**
- * The action of the cron job `svc-backup`, by path. If the server stops during a backup, the job is retried at the next start. A failure is recorded in the
- * job with its reason; the log has it already.
- */
+/** The action of the cron job `svc-backup`, by path. A stop of the server makes the job run again at the next start. */
 export function backupActions(backups: Pick<ScheduledBackups, "run">): ReadonlyMap<string, MainAction> {
   return new Map([[BACKUP_PATH, {
     visibility: "internal",

@@ -65,10 +65,7 @@ export function checkSizes({ files }: Pick<BundleManifest, "files">): void {
 }
 
 export interface ManifestOptions {
-  /**
-   * Accepts versions of sources, which the server bundles itself. Only for bundles of other servers: the bundler can read all
-   * files of the server, and its errors quote them.
-   */
+  /** Accepts sources to bundle here, from other servers only: the bundler can read, and its errors quote, any file. */
   readonly sources?: boolean;
 }
 

@@ -20,10 +20,7 @@ const ENTRY_BYTES = 8 * 512;
 /** Additional overhead. */
 const SLACK_BYTES = 1024 * 1024;
 
-/**
- * Unpacks into an existing empty folder. Throws a {@linkcode BundleError} for bundles that are damaged, truncated or too large,
- * or contain paths outside the folder. The caller removes partial results.
- */
+/** Unpacks into an empty folder, which the caller removes on a {@linkcode BundleError} (damage, size, paths outside). */
 export async function unpackBundle(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   folder: string,

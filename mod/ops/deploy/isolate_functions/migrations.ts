@@ -1,7 +1,4 @@
-/**
- * Data migrations: an internal mutation of the app runs for the documents of a table in batches. Each batch and its progress
- * are one transaction, so every document is migrated exactly once across crashes.
- */
+/** Data migrations: an internal mutation runs for each document, in batches whose progress is in their transaction. */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
@@ -92,10 +89,7 @@ export const stop = systemMutation({
   },
 });
 
-/**
- * Starts a migration or resumes the unfinished one of the same function and table. `anew` restarts from the first document.
- * `onServer`: the server runs it. Throws `too_much_work` if too many are running.
- */
+/** Starts or resumes a migration. `onServer`: the server runs it. Throws `too_much_work` if too many are running. */
 export const begin = systemMutation({
   args: { path: z.string(), table: z.string(), anew: z.boolean(), onServer: z.boolean() },
   handler: async (ctx, { path, table, anew, onServer: byMain }): Promise<StartedMigration> => {

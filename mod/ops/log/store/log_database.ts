@@ -67,10 +67,7 @@ export function otherLogFormat(path: string): number | null {
   }
 }
 
-/**
- * Moves the contents of the write-ahead log into the file, so that the file can be renamed. Returns `false` if another process
- * has it open.
- */
+/** Checkpoints the log into its file for a rename. Returns `false` if another process has it open. */
 export function checkpointLog(path: string): boolean {
   let db: DatabaseSync | undefined;
   try {
@@ -214,10 +211,7 @@ function createPrivateFile(path: string): void {
   }
 }
 
-/**
- * Whether an error means that the file has to be replaced: its contents are damaged or foreign. Other errors, such as too many open
- * files or a lack of permissions, say nothing about the contents. Damaged rows may contain invalid JSON.
- */
+/** Whether a file is damaged or foreign and has to be replaced. Other errors say nothing about its contents. */
 export function isBadFile(error: unknown): boolean {
   if (error instanceof UnusableLogError || error instanceof SyntaxError) return true;
   const { errcode = 0 } = error as { readonly errcode?: number };

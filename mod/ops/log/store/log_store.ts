@@ -1,7 +1,4 @@
-/**
- * Writes and deletes runs. A run is a row of `runs`; its text is also in the trigram index `texts`. Runs are counted by minute in
- * `counts`, and `minutes` has the range of ids of each minute. IDs are consecutive.
- */
+/** Writes and deletes runs (`runs`), their trigram index (`texts`), counts and id ranges by minute. IDs are consecutive. */
 import { logLimits } from "../../limits.ts";
 import { type RunRecord, searchedText } from "../run_record.ts";
 import { LogDatabase } from "./log_database.ts";

@@ -1,7 +1,4 @@
-/**
- * Finds runs, newest first. A search reads ranges of IDs, each with one statement, and checks the deadline after each. The length of
- * the next range depends on the time that the last one took, because SQLite calls cannot be interrupted.
- */
+/** Finds runs, newest first, in ID ranges sized by the last one's time: SQLite calls cannot be interrupted. */
 import type { SQLInputValue } from "node:sqlite";
 import { mentionsText, type RunFilter } from "../run_filter.ts";
 import type { RunRecord } from "../run_record.ts";

@@ -47,10 +47,7 @@ export class LogStreams implements Disposable {
     return this.#readers.size;
   }
 
-  /**
-   * Opens a reader's stream, starting after the run `after` if given. Throws `overloaded` for too many readers, and `unavailable`
-   * if the server is stopping or the log cannot be read.
-   */
+  /** Opens a stream, after the run `after` if given. Throws `overloaded`, or `unavailable` (stopping, unreadable log). */
   async open(
     { filter, after, session }: {
       readonly filter: RunFilter;

@@ -1,7 +1,4 @@
-/**
- * The log worker without its messages: stores runs, answers queries and selects runs for tails. An unusable log is quarantined and
- * replaced, and one of the previous format converted. While no log can be opened, runs are counted and dropped.
- */
+/** The log worker's core: stores, queries and selects runs; replaces an unusable log, and drops runs while it has none. */
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
 import { runEvent } from "../stream/events.ts";

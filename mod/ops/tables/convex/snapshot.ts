@@ -1,7 +1,4 @@
-/**
- * A Convex snapshot export: a zip with `<table>/documents.jsonl` per table and `_storage/<id>` per file. Documents are
- * converted: IDs are replaced everywhere, and values that JSON cannot express become the nearest ones that it can.
- */
+/** A Convex snapshot export (zip), converted: IDs are replaced, and values become the nearest ones in JSON. */
 import type { Readable } from "node:stream";
 import { open } from "yauzl";
 import { newId } from "../../../engine/mod.ts";
@@ -146,10 +143,7 @@ export class ConvexSnapshot implements Disposable {
     this.#oldFileIds = [...parts.files.keys()];
   }
 
-  /**
-   * Reads the IDs of all documents. `tableNumbers` determine the IDs of each table, `fileIds` creates IDs of files. Throws an
-   * {@linkcode ImportError}.
-   */
+  /** Reads all IDs; `tableNumbers` and `fileIds` determine the new ones. Throws an {@linkcode ImportError}. */
   static async open(
     path: string,
     { tableNumbers, fileIds }: {

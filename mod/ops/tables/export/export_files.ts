@@ -1,7 +1,4 @@
-/**
- * Exports tables to files in a folder, from one snapshot. Files are written and synced under hidden names and renamed at the
- * end. A failed export leaves nothing behind; a killed one leaves hidden files only.
- */
+/** Exports tables from one snapshot to files, renamed at the end. A killed export leaves hidden files only. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
@@ -55,10 +52,7 @@ export interface ExportedTable {
   readonly documents: number;
 }
 
-/**
- * Closes the snapshot as early as possible, at the latest on return, because it lets the write-ahead log grow. Throws an
- * `ExportError` for unknown tables, non-empty folders, documents that CSV cannot represent, and full disks.
- */
+/** Closes the snapshot as early as possible, since it lets the log grow. Throws an `ExportError`, also for a full disk. */
 export async function exportFiles(
   snapshot: ExportSnapshot,
   options: ExportFilesOptions,

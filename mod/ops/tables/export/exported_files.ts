@@ -26,10 +26,7 @@ const LINE_CHARS_MAX = 1_048_576;
 export interface FileContents {
   /** Holds all existing contents once the snapshot is open. Absent if nothing can be held. */
   readonly holdAll?: () => Promise<void>;
-  /**
-   * Keeps contents until the export ends, even if the file is deleted. Returns `false` if they do not exist. Absent if nothing
-   * can be held; contents are then copied while the snapshot is open.
-   */
+  /** Keeps contents of deleted files; `false` if missing. Absent: contents are copied while the snapshot is open. */
   readonly hold?: (blob: string) => Promise<boolean>;
   /** Reads a blob; `null` if it does not exist. */
   readonly read: (blob: string) => Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
@@ -97,10 +94,7 @@ export interface FileCopying {
   readonly onFile: (done: number) => void;
 }
 
-/**
- * Copies the listed files. Throws a {@linkcode MissingFileError} for missing contents, and an {@linkcode ExportError} for
- * damaged ones and a full disk.
- */
+/** Copies the listed files. Throws a {@linkcode MissingFileError}, or an {@linkcode ExportError} for damage or a full disk. */
 export async function copyFiles({ target, list }: ListedFiles, copying: FileCopying): Promise<void> {
   let done = 0;
   const { readable } = await Deno.open(list);

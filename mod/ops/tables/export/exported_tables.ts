@@ -50,10 +50,7 @@ export function appTables({ tables }: ExportSnapshot): readonly string[] {
   return tables.filter((name) => !name.startsWith("_"));
 }
 
-/**
- * Returns the named tables without duplicates. Throws an {@linkcode ExportError} listing the available tables if one is unknown,
- * which includes tables with secrets.
- */
+/** Returns the named tables. Throws an {@linkcode ExportError} for an unknown one or one with secrets. */
 export function namedTables(snapshot: ExportSnapshot, names: readonly string[]): readonly string[] {
   const known = [
     ...appTables(snapshot),

@@ -233,10 +233,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/**
- * Returns the output of a table, or of the documents matching a filter. Pieces are small, so that other work can run in between.
- * Throws an `ExportError` before the first output if the documents cannot be represented in the format.
- */
+/** Returns the output of a table or filter, in small pieces. Throws an `ExportError` before the first one. */
 export function exportPieces(
   snapshot: ExportSnapshot,
   { table, format, shown }: {

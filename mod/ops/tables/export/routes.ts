@@ -1,7 +1,4 @@
-/**
- * `GET /export/{table}?format=jsonl|csv` downloads a table; `POST` with a filter in the body downloads the matching documents
- * (EX10 to EX12, EX17).
- */
+/** `GET /export/{table}?format=jsonl|csv`, or `POST` with a filter in the body (EX10 to EX12, EX17). */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";

@@ -64,10 +64,7 @@ export class TableDownload implements UnderlyingByteSource {
     this.#pieces = exportPieces(this.#snapshot, { ...options, shown });
   }
 
-  /**
-   * Reads until it is certain that the table can be represented, for CSV up to the first output. Rejects otherwise, on abort, and
-   * with a `ServiceError` if it takes too long or lets the log grow too much.
-   */
+  /** Reads until the table is known to be representable. Rejects otherwise, on abort, or if it takes too long. */
   async prepare(signal: AbortSignal): Promise<void> {
     try {
       for (let isFirst = true;; isFirst = false) {

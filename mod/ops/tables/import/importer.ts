@@ -1,7 +1,4 @@
-/**
- * Imports tables (IM) in two passes over a file: the first checks every row without writing, the second writes the rows in
- * batches, each a commit of its own.
- */
+/** Imports tables (IM) in two passes: checks every row, then writes batches, each a commit of its own. */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { decodeId } from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
@@ -94,9 +91,7 @@ export class Importer {
     this.#options = options;
   }
 
-  /**
-   * Checks every row without writing. Returns their number. Throws an {@linkcode ImportError} listing errors by line.
-   */
+  /** Checks and counts the rows. Throws an {@linkcode ImportError} listing errors by line. */
   async check(source: ImportSource): Promise<{ readonly rows: number }> {
     const { mode } = this.#options;
     using seen = mode === "upsert" ? null : new SeenIds();
@@ -131,10 +126,7 @@ export class Importer {
     return { rows };
   }
 
-  /**
-   * Writes the rows of a checked file. Throws an {@linkcode ImportError} with the progress if the writer rejects a batch or the
-   * file cannot be read.
-   */
+  /** Writes the checked rows. Throws an {@linkcode ImportError} with the progress if a batch or a read fails. */
   async write(source: ImportSource): Promise<ImportSummary> {
     const { mode, workId, onProgress } = this.#options;
     const work = workId === undefined ? {} : { workId: workId as never };
@@ -250,10 +242,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * Returns the table numbers found in the first rows of each file, for a database without tables. Unreadable files and conflicting
- * numbers are left to the check of the rows.
- */
+/** Returns the table numbers in each file's first rows. The check of the rows reports unreadable files and conflicts. */
 export async function tableNumbersOf(sources: readonly ImportSource[]): Promise<Map<string, number>> {
   const numbers = new Map<string, number>();
   for (const source of sources) {

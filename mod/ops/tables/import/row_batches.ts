@@ -19,10 +19,7 @@ const BLANK = /^\s*$/;
 /** Number of blank lines after which the event loop gets a tick. */
 const BLANK_LINES_AT_ONCE = 4_096;
 
-/**
- * Yields the non-blank lines of a file. Lines end in LF or CRLF; a leading byte order mark is skipped. Throws a
- * {@linkcode FileFault} for a line that is too long or not UTF-8. Leaving the iteration closes the source.
- */
+/** Yields non-blank lines (LF or CRLF, no byte order mark). Throws a {@linkcode FileFault} for long or non-UTF-8 ones. */
 export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<JsonLine, void, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true });
   let pieces: Uint8Array[] = [];
@@ -84,10 +81,7 @@ interface Row<Content> {
   readonly chars: number;
 }
 
-/**
- * Yields the batches of a file, at least one. Throws a {@linkcode FileFault} where the file cannot be parsed further, after
- * yielding the rows before it.
- */
+/** Yields at least one batch. Throws a {@linkcode FileFault} at a parse error, after the rows before it. */
 export async function* rowBatches(
   source: AsyncIterable<Uint8Array>,
   format: TableFormat,
