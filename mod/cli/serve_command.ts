@@ -132,7 +132,7 @@ async function serve(options: ServeOptions, given: ExplicitValues): Promise<numb
     // Nothing is served yet, and the isolates exit with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
-    collectWhenIdle();
+    collectWhenIdle({ onCollected: native?.trimMemory });
     const { url, setupLink } = server;
     const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });

@@ -47,3 +47,17 @@ Deno.test("threads of one process can begin at the same time", async () => {
   }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
 });
+
+Deno.test("the garbage of an idle process is collected again after twice the work of a collection", () => {
+  const { state, collection } = idleProcess();
+  collection.check();
+  // A collection takes 100 ms.
+  for (let round = 0; round < 3; round++) {
+    state.processorMs += 50;
+    collection.check();
+    assert.equal(state.collections, 1);
+  }
+  state.processorMs += 50;
+  collection.check();
+  assert.equal(state.collections, 2);
+});

@@ -8,6 +8,8 @@ const IDLE_MS_MAX = 60;
 /** Growth of the heap since the last collection that is worth another one. */
 const GROWTH_BYTES_MIN = 4 * 1024 * 1024;
 const GROWTH_SHARE_MIN = 0.25;
+/** Work since the last collection that is worth another one, in multiples of its duration: data may have been released. */
+const WORK_FACTOR_MIN = 2;
 
 export interface CollectedProcess {
   /** Processor time of all its threads. */
@@ -22,6 +24,9 @@ export class IdleCollection {
   readonly #process: CollectedProcess;
   #processorMs: number;
   #heapBytes = 0;
+  /** Processor time of the last collection, and since then. */
+  #collectionMs = 0;
+  #workMs = 0;
 
   constructor(process: CollectedProcess) {
     this.#process = process;
@@ -32,31 +37,45 @@ export class IdleCollection {
     const processorMs = this.#process.processorMs();
     const usedMs = processorMs - this.#processorMs;
     this.#processorMs = processorMs;
-    if (usedMs > IDLE_MS_MAX) return;
-    const growth = this.#process.heapBytes() - this.#heapBytes;
-    if (growth < Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return;
+    this.#workMs += usedMs;
+    if (usedMs > IDLE_MS_MAX || !this.#isWorthwhile()) return;
     this.#process.collect();
     this.#heapBytes = this.#process.heapBytes();
-    // The collection itself is no work.
     this.#processorMs = this.#process.processorMs();
+    this.#collectionMs = this.#processorMs - processorMs;
+    this.#workMs = 0;
+  }
+
+  #isWorthwhile(): boolean {
+    const growth = this.#process.heapBytes() - this.#heapBytes;
+    if (growth >= Math.max(GROWTH_BYTES_MIN, this.#heapBytes * GROWTH_SHARE_MIN)) return true;
+    return this.#workMs >= Math.max(IDLE_MS_MAX, this.#collectionMs * WORK_FACTOR_MIN);
   }
 }
 
 /**
+/**
  * Collects garbage of this thread while the process is idle. Call it before app code is loaded, which may not use timers.
- * `hidden` keeps V8's collector from app code, in a process with a single thread.
+ * `hidden` keeps V8's collector from app code, in a process with a single thread. `onCollected` is called after a collection.
  */
-export function collectWhenIdle({ hidden = false }: { readonly hidden?: boolean } = {}): void {
+export function collectWhenIdle({ hidden = false, onCollected = () => {} }: {
+  readonly hidden?: boolean;
+  readonly onCollected?: (() => void) | undefined;
+} = {}): void {
   const { cpuUsage } = Deno as typeof Deno & {
     readonly cpuUsage: () => { readonly user: number; readonly system: number };
   };
+  const collectGarbage = garbageCollector({ hidden });
   const collection = new IdleCollection({
     processorMs() {
       const { user, system } = cpuUsage();
       return (user + system) / 1000;
     },
     heapBytes: () => getHeapStatistics().total_heap_size,
-    collect: garbageCollector({ hidden }),
+    collect() {
+      collectGarbage();
+      onCollected();
+    },
   });
   Deno.unrefTimer(setInterval(() => collection.check(), CHECK_MS));
 }

@@ -1,4 +1,4 @@
-/** Socket system calls that the runtime lacks, bound at the start; the permission for native code is then revoked. */
+/** System calls that the runtime lacks, bound at the start; the permission for native code is then revoked. */
 
 export interface NativeConnection {
   readonly fd: number;
@@ -25,6 +25,8 @@ export interface NativeSockets {
   setReceiveBuffer(fd: number, bytes: number): void;
   /** Returns the listening socket of a port, or `null`. */
   findListener(port: number): number | null;
+  /** Returns freed memory of the C library to the system. */
+  trimMemory(): void;
   /** Lets other processes of this user listen on the same port. Returns whether that succeeded. */
   sharePort(fd: number): boolean;
 }
@@ -42,6 +44,8 @@ const symbols = {
   getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
   setsockopt: { parameters: ["i32", "i32", "i32", "buffer", "i32"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "i32"], result: "i32" },
+  // Missing in C libraries other than glibc.
+  malloc_trim: { parameters: ["i32"], result: "i32", optional: true },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
 } as const;
 
@@ -132,6 +136,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
       }
       return null;
     },
+    trimMemory: () => void calls.malloc_trim?.(0),
     sharePort: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
   };
 }

@@ -21,7 +21,7 @@ const log: typeof plain = (level, message, fields = {}) =>
   plain(level, message, { ...fields, worker: boot.name });
 try {
   const native = await openNativeSockets();
-  collectWhenIdle();
+  collectWhenIdle({ onCollected: native?.trimMemory });
   Deno.exit(await runWorker(boot, { native, log }) ? 0 : 1);
 } catch (error) {
   log("error", "A worker cannot serve", { error });
