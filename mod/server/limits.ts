@@ -59,11 +59,13 @@ export const takeoverLimits = {
   stepDownMs: 60_000,
   /** Time to wait for the lock of the data folder after the old process has released it or died. */
   lockMs: 20_000,
+  /** Time from releasing the data folder until the new process leads. Then the lock of the folder decides which process continues. */
+  leadMs: 60_000,
   /** Time to check the documents against the schema of the new code before the old process steps down. */
   checkMs: 900_000,
   /** Polling interval for a port that cannot be shared. */
   portPollMs: 25,
-  /** Interval of log messages while that port is still in use. */
+  /** Time to wait for that port. Then the takeover has failed. */
   portWaitMs: 10_000,
 } as const;
 

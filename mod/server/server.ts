@@ -227,20 +227,25 @@ export class Server implements AsyncDisposable {
     });
   }
 
-  /** Ends everything that uses the data folder and releases it for a new process. Returns `false` if this server cannot now. */
+  /**
+   * Ends everything that uses the data folder and releases it for a new process. Returns `false` if this server cannot now. If
+   * that fails, the server ends.
+   */
   async #stepDown(): Promise<boolean> {
     if (this.#serving.role !== "leading" || this.#stopping.signal.aborted) return false;
     try {
       // Requests are answered until the port closes: later ones reach the new process.
       await this.#endServing({ answers: true });
     } catch (error) {
-      this.#parts.log("error", "Cannot close the backend cleanly", { error });
+      // Isolates may still use the database. They end with this process, which releases the folder.
+      this.#port.fail(error);
+      throw error;
     }
     this.#releaseFolder();
     return true;
   }
 
-  /** Leads again after a failed takeover. If another process has the data folder or the app does not load, the server ends. */
+  /** Leads again after a failed takeover. If another process keeps the data folder or the app does not load, the server ends. */
   async #resume(): Promise<void> {
     const { log } = this.#parts;
     try {
@@ -251,6 +256,10 @@ export class Server implements AsyncDisposable {
       await this.#serve();
     } catch (error) {
       if (this.#stopped !== null) return;
+      if (error instanceof DataLockedError) {
+        log("warn", "Another process has the data folder; this server ends", { code: "takeover", error });
+        return this.#handedOver.resolve();
+      }
       log("error", "Cannot continue after the failed takeover", { error });
       this.#port.fail(error);
     }
@@ -308,7 +317,9 @@ export class Server implements AsyncDisposable {
     // Workers finish while this process still answers them.
     const workersEnded = this.#workers?.[Symbol.asyncDispose]();
     // Sockets first: shutting down the listener would close them without a useful code.
-    await backend?.closeSockets();
+    await backend?.closeSockets().catch((error) =>
+      this.#parts.log("error", "Cannot close the sockets cleanly", { error })
+    );
     this.#serving.drain();
     await this.#port.finish(this.#parts.drainMs ?? httpLimits.drainMs);
     await left;

@@ -37,7 +37,7 @@ export interface ServingOptions {
     readonly startBackend: (role: ServingRole, surroundings: BackendOptions) => Promise<Backend>;
   };
   readonly statics: Statics;
-  readonly port: Pick<Port, "url" | "connections" | "acceptsConnections">;
+  readonly port: Pick<Port, "url" | "connections" | "acceptsConnections" | "fail">;
   readonly clock: Clock;
   readonly workerFigures: () => readonly FollowerFigures[];
   /** Aborted when the server stops. */
@@ -171,20 +171,25 @@ export class Serving {
 
   /** Sockets reconnect by themselves, and requests wait. */
   async #changeRole({ backend }: Served): Promise<void> {
-    const { stopping, clock, parts: { log } } = this.#options;
+    const { stopping, clock, port, parts: { log } } = this.#options;
     const parts = this.#parts;
     if (parts === null) return;
     this.#newest = {};
     this.#served = null;
     this.#role = "starting";
     try {
-      // Ends in any case before the next one starts: there must be one writer.
-      await using _ending = backend;
       // First: other servers keep their waiting requests for the next leader.
       await parts.membership?.forwarding.stopLeading();
       await backend.closeSockets();
     } catch (error) {
-      log("error", "Cannot close the old backend cleanly", { error });
+      log("error", "Cannot close the sockets of the old backend cleanly", { error });
+    }
+    try {
+      await backend[Symbol.asyncDispose]();
+    } catch (error) {
+      // Its isolates may still use the database, and there must be one writer. They end with this process.
+      log("error", "Cannot end the old backend; the server ends", { error });
+      return port.fail(error);
     }
     while (!stopping.aborted) {
       try {

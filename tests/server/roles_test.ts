@@ -65,6 +65,11 @@ class World implements AsyncDisposable {
     return new World(folder, await StaticFiles.open(folder.at("dashboard"), { clientRoutes: true }));
   }
 
+  /** Resolves when the server cannot continue. */
+  get ended(): Promise<Error> {
+    return this.#port.ended;
+  }
+
   start(databaseFree?: () => Promise<void>) {
     return this.serving.start({
       authority: this.log,
@@ -164,6 +169,20 @@ Deno.test("a backend ends before the next one starts, also if its sockets cannot
   await serving.settled;
   assert.deepEqual(backend.events, ["dispose"]);
   assert.equal(serving.backend, backends[1]);
+});
+
+Deno.test("no backend follows one that does not end: the server ends", async () => {
+  await using world = await World.open();
+  const { serving, backends } = world;
+  await world.start();
+  const [backend] = backends;
+  assert.ok(backend !== undefined);
+  backend[Symbol.asyncDispose] = () => Promise.reject(new Error("a bug"));
+  world.change();
+  await serving.settled;
+  assert.match(String(await world.ended), /a bug/);
+  assert.equal(backends.length, 1);
+  assert.equal(serving.backend, null);
 });
 
 Deno.test("a draining server refuses requests, and serves again when a takeover has failed", async () => {

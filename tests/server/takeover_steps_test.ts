@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { LocalSocket } from "../../mod/kit/local_socket.ts";
 import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
+import { Port } from "../../mod/server/http/port.ts";
 import { Server } from "../../mod/server/server.ts";
 import { TakeoverListener } from "../../mod/server/takeover/takeover_listener.ts";
 import { OldProcess } from "../../mod/server/takeover/old_process.ts";
@@ -246,7 +247,49 @@ Deno.test("[TO4] a backend whose sockets cannot be closed ends before the folder
   backend.closeSockets = () => Promise.reject(new Error("a bug"));
   using _oldProcess = await steppedDown(folder);
   assert.deepEqual(backend.events, ["dispose"]);
+  await assert.rejects(statusOf(server.url), TypeError, "the port is closed, too");
   using _lock = await DataLock.acquire(folder.path, { by: "serve" });
+});
+
+Deno.test("[TO4] a server whose backend does not end keeps the folder, and ends", async () => {
+  await using folder = new TempFolder();
+  const { backends: [backend], server } = await started(folder.path);
+  assert.ok(backend !== undefined);
+  backend[Symbol.asyncDispose] = () => Promise.reject(new Error("a bug"));
+  using _oldProcess = await steppedDown(folder);
+  assert.match(String(await server.portEnded), /a bug/);
+  await assert.rejects(DataLock.acquire(folder.path, { by: "serve" }), DataLockedError);
+  await server.stop();
+  (await DataLock.acquire(folder.path, { by: "backup" }))[Symbol.dispose]();
+});
+
+Deno.test("[TO4] a server does not wait for ever for a new process that is frozen", async () => {
+  await using folder = new TempFolder();
+  const events: string[] = [];
+  await using _listener = await TakeoverListener.open({
+    dataDir: folder.path,
+    log: () => {},
+    leadMs: 20,
+    server: {
+      address: { host: "127.0.0.1", port: 1 },
+      sharePort: () => true,
+      stepDown: () => Promise.resolve(true),
+      handedOver: () => void events.push("handed over"),
+      resume: () => Promise.resolve(void events.push("resumed")),
+    },
+  });
+  using frozen = await steppedDown(folder);
+  await until(() => events.length > 0);
+  await frozen.leading();
+  assert.deepEqual(events, ["resumed"]);
+});
+
+Deno.test("[TO4] a new process does not wait for ever for a port that is in use", async () => {
+  await using folder = new TempFolder();
+  using listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const config = testConfig({ dataDir: folder.path, port: listening.addr.port });
+  using port = new Port({ config, native: null, respond: () => new Response(), log: () => {} });
+  await assert.rejects(port.listenWhenFree(() => true, 60), /in use/);
 });
 
 Deno.test("[TO4] a server that cannot step down now refuses", async () => {

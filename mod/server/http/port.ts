@@ -67,20 +67,13 @@ export class Port implements Disposable {
     this.connections.watch(this.#http.addr.port);
   }
 
-  /** Retries until the old process has closed a port that cannot be shared. */
-  async listenWhenFree(isWanted: () => boolean): Promise<void> {
-    for (let loggedAt = performance.now(); isWanted();) {
+  /** Retries until the old process has closed a port that cannot be shared. Throws a `StartError` after `msMax`. */
+  async listenWhenFree(isWanted: () => boolean, msMax: number = takeoverLimits.portWaitMs): Promise<void> {
+    for (const until = performance.now() + msMax; isWanted();) {
       try {
         return this.listen();
       } catch (error) {
-        if (performance.now() - loggedAt >= takeoverLimits.portWaitMs) {
-          loggedAt = performance.now();
-          this.#options.log(
-            "error",
-            "The port of the old process is still in use; retrying",
-            { error },
-          );
-        }
+        if (performance.now() >= until) throw error;
         await delay(takeoverLimits.portPollMs);
       }
     }

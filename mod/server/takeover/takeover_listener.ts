@@ -26,6 +26,8 @@ export interface TakeoverListenerOptions {
   /** Absolute path. */
   readonly dataDir: string;
   readonly server: TakenServer;
+  /** Time for the new process to lead after the folder is released. */
+  readonly leadMs?: number;
   readonly log: Log;
 }
 
@@ -106,8 +108,9 @@ export class TakeoverListener implements AsyncDisposable {
   }
 
   async #handOver(connection: Deno.Conn, messages: AsyncGenerator<NewProcessMessage>): Promise<void> {
-    const { server, log } = this.#options;
+    const { server, log, leadMs = takeoverLimits.leadMs } = this.#options;
     let released = false;
+    let late: ReturnType<typeof setTimeout> | undefined;
     try {
       for await (const message of messages) {
         if (message.type === "sharePort" && !released) {
@@ -120,6 +123,8 @@ export class TakeoverListener implements AsyncDisposable {
             return await send(connection, { type: "refused", message: CANNOT_NOW });
           }
           released = true;
+          // A frozen process does not close its connection.
+          late = setTimeout(() => closeQuietly(connection), leadMs);
           await send(connection, { type: "released" });
         } else if (message.type === "leading" && released) {
           released = false;
@@ -129,8 +134,9 @@ export class TakeoverListener implements AsyncDisposable {
     } catch (error) {
       if (!isGone(error)) throw error;
     } finally {
+      clearTimeout(late);
       if (released) {
-        log("warn", "The takeover failed because the new process ended; this server continues", {
+        log("warn", "The takeover failed because the new process does not lead; this server continues", {
           code: "takeover",
         });
         await server.resume();
