@@ -1,4 +1,4 @@
-/** Runs the app's own TypeScript in watch mode and prints errors with file and line. */
+/** Runs the app's own TypeScript in watch mode and prints one report of each edit. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,9 +6,10 @@ import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
+import { TypeReports } from "./type_report.ts";
 
-/** Status messages of the compiler. */
-const OWN_NEWS = /^\s*$| - (?:Starting compilation|File change detected)/;
+/** A result is printed unless another one follows within this time. */
+const SETTLE_MS = 250;
 
 export interface TypesWatch extends Disposable {
   /** Id of its process. */
@@ -27,18 +28,19 @@ export function watchTypes(root: string): TypesWatch | null {
   const flags = ["--noEmit", "--watch", "--preserveWatchOutput", "--pretty", "false"];
   const child = spawn(process.execPath, [tsc, ...flags], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
   behindTheServer(child.pid);
-  let errors = 0;
+  const reports = new TypeReports(root);
+  let printed = "";
+  let later: NodeJS.Timeout | undefined;
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const found = /Found (\d+) errors?\. Watching/.exec(line);
-    if (found === null) {
-      if (!OWN_NEWS.test(line)) process.stderr.write(`${line}\n`);
-      return;
-    }
-    const count = Number(found[1]);
-    if (count > 0) {
-      process.stderr.write(`${count} type error${count === 1 ? "" : "s"}; the code is served anyway\n`);
-    } else if (errors > 0) process.stderr.write("No type errors left\n");
-    errors = count;
+    const report = reports.add(line);
+    if (report === null) return;
+    // An edit of functions also changes `_generated.ts`, which is compiled right after it.
+    clearTimeout(later);
+    later = setTimeout(() => {
+      if (report === printed) return;
+      printed = report;
+      process.stderr.write(`${report || "No type errors left"}\n`);
+    }, SETTLE_MS);
   });
   return { pid: child.pid, [Symbol.dispose]: () => void child.kill() };
 }
