@@ -56,7 +56,6 @@ export function readCatalog(connection: Connection): Map<string, CatalogTable> {
   );
 }
 
-/** Returns the indexes of a table definition, as catalog entries. */
 export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "number">[] {
   return [
     { name: BY_CREATION_TIME, kind: "fields", definition: "[]" },

@@ -11,10 +11,7 @@ export const FORMAT_VERSION = 2;
 /** Values of a row in the order of the columns. */
 export type Row = readonly unknown[];
 
-/**
- * A prepared statement that returns rows as arrays. There is no `iterate`: at a damaged page the binding's ends without
- * an error.
- */
+/** A prepared statement that returns rows as arrays, not lazily: iteration ends silently at a damaged page. */
 export interface Statement {
   get(...parameters: SQLInputValue[]): Row | undefined;
   all(...parameters: SQLInputValue[]): Row[];
@@ -49,10 +46,7 @@ export class Connection implements Disposable {
     return connection;
   }
 
-  /**
-   * Opens a file exclusively and without crash safety, for copies that are discarded on failure. Its writes are durable
-   * after close and a sync of the file.
-   */
+  /** Opens a file exclusively without crash safety, for discardable copies. Durable after close and a sync. */
   static openScratch(path: string): Connection {
     const { scratchCacheBytes: cacheBytes } = engineLimits;
     const connection = Connection.#open(path, { readOnly: false, cacheBytes });
@@ -91,10 +85,7 @@ export class Connection implements Disposable {
     }
   }
 
-  /**
-   * Syncs at checkpoints only, for a file whose commits are durable elsewhere. After a power failure it has the state
-   * of an earlier commit.
-   */
+  /** Syncs at checkpoints only: the commits are durable elsewhere. A power failure may lose the newest ones here. */
   deferSync(): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
   }
@@ -220,7 +211,6 @@ export class Checkpoints {
     this.#connection = connection;
   }
 
-  /** Called between groups with the number of calls in the last one. */
   afterGroup(calls: number): void {
     this.#groups = calls > smallGroupCallsMax ? 0 : this.#groups + 1;
     if (this.#groups < groupsBetweenLooks) return;

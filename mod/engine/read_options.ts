@@ -7,10 +7,7 @@ export interface Bound {
   readonly inclusive: boolean;
 }
 
-/**
- * Equal values for the first fields of an index, then at most one range on the next field. Every index has
- * `_creationTime` after its own fields, except `by_id`, which has only `_id`.
- */
+/** Equal values, then at most one range on the next field. `_creationTime` follows each index's fields, not `by_id`'s. */
 export interface IndexBounds {
   readonly eq: readonly (Value | undefined)[];
   readonly lower?: Bound;

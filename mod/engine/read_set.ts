@@ -20,7 +20,6 @@ export interface ReadRange {
 
 const { readSetIntervalsMax } = functionLimits;
 
-/** Records reads in bounded memory. */
 export class ReadSetRecorder {
   #points: { readonly space: KeySpace; readonly key: string }[] = [];
   #ranges: ReadRange[] = [];
@@ -117,10 +116,7 @@ function joinNeighbours(spans: readonly Span[], count: number): Span[] {
   return joined;
 }
 
-/**
- * Returns whether a commit may have changed the result of a run with this read set. Linear in both; the server uses an
- * index for many read sets.
- */
+/** Whether a commit may have changed a result. Linear in both: the server uses an index for many. */
 export function readSetTouches(readSet: ReadSet, entry: CommitEntry): boolean {
   return entry.changes.some(({ keys }) =>
     keys.some(([space, before, after]) => {

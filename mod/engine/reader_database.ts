@@ -106,10 +106,7 @@ function countOf(connection: Connection, number: number): number {
   return connection.statement(`SELECT count(*) FROM ${documentsTable(number)}`).get()?.[0] as number;
 }
 
-/**
- * Opens an existing database for reading with a page cache of `cacheBytes`. Throws an `EngineError` if the file is
- * damaged, foreign or newer.
- */
+/** Opens a database for reading. Throws an `EngineError` if it is damaged, foreign or newer. */
 export function openReaderDatabase(path: string, cacheBytes?: number): ReaderDatabase {
   return new SqliteReaderDatabase(Connection.openReader(path, cacheBytes));
 }

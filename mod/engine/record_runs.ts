@@ -27,10 +27,7 @@ export function lastRequestId({ oldest, answers }: RecordRun): number {
 export interface RecordCaller {
   readonly session: string;
   readonly principal: string;
-  /**
-   * Its highest request id with a record; `null` if not looked up yet. It may be too high after a rollback but never
-   * too low: higher request ids have no record.
-   */
+  /** Highest request id with a record; `null` if not looked up. After a rollback maybe too high, never too low. */
   highest: number | null;
   /** Unwritten runs; the newest is last. */
   runs: RecordRun[];

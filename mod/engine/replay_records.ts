@@ -111,10 +111,7 @@ export class ReplayRecords {
     addRun(caller, run);
   }
 
-  /**
-   * Called before each commit: writes records, removes some expired ones and rotates the tables when due. Returns the
-   * written records.
-   */
+  /** Called before each commit: writes records (returned), removes some expired ones, rotates tables when due. */
   write(): readonly RecordRun[] {
     const runs = this.#take();
     for (const run of runs) {
@@ -221,9 +218,7 @@ export class ReplayRecords {
   }
 }
 
-/**
- * All records of the oldest table have expired after this time: that table was in use until the previous one started.
- */
+/** When all records of the oldest table have expired: it was in use until the previous one started. */
 function oldestExpiresAt({ previousSince }: Rotation): number {
   return previousSince + recordMs;
 }

@@ -8,7 +8,6 @@ import type { ScanIndex } from "./indexes/field_index.ts";
 export const BY_ID = "by_id";
 export const BY_CREATION_TIME = "by_creation_time";
 
-/** A table of the current schema. */
 export interface Table {
   readonly name: string;
   readonly number: number;

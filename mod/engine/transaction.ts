@@ -1,6 +1,4 @@
-/**
- * The engine's interface for isolates: databases, and the transaction of one function run. Everything is synchronous.
- */
+/** The engine's synchronous interface for isolates: databases, and the transaction of a function run. */
 import type { Inspection } from "./database/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/history_head.ts";
 import type { JournalRow } from "./journal/journal_row.ts";
@@ -47,10 +45,7 @@ export interface ReadTransaction {
   readSet(): ReadSet;
 }
 
-/**
- * The transaction of one mutation; reads see its own writes. Valid from `beginMutation` to `releaseMutation` or
- * `rollbackMutation`.
- */
+/** A mutation's transaction, which sees its own writes. Valid until `releaseMutation` or `rollbackMutation`. */
 export interface WriteTransaction extends ReadTransaction {
   /** Stores a new document and returns its id. Throws if it does not match the table's schema. */
   insert(table: string, fields: Record<string, unknown>): string;
@@ -59,10 +54,7 @@ export interface WriteTransaction extends ReadTransaction {
   /** Sets the given fields; `undefined` removes one. Throws if the document does not exist. */
   patch(id: string, fields: Record<string, unknown>): void;
   delete(id: string): void;
-  /**
-   * Stores a document with its own id and creation time after validating it. An existing document is refused (`insert`)
-   * or replaced (`upsert`). Throws for an id of another table.
-   */
+  /** Stores a validated document with its id and time. `insert` refuses an existing one. Throws for another table's id. */
   importDocument(
     table: string,
     document: Record<string, unknown>,
@@ -90,9 +82,7 @@ export interface ReaderDatabase extends Disposable {
   openSnapshot(): number;
   closeSnapshot(): void;
   beginQuery(): ReadTransaction;
-  /**
-   * Returns what a schema would change, and which documents of the open snapshot do not match it. Reads all documents.
-   */
+  /** Returns what a schema would change, and documents that do not match it. Reads all. */
   previewSchema(schema: SchemaDefinition, bounds: ViolationLimits): SchemaPreview;
 }
 
@@ -110,7 +100,6 @@ export interface TableViolations {
 
 /** The changes a schema would make; indexes are named `table.index`. */
 export interface SchemaPreview extends Omit<SchemaReport, "unreachableTables"> {
-  /** Tables with documents that are not in the schema. */
   readonly unreachable: readonly { readonly table: string; readonly documents: number }[];
   readonly misfits: readonly TableViolations[];
 }
@@ -118,10 +107,7 @@ export interface SchemaPreview extends Omit<SchemaReport, "unreachableTables"> {
 export interface SchemaOptions {
   /** Numbers for new tables, to match ids from another database. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
-  /**
-   * The new code version; `null` if there is none. Only with an `external` journal. A change is a commit without
-   * document changes.
-   */
+  /** The new code version (`null`: none), with an `external` journal. A commit without document changes. */
   readonly version?: string | null;
 }
 
@@ -132,15 +118,9 @@ export interface StagedChange<Result> {
   undo(): void;
 }
 
-/**
- * The only connection that writes. A group is one SQLite transaction. The writes of a failed mutation are undone from a
- * log in memory.
- */
+/** The only connection that writes, one transaction per group. Failed mutations are undone from memory. */
 export interface WriterDatabase extends Disposable {
-  /**
-   * Reloads the state at the start, if another process wrote to the database after it was opened. Only with an
-   * `external` journal.
-   */
+  /** Reloads the state at the start, if another process wrote after opening. With an `external` journal only. */
   reload(): void;
   /** Current ts, including released mutations of the open group. */
   readonly ts: number;
@@ -161,10 +141,7 @@ export interface WriterDatabase extends Disposable {
   applyRows(rows: readonly JournalRow[]): AppliedRows;
   /** Position of the history that this database keeps or follows; `null` without one. */
   readonly history: JournalHead | null;
-  /**
-   * Removes some rows of a generation up to `seq`, which are safe elsewhere. Call it outside a group. Returns whether
-   * more remain.
-   */
+  /** Removes some rows up to `seq`, safe elsewhere. Call it outside a group. Returns whether more remain. */
   confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean;
   /** Ends a generation if it is the current one, and drops pending rows. Call it outside a group. */
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
@@ -178,26 +155,17 @@ export interface WriterDatabase extends Disposable {
   openGroup(): void;
   /** Starts the next mutation. `at` is its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;
-  /**
-   * Ends the open mutation and keeps its writes. Returns its commit entry with the next ts, or `null` if it wrote
-   * nothing.
-   */
+  /** Ends the mutation and keeps its writes. Returns its commit entry with the next ts, `null` if none. */
   releaseMutation(): CommitEntry | null;
   rollbackMutation(): void;
   /** Returns the recorded answer of a mutation, or `null`. */
   findRecord(key: RecordKey): string | null;
   /** Records an answer, one line, in the open group, for a new key. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
-  /**
-   * Does everything for the group's commit except the commit. Call `commitGroup` or `rollbackGroup` next. Returns the
-   * row to store in the external history first; `null` if there is none.
-   */
+  /** Prepares the commit: `commitGroup` or `rollbackGroup` is next. Returns the row to append first, or `null`. */
   prepareCommit(text: string | null): JournalRow | null;
   commitGroup(text: string | null): void;
-  /**
-   * Called after a group with the number of its calls, when its answers have been sent. Does maintenance that would
-   * delay a later commit, under light load.
-   */
+  /** Called after a group's answers are sent, with the number of calls: does maintenance under light load. */
   maintain(calls: number): void;
   rollbackGroup(): void;
   /** Returns the text of the newest committed group; `null` in a new database. */

@@ -10,10 +10,7 @@ export interface Doc {
   [field: string]: Value;
 }
 
-/**
- * A set of ordered ASCII keys for read sets and commit entries: `t<table number>` has the ids of a table, `i<index
- * number>` the keys of an index, and `s<index number>` the single key `""` of a search or vector index.
- */
+/** Ordered ASCII keys: `t<number>` the ids of a table, `i<number>` an index, `s<number>` (`""`) a search or vector index. */
 export type KeySpace = string;
 
 /** One key, or keys from `lo` (inclusive) to `hi` (exclusive), compared as JavaScript strings. */
@@ -31,15 +28,9 @@ export interface DocumentChange {
   readonly table: string;
   readonly tableNumber: number;
   readonly id: string;
-  /**
-   * The document's JSON after the commit; `null` if deleted. Not sent to the main process for tables of the app, whose
-   * contents it does not read.
-   */
+  /** The document's JSON; `null` if deleted. Not sent to main for app tables, which it does not read. */
   readonly doc?: string | null;
-  /**
-   * Keys in every index, changed or not, because queries may have read the document through any of them. One for each
-   * key space.
-   */
+  /** Keys in every index, one per key space, changed or not: queries may have read through any. */
   readonly keys: readonly KeyChange[];
   /** Set if no key changed. `keys` is then computed on demand; this is cheaper. */
   readonly unchanged?: UnchangedKeys;
@@ -54,10 +45,7 @@ export interface UnchangedKeys {
   readonly chars: number;
 }
 
-/**
- * One commit, as subscriptions, caches, the journal, revocation and followers receive it. It has everything needed to
- * apply it elsewhere.
- */
+/** One commit, with everything that subscriptions, caches, the journal and followers need to apply it. */
 export interface CommitEntry {
   readonly ts: number;
   /** Wall clock of the commit, ms since the epoch. */
@@ -90,15 +78,9 @@ export interface TableDefinition {
   readonly indexes: readonly IndexDefinition[];
   readonly searchIndexes: readonly SearchIndexDefinition[];
   readonly vectorIndexes: readonly VectorIndexDefinition[];
-  /**
-   * Changes whenever `validate` may have changed. Documents are validated again only then; without a fingerprint at
-   * each start.
-   */
+  /** Changes whenever `validate` may have, and documents are validated again; without one, at each start. */
   readonly fingerprint?: string;
-  /**
-   * Validates the fields of a document (without `_id` and `_creationTime`) and returns what to store. Throws an
-   * `InvalidFieldsError`, or an error of app code, that names the field's path.
-   */
+  /** Validates fields and returns what to store. Throws an `InvalidFieldsError`, or an app error with the path. */
   readonly validate: (fields: Record<string, unknown>) => Record<string, Value>;
 }
 
@@ -124,6 +106,5 @@ export interface SchemaReport {
   readonly createdTables: readonly string[];
   readonly createdIndexes: readonly string[];
   readonly droppedIndexes: readonly string[];
-  /** Tables with documents that are not in the schema. */
   readonly unreachableTables: readonly string[];
 }

@@ -64,10 +64,7 @@ export interface WriterOptions {
   readonly journal?: { readonly pendingBytesMax: number } | "external";
 }
 
-/**
- * Opens or creates the database for writing. There must be one writer at a time. Throws an `EngineError` if the file is
- * damaged, foreign or newer.
- */
+/** Opens or creates the database; one writer at a time. Throws an `EngineError` if it is damaged, foreign or newer. */
 export function openWriterDatabase(path: string, options: WriterOptions = {}): WriterDatabase {
   const { pagesMax, cacheBytes } = options;
   const connection = Connection.openWriter(path, { pagesMax, cacheBytes });
@@ -253,10 +250,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     };
   }
 
-  /**
-   * Begins a transaction. The first one upgrades the file: when it was opened, a process of an older version may still
-   * have been writing to it.
-   */
+  /** Begins a transaction. The first one upgrades the file: a process of an older version may have been writing before. */
   #begin(): void {
     if (!this.#upgraded) upgradeFormat(this.#connection);
     this.#upgraded = true;

@@ -1,7 +1,4 @@
-/**
- * The file `_generated.ts` of an app: references to the functions of all its modules, and the types of its documents and of
- * `ctx`. `syncline dev` and `syncline deploy` write it, so that authors list no files.
- */
+/** An app's `_generated.ts`: references to its functions, and types of documents and `ctx`. Written by `dev` and `deploy`. */
 import type { Log } from "../kit/log.ts";
 import { findModules } from "./module_files.ts";
 
@@ -45,7 +42,6 @@ import {
   type TableNames,
 } from "syncline/server";
 
-/** Modules by path. */
 export interface Modules {
 ${entries.join("")}}
 
@@ -54,7 +50,6 @@ export const { api, internal } = createApi<Modules>();
 
 type Model = AppDataModel<${schema === undefined ? "null" : `typeof import("./${schema.file}")`}>;
 
-/** A document of a table. */
 export type Doc<Table extends TableNames<Readable<Model>>> = DocumentOf<Readable<Model>, Table>;
 
 /** The \`ctx\` of queries. That of mutations is one too. */

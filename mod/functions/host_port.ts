@@ -17,18 +17,13 @@ export interface FollowedGroup {
   /** The newest commit. */
   readonly ts: number;
   readonly count: number;
-  /** Key spaces with changed documents. */
   readonly keySpaces: ReadonlySet<KeySpace>;
-  /** Whether tables of the service changed. */
   readonly changesSystemTables: boolean;
   /** Decodes the commits. Not cached. Throws if the rows contradict these facts. */
   entries(): readonly CommitEntry[];
 }
 
-/**
- * Returns whether a listener can skip a group, which saves the expensive decoding. Called once per group, in ts order, before
- * any listener. A listener that skips a group has to record its ts.
- */
+/** Returns whether a listener can skip a group, which saves decoding. Called once per group, in order of ts. */
 export type SkipGroup = (group: FollowedGroup) => boolean;
 
 /** Key of a mutation's replay record (SG7), together with the call's identity. */
@@ -37,10 +32,7 @@ export interface ReplayKey {
   readonly requestId: number;
 }
 
-/**
- * Where a call comes from. `client` cannot call internal functions. `server`, the app's own functions, cannot call those of
- * the service. `system`, the service, can call all.
- */
+/** Origin of a call: `client` calls public functions, `server` (the app) its own, `system` (the service) all. */
 export type CallOrigin = "client" | "server" | "system";
 
 /** Resource usage of a run. */
@@ -106,7 +98,6 @@ export interface QueryAnswer {
   /** Whether the run read the clock or the random generator. Such results never answer one-shot calls. */
   readonly nondeterministic: boolean;
   readonly durationMs: number;
-  /** Time in the queue. */
   readonly queuedMs?: number;
   /** Absent if the run was stopped. */
   readonly use?: RunUse;
@@ -117,7 +108,6 @@ export interface QueryBatchOptions {
   readonly slow?: boolean;
 }
 
-/** A batch of queries running at one snapshot. */
 export interface QueryBatchRun {
   /** Resolves to the snapshot's ts once every reader has opened it. Never rejects. */
   readonly pinned: Promise<number>;
@@ -127,11 +117,8 @@ export interface QueryBatchRun {
 
 /** The processes that run queries, and which batches they accept now. */
 export interface QueryReaders {
-  /** Whether one is free for a batch. */
   readonly free: boolean;
-  /** Registers a listener, called when one becomes free. */
   onFree(listener: () => void): void;
-  /** Whether any query is currently known to be slow. */
   readonly hasSlowQueries?: boolean;
   /** Whether a query of this caller is known to be slow. Slow queries never take the last reader. */
   isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;
@@ -146,10 +133,7 @@ export interface FunctionHost {
   /** Returns the function at a path, or `undefined`. */
   info(udfPath: string): FunctionInfo | undefined;
 
-  /**
-   * Runs a mutation. Calls run in order. Resolves after the commit was reported to listeners. Never rejects: a full queue, a
-   * lost isolate or a timeout is an outcome.
-   */
+  /** Runs a mutation, in order. Resolves after its commit is published. Never rejects: failures are outcomes. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
 
   /** Whether the caller is temporarily blocked from a function after repeated timeouts. */
@@ -171,10 +155,7 @@ export interface FunctionHost {
   /** Runs an action. Never rejects. */
   act(call: FunctionCall): Promise<Outcome>;
 
-  /**
-   * Registers a listener for groups of commits, called in ts order without gaps, before their mutations resolve. Groups for
-   * which `passes` returns `true` are skipped.
-   */
+  /** Registers a listener for groups of commits, in ts order before their mutations resolve. `passes` skips groups. */
   onCommits(listener: (entries: readonly CommitEntry[]) => void, passes?: SkipGroup): void;
 
   /** Registers a listener, called after new code was loaded: every query has to run again. */

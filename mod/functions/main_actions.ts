@@ -5,7 +5,6 @@ import type { FunctionCall, FunctionInfo } from "./host_port.ts";
 import type { Identity } from "./identity.ts";
 import { failed, type Outcome, unknownFunctionText } from "./outcome.ts";
 
-/** An action that runs in main. */
 export interface MainAction {
   /** `internal`: called only by the server. `admin`: called by administrators. Public if absent. */
   readonly visibility?: FunctionInfo["visibility"];
@@ -99,7 +98,6 @@ export class MainActions {
     return action === undefined ? undefined : { kind: "action", visibility: action.visibility ?? "public" };
   }
 
-  /** All actions. */
   *infos(): Generator<[udfPath: string, info: FunctionInfo]> {
     for (const [udfPath, { visibility = "public" }] of this.#actions) {
       yield [udfPath, { kind: "action", visibility }];

@@ -1,7 +1,6 @@
 /** Finds the modules of an app and their path prefixes. */
 import { functionLimits } from "../limits.ts";
 
-/** A module to import. */
 export interface ModuleFile {
   /** Absolute path. */
   readonly file: string;

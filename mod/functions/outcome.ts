@@ -5,16 +5,12 @@ import type { ErrorData } from "../protocol/server_messages.ts";
 /** Kind of failure. Only `internal` errors are hidden outside `--dev` (SG6). */
 export type CallErrorKind = "user" | "args" | "unknown_function" | "internal";
 
-/** The full error of a failed call. */
 export interface CallError {
   readonly kind: CallErrorKind;
   readonly message: string;
   /** Code and data of a user error, or the code of a full disk. `null` for others. */
   readonly data: ErrorData;
-  /**
-   * Set if the function is not at fault and the same call may succeed later: it was not run, was rolled back, or its outcome
-   * is unknown (`isOutcomeUnknown`).
-   */
+  /** Set if the same call may succeed later: not run, rolled back, or of unknown outcome (`isOutcomeUnknown`). */
   readonly retryable?: true;
   /** Stack trace with the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
@@ -24,7 +20,6 @@ export interface CallError {
   request?: number;
 }
 
-/** Formats a request number. */
 export function requestIdText(request: number): string {
   return request.toString(36);
 }
@@ -54,10 +49,7 @@ export function publicError(error: CallError, options: { readonly dev: boolean }
   return { errorMessage: shown ? error.message : "Server Error", errorData: null };
 }
 
-/**
- * The outcome of a call that may have been committed. It must not be reported as a failure: sockets close with 1012, so that
- * clients resend and get the recorded answer. HTTP answers `outcome_unknown` (SG13).
- */
+/** Outcome of a call that may be committed. Not a failure: sockets close with 1012, HTTP answers `outcome_unknown` (SG13). */
 export function outcomeUnknown(reason: string): FailedOutcome {
   return retryableFailure("outcome_unknown", reason);
 }

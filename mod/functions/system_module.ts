@@ -4,21 +4,14 @@ import type { RegisteredFunction, Visibility } from "../protocol/api_reference.t
 import type { TableBuilder } from "./api/schema.ts";
 import type { SystemMutationCtx, SystemQueryCtx } from "./api/system_context.ts";
 
-/** An authorized call of an admin function. */
 export interface AdminCall {
   readonly udfPath: string;
   readonly args: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Tables and functions of the service. Its functions have access to all tables, including those whose names begin with `_`.
- * The entry point of an isolate passes the list of modules. Features never import one another.
- */
+/** Tables and functions of the service, with access to all tables. The entry point of an isolate lists the modules. */
 export interface SystemModule {
-  /**
-   * Module path of the functions. `_system/<feature>`: internal, called only by the server. `_ctx/<feature>`: behind `ctx`,
-   * callable by the app. `_<feature>`: callable by clients. `_admin/<subject>`: callable by administrators.
-   */
+  /** Module path: `_system/` only for the server, `_ctx/` for the app, `_<feature>` for clients, `_admin/` for administrators. */
   readonly path: `_${string}`;
   /** By table name, which begins with `_`. */
   readonly tables: Readonly<Record<`_${string}`, TableBuilder>>;

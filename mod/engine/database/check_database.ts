@@ -1,7 +1,4 @@
-/**
- * The complete check of a database from elsewhere before it replaces another: the file, the catalog, and every document
- * in every index. Slow, with bounded memory.
- */
+/** The complete check of a foreign database: file, catalog, every document in every index. Slow, in bounded memory. */
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
 import { Connection, prepareArrays, type Statement } from "../connection.ts";
@@ -76,10 +73,7 @@ export interface CheckedDatabase {
   readonly documents: number;
 }
 
-/**
- * Checks a database file that no process writes to. SQLite may leave `-wal` and `-shm` files next to it. Throws an
- * {@linkcode UnusableDatabaseError} with the reason if it is missing, foreign, newer or damaged.
- */
+/** Checks an unused database file; may leave `-wal` and `-shm`. Throws an {@linkcode UnusableDatabaseError}. */
 export function checkDatabase(path: string): CheckedDatabase {
   try {
     using connection = Connection.openReader(path);
@@ -89,10 +83,7 @@ export function checkDatabase(path: string): CheckedDatabase {
   }
 }
 
-/**
- * Checks an SQLite file that is not the main database: its integrity, and that its schema has nothing but what
- * `schemaSql` creates for its tables. Throws as above.
- */
+/** Checks another SQLite file: integrity, and that it has only what `schemaSql` creates. Throws as above. */
 export function checkSqliteFile(path: string, schemaSql: (tables: readonly string[]) => string): void {
   try {
     using db = new DatabaseSync(path, { readOnly: true });
@@ -174,10 +165,7 @@ function throttledProgress(onChecked: OnProgress, of: number): () => void {
   };
 }
 
-/**
- * Returns the catalog after checking that the SQLite schema is exactly what the server creates. The catalog's own
- * tables are checked first.
- */
+/** Returns the catalog after checking it, and that the SQLite schema is exactly what the server creates. */
 function checkedCatalog(connection: Connection): readonly CatalogTable[] {
   const own = schemaFault(connection, { sql: CREATE_DATABASE_SQL, others: true });
   if (own !== null) throw damagedError(own);

@@ -1,7 +1,4 @@
-/**
- * Checks a table's documents against its indexes. It compares checksums of both, each in its own
- * order. Only if they differ does it look up each document in each index to find the error.
- */
+/** Checks documents against indexes by checksums, and only if these differ document by document. */
 import type { CatalogTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { tableNumberOf } from "../documents/ids.ts";
@@ -11,10 +8,7 @@ import { indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
 import { engineLimits } from "../limits.ts";
 import { documentsTable } from "../table.ts";
 
-/**
- * Compares two sets of index entries without storing them: their count, and the sum of a hash of each with a random
- * seed. The order does not matter.
- */
+/** Compares unordered sets of index entries by count and a sum of randomly seeded hashes. */
 const seeds = crypto.getRandomValues(new Uint32Array(2));
 const [SEED_A = 0, SEED_B = 0] = seeds;
 
@@ -55,10 +49,7 @@ export function searchEntriesTable(number: number): string {
   return `s${number}_docsize`;
 }
 
-/**
- * Throws unless every index has exactly the entries of the documents. Returns the number of documents and calls
- * `onDocument` for each.
- */
+/** Throws unless indexes match the documents. Counts them and calls `onDocument` for each. */
 export function checkTable(
   connection: Connection,
   table: CatalogTable,
@@ -151,10 +142,7 @@ function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntryCh
   }
 }
 
-/**
- * Looks up each document's entries. Entries of different documents differ, so an index with the right number of entries
- * has no others. Returns the number of documents.
- */
+/** Looks up and counts entries by document; they differ, so a right number means that there are no others. */
 function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
   const documents = documentsTable(number);
   const indexes = indexSet(documents, catalog);

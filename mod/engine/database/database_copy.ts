@@ -20,10 +20,7 @@ export interface DatabaseSnapshot extends Disposable {
   copyTo(path: string): Promise<void>;
 }
 
-/**
- * Opens a snapshot, also of a database in use. Throws an `UnusableDatabaseError` if the file is damaged, foreign,
- * newer, or empty.
- */
+/** Opens a snapshot, also of a database in use. Throws an `UnusableDatabaseError`. */
 export function openDatabaseSnapshot(path: string): DatabaseSnapshot {
   // Throws a readable error if the file is unusable.
   Connection.openReader(path)[Symbol.dispose]();

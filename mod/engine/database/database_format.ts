@@ -36,10 +36,7 @@ const CREATE_STATE_SQL = `
 /** The SQLite tables of every database. */
 export const CREATE_DATABASE_SQL = `${CREATE_CATALOG_SQL} ${CREATE_RECORDS_SQL} ${CREATE_STATE_SQL}`;
 
-/**
- * Upgrades a file in a transaction of its own if its format is older. Format 2 rebuilds the search indexes (see
- * `createSearchIndexSql`). No process of the older version may write to the file afterwards.
- */
+/** Upgrades an older file in its own transaction; older versions must not write afterwards. Rebuilds search indexes. */
 export function upgradeFormat(connection: Connection): void {
   if (connection.format === FORMAT_VERSION) return;
   connection.execute("BEGIN IMMEDIATE");

@@ -39,10 +39,7 @@ export interface ExportSnapshot extends Disposable {
   readonly tables: readonly string[];
   /** Table numbers, which ids contain. */
   readonly numbers: ReadonlyMap<string, number>;
-  /**
-   * Yields the JSON of each document in insertion order, with a few in memory at a time. Throws an `EngineError` for an
-   * unknown table or a damaged file.
-   */
+  /** Yields each document as JSON in insertion order. Throws an `EngineError` for an unknown table or a damaged file. */
   documents(table: string): Generator<string, void, void>;
   /**
    * Yields documents by an index, or all results of a search. A search is ranked once for each `wanted` object. Indexes

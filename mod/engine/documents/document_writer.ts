@@ -70,7 +70,6 @@ export interface StoredDocument {
   /** Row id; 0 until the document is written. */
   rid: number;
   readonly text: string;
-  /** Index entries, computed on first use. */
   entries: IndexEntries | null;
 }
 
@@ -97,10 +96,7 @@ export class DocumentWriter {
     }
   }
 
-  /**
-   * Replaces the text of a document whose index entries do not change. Throws unless the row id belongs to the
-   * document.
-   */
+  /** Replaces a document's text, not its index entries. Throws unless the row id belongs to it. */
   updateText({ table, rid, id, text }: Omit<StoredDocument, "entries">): void {
     this.#expectOneRow(table, this.#connection.statement(table.sql.updateAt).run(text, rid, id).changes);
   }

@@ -73,7 +73,6 @@ export function withoutSystemFields(
   return others;
 }
 
-/** A document to import, split into its parts. */
 export interface ImportedDocument {
   readonly id: string;
   readonly creationTime: number;
@@ -85,10 +84,7 @@ export function isCreationTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= engineLimits.creationTimeMax;
 }
 
-/**
- * Splits a document to import. Throws an `EngineError` if its id or creation time is missing or invalid, or the time is
- * after `until`.
- */
+/** Splits a document to import. Throws an `EngineError` for a bad id or time, or a time after `until`. */
 export function importedDocument(
   document: unknown,
   { until = engineLimits.creationTimeMax }: { readonly until?: number } = {},

@@ -16,10 +16,7 @@ interface Walk {
   readonly use?: string;
 }
 
-/**
- * Returns a copy of `fields` of plain objects and arrays without `undefined`. `reservedNames` refuses top-level names
- * that begin with `_` or `$`. Throws an `EngineError` with the path of an invalid value.
- */
+/** Copies `fields` without `undefined`. `reservedNames` refuses `_` and `$`. Throws an `EngineError` with the path. */
 export function storableFields(
   fields: Record<string, unknown>,
   options: { readonly reservedNames: boolean },
@@ -42,10 +39,7 @@ export function storableFields(
   return copyObject(fields, walk);
 }
 
-/**
- * Throws an `EngineError` for a value that documents cannot store. `use` names the operation, such as `compare with
- * it`.
- */
+/** Throws an `EngineError` for a value that cannot be stored. `use`: the operation, such as `compare with it`. */
 export function checkStorable(value: object, use: string): void {
   copyValue(value, { path: [], chars: 0, use });
 }

@@ -38,10 +38,7 @@ const PLAIN_MAX = 0x7d;
 const LOWER = "!";
 const HIGHER = "~";
 
-/**
- * Encodes a number without its tag: 64 bits from the top, 12 at a time, without trailing zeros. `-0` is `0`. NaN is not
- * allowed.
- */
+/** Encodes a number (not NaN): 64 bits from the top, 12 at a time, without trailing zeros. `-0` is `0`. */
 export function numberKey(value: number): string {
   float[0] = value + 0;
   let low = words[0] ?? 0;
@@ -89,10 +86,7 @@ function stringKey(value: string): string {
   return key + value.slice(plainFrom) + END;
 }
 
-/**
- * Returns the key of one value; `undefined` is a missing field. Throws a `TypeError` for anything else than a
- * {@linkcode Value}.
- */
+/** Returns the key of a value; `undefined` is a missing field. Throws a `TypeError` for anything but a {@linkcode Value}. */
 export function valueKey(value: Value | undefined): string {
   switch (typeof value) {
     case "string":

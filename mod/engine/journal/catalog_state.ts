@@ -66,10 +66,7 @@ function highestOf(connection: Connection, table: string): number {
   return typeof row?.[0] === "number" ? row[0] : 0;
 }
 
-/**
- * Changes tables and indexes to a state, inside the open transaction: creates tables, drops removed indexes and builds
- * new ones. Throws an `EngineError` if the database cannot have that state.
- */
+/** Changes tables and indexes in the open transaction. Throws an `EngineError` for an impossible state. */
 export function applyCatalog(connection: Connection, wanted: CatalogState): void {
   setServedVersion(connection, wanted.code ?? null);
   const known = readCatalog(connection);

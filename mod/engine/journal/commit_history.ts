@@ -1,7 +1,4 @@
-/**
- * The history of a database's commits. A commit is first appended to it: to the journal in the same transaction, or to a
- * log elsewhere before the transaction ends.
- */
+/** The history of commits: each is first appended, to the journal in its transaction or to a log elsewhere before it. */
 import type { Connection } from "../connection.ts";
 import type { RecordRun } from "../record_runs.ts";
 import type { CommitEntry } from "../types.ts";
@@ -9,7 +6,6 @@ import type { CatalogState } from "./catalog_state.ts";
 import { endGeneration, hasJournal, type JournalHead, moveHead, readHead } from "./history_head.ts";
 import { checkFollows, type JournalRow, nextRow } from "./journal_row.ts";
 
-/** The changes of a group that is about to be committed. */
 export interface JournaledGroup {
   readonly tsBefore: number;
   readonly ts: number;

@@ -14,7 +14,6 @@ export const CREATE_JOURNAL_SQL = `
 
 const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FROM syncline_journal_state";
 
-/** Why a generation started. */
 export type GenerationReason =
   | "first"
   | "written"
@@ -27,7 +26,6 @@ export type GenerationReason =
   /** A cluster started with it and keeps the history from there on. */
   | "cluster";
 
-/** A position in a history. */
 export interface JournalHead {
   /** `null` if the history cannot be continued from here. */
   readonly generation: string | null;

@@ -114,19 +114,13 @@ export class Journal implements CommitHistory {
     this.#next = null;
   }
 
-  /**
-   * Ends a generation and drops its pending rows, in a transaction of its own. Does nothing if it is not the current
-   * one.
-   */
+  /** Ends a generation, if it is the current one, and drops its pending rows, in a transaction. */
   restart({ generation, reason }: { readonly generation: string; readonly reason: GenerationReason }): void {
     if (generation !== this.#head.generation) return;
     this.#transaction(() => this.#begin({ seq: this.#head.seq, ts: this.#head.ts, reason }));
   }
 
-  /**
-   * Drops pending rows after the disk is full, if there are enough of them to free space. Returns whether it did. It
-   * removes some rows at once and the rest with the next groups.
-   */
+  /** Drops pending rows on a full disk, if enough to free space, some now, the rest later. Returns whether it did. */
   dropBacklog(): boolean {
     const { journalBytesDropped, journalShareDropped } = engineLimits;
     const much = Math.min(journalBytesDropped, this.#options.pendingBytesMax * journalShareDropped);
@@ -139,10 +133,7 @@ export class Journal implements CommitHistory {
     return true;
   }
 
-  /**
-   * Removes some rows of a generation up to `seq`, which are safe elsewhere, in a transaction of its own. Returns
-   * whether more remain. Ignores other generations.
-   */
+  /** Removes some rows up to `seq`, safe elsewhere, in a transaction. Returns whether more remain. */
   confirm({ generation, seq }: { readonly generation: string; readonly seq: number }): boolean {
     if (generation === this.#head.generation && seq > this.#confirmed) {
       const row = this.#connection.statement("SELECT seq, ts, sum FROM syncline_journal WHERE seq = ?")

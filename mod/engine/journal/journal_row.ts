@@ -58,10 +58,7 @@ interface Head {
     oldest: number,
     ts: readonly number[],
   ])[];
-  /**
-   * Alternating counts of changes that leave the index entries unchanged and changes that may not. Changes after the
-   * last count may change them, so rows of older versions need no counts.
-   */
+  /** Alternating counts of changes that do not, and may, affect index entries. Later ones may; older rows need none. */
   readonly s?: readonly number[];
   readonly t: number;
   readonly c?: CatalogState;
@@ -71,7 +68,6 @@ const { parse, stringify } = JSON;
 /** 128 bits, against damage and mistakes. An attacker with write access to a target can compute any checksum. */
 const SUM_CHARS = 32;
 
-/** Returns the checksum before the first row. */
 export function firstSum(generation: string): string {
   return hash("sha256", `syncline journal ${generation}`).slice(0, SUM_CHARS);
 }
@@ -177,9 +173,7 @@ function sameRuns(entries: readonly CommitEntry[]): number[] {
   return runs.length === 1 && runs[0] === 0 ? [] : runs;
 }
 
-/**
- * Returns whether a document existed and its keys are unchanged. Search and vector indexes have keys only for changes.
- */
+/** Whether a document existed and its keys are unchanged. Search and vector indexes have keys only for changes. */
 function leavesIndexes({ keys }: DocumentChange): boolean {
   for (const [space, before, after] of keys) {
     if (before === null || before !== after || space.startsWith("s")) return false;
@@ -240,10 +234,7 @@ export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
   return headTextOf(body).includes(CATALOG_MARK);
 }
 
-/**
- * Returns the code version that a row sets. `null`: each server serves what it was started with. `undefined`: the row
- * sets none.
- */
+/** Returns the code version that a row sets. `null`: each server's own. `undefined`: the row sets none. */
 export function versionInRow({ body }: Pick<JournalRow, "body">): string | null | undefined {
   const { c } = headOf(body);
   return c === undefined ? undefined : c.code ?? null;

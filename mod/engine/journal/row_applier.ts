@@ -21,10 +21,7 @@ const COLON = 58;
 const BACKSLASH = 92;
 const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [123, 125, 91, 93];
 
-/**
- * Returns whether fields of two documents are equal, without parsing: they are in the common prefix of both JSON strings.
- * Fields that change often are usually last. `false` if unknown. Both strings must come from `JSON.stringify`.
- */
+/** Whether fields are equal, being in the common prefix of two `JSON.stringify` strings; `false` if unknown. */
 export function hasFieldsInCommonPrefix(a: string, b: string, fields: ReadonlySet<string>): boolean {
   let missing = fields.size;
   let depth = 0;

@@ -1,6 +1,4 @@
-/**
- * Creates the commit entries of applied rows. Most documents have unchanged index keys, which are computed on demand.
- */
+/** Creates commit entries of applied rows. Index keys of most documents are unchanged, and computed on demand. */
 import { EngineError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
 import type { Path, StoredFields } from "../documents/system_fields.ts";
@@ -20,10 +18,7 @@ export interface AppliedTable {
 export interface AppliedRows {
   /** Tables with changed documents. */
   readonly tables: readonly AppliedTable[];
-  /**
-   * Keys before and after each change that may affect indexes; those of one document in the order of the rows.
-   * Intermediate states count, because a subscription may show any commit.
-   */
+  /** Keys around each change that may affect indexes, by document in row order: subscriptions may show any commit. */
   readonly changes: readonly DocumentChange[];
 }
 

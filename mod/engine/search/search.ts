@@ -14,10 +14,7 @@ export interface ScoredRow {
   readonly score: number;
 }
 
-/**
- * Returns the row ids of rows sorted by score. Equal scores are sorted by creation time and id, because row ids differ
- * between copies of a database.
- */
+/** Returns row ids by score, then creation time and id, because row ids differ between copies. */
 export function inCreationOrder(
   connection: Connection,
   table: Table,
@@ -78,10 +75,7 @@ export interface SearchOwner extends ScanOwner {
   beforeSearch(): void;
 }
 
-/**
- * Yields each matching document once, even if the run writes during the search. Throws an `EngineError` for invalid
- * filters.
- */
+/** Yields each match once, even if the run writes meanwhile. Throws an `EngineError` for invalid filters. */
 export function searchDocuments(
   owner: SearchOwner,
   request: { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions },

@@ -1,7 +1,4 @@
-/**
- * Vector indexes: an SQLite table of unit vectors in float32, and one that numbers the changes, so that connections can
- * update their copies in memory.
- */
+/** Vector indexes: a table of float32 unit vectors, and one of numbered changes that update copies in memory. */
 import { engineLimits } from "../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";

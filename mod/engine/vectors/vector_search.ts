@@ -1,7 +1,4 @@
-/**
- * Exact nearest-neighbour search: compares quantized vectors in memory, then the candidates within the rounding error
- * by their float32 numbers from the database.
- */
+/** Exact nearest-neighbour search: quantized vectors in memory, then candidates within the error as float32. */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";

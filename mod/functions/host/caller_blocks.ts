@@ -13,7 +13,6 @@ interface Entry {
 export class CallerBlocks {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** By caller and function. */
   readonly #entries = new LRUCache<string, Entry>({ max: fairnessLimits.refusalsKeptMax });
 
   constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
@@ -41,7 +40,6 @@ export class CallerBlocks {
     this.#entries.set(key, entry);
   }
 
-  /** Whether the caller is currently blocked from the function. */
   isBlocked(udfPath: string, blame: string): boolean {
     if (this.#entries.size === 0) return false;
     return (this.#entries.peek(keyOf(udfPath, blame))?.refusedUntil ?? 0) > this.#clock.now();

@@ -18,7 +18,6 @@ export class CommitPublisher {
   readonly #groups: (() => void)[] = [];
   readonly #reloads: (() => void)[] = [];
   readonly #ends: ((ts: number) => void)[] = [];
-  /** Answers waiting for commits that were not published yet. */
   readonly #answers: ReadBarrier;
   #ts = 0;
   #count = 0;
@@ -33,7 +32,6 @@ export class CommitPublisher {
     return this.#ts;
   }
 
-  /** Number of published commits. */
   get count(): number {
     return this.#count;
   }

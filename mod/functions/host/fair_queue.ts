@@ -23,7 +23,6 @@ interface Caller<Item> {
 }
 
 export interface TurnsOptions<Item> {
-  /** Returns the caller of an item. */
   readonly callerOf: (item: Item) => string;
   /** Returns the estimated cost in milliseconds, above zero. */
   readonly costOf: (item: Item) => number;
@@ -47,7 +46,6 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
-  /** Callers with queued items. */
   get callers(): number {
     return this.#line.length;
   }
@@ -121,10 +119,7 @@ export class FairQueue<Item> {
     return out;
   }
 
-  /**
-   * Removes the newest item of the caller with the greatest queued cost, if this caller has less than half of that. Returns
-   * `null` otherwise.
-   */
+  /** Removes the newest item of the costliest caller, if this caller has less than half of that cost; otherwise `null`. */
   giveWay(item: Item, weightOf: (item: Item) => number): Item | null {
     const weigh = ({ items, taken }: Caller<Item>) =>
       items.slice(taken).reduce((sum, other) => sum + weightOf(other), 0);

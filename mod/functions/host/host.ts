@@ -115,10 +115,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return new IsolateHost(await openHostParts(options));
   }
 
-  /**
-   * Starts the writer, which migrates the database to the app's schema, then a reader. If the app cannot be loaded, throws an
-   * error with file and line, or table and document. The host must then be disposed.
-   */
+  /** Starts writer and reader. If the app cannot be loaded, throws with file and line; the host must then be disposed. */
   async begin(): Promise<void> {
     const ready = await this.#writer.start();
     this.code.declare(ready);
@@ -290,7 +287,6 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 }
 
-/** Creates the writer for a source of commits, which publishes its commits. */
 function writerOf(parts: HostParts, commits: CommitPublisher): MutationWriter {
   const { starter, clock, log, batchPrefix, awake, observer, timeouts = usualTimeouts } = parts;
   const { commitSource: source = { from: "writer" } } = parts;

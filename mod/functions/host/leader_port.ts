@@ -18,7 +18,6 @@ export interface ActionAnswer {
   readonly ts: number;
 }
 
-/** The app served by the leader. */
 export interface ServedApp {
   /** Hash of its code version. */
   readonly version: string;
@@ -39,9 +38,7 @@ export type CommitSource =
   | {
     readonly from: "leader";
     readonly leader: LeaderPort;
-    /** The app it serves. */
     readonly app: ServedApp;
-    /** ts of the newest commit. */
     readonly ts: number;
   };
 

@@ -110,7 +110,6 @@ export function ranTooLong({ kind, message }: CallError): boolean {
   return kind === "internal" && /^The (query|mutation|action) took longer than [\d.]+ s$/.test(message);
 }
 
-/** The outcome of a call that ended its isolate. */
 export function endedIsolate(what: string, detail: string): Outcome {
   return failed("internal", `The ${what} ended its isolate (${detail})`, { code: "limit" });
 }

@@ -18,7 +18,6 @@ export interface RunEnd {
   readonly ts: number | null;
   /** Duration of the function itself, if known. */
   readonly durationMs: number;
-  /** Time in the queue. */
   readonly queuedMs: number;
   /** Resource usage. `null` outside of a transaction, and for runs that were stopped. */
   readonly use: RunUse | null;
@@ -26,9 +25,7 @@ export interface RunEnd {
 
 let lastRequest = 0;
 
-/**
- * Returns a new request id, about the time in microseconds. Ids increase, also across restarts unless the clock was set back.
- */
+/** Returns a new request id, about the time in µs. Ids increase, also across restarts. */
 export function nextRequest(): number {
   return lastRequest = Math.max(lastRequest + 1, Date.now() * 1000);
 }

@@ -78,13 +78,11 @@ export class RunReports implements Disposable {
     observer?.runEnded("query", { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use });
   }
 
-  /** Reports an action run by a runner, or a route request. */
   actionEnded(kind: "action" | "route", end: ActionEnd): void {
     this.#note(end.call, end.outcome);
     this.#options.observer?.runEnded(kind, actionEnd(end));
   }
 
-  /** Reports an action run by main. */
   mainActionEnded(
     call: FunctionCall,
     { outcome, ms }: { readonly outcome: Outcome; readonly ms: number },

@@ -322,10 +322,7 @@ function fail(error: unknown): never {
   exit(1);
 }
 
-/**
- * Ignores signals sent to the server's process group (Ctrl-C, a service manager's stop): an isolate runs until main closes
- * its socket. Ignoring them in the shell is not enough, because the runtime installs its own handlers.
- */
+/** Ignores signals of the process group until main closes the socket. The runtime overrides the shell's setting. */
 function ignoreSignals(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.addSignalListener(signal, () => {});
 }

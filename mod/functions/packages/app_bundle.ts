@@ -1,7 +1,4 @@
-/**
- * Bundles an app: its functions and the packages they reach become one JavaScript file with a source map. The bundler runs as
- * a child process that starts no code of the app.
- */
+/** Bundles an app and its packages into one file with a source map, in a child process that runs none of its code. */
 import { builtinModules, isBuiltin } from "node:module";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -36,7 +33,6 @@ const ZOD = `${MODULES}zod.js`;
 const ENTRY = "syncline-entry.js";
 /** Apart from the names behind it, which the build of a server replaces in its sources. */
 const META = "import.meta";
-/** Limits of the bundler. */
 const CPU_SECONDS_MAX = 120;
 const MS_MAX = 120_000;
 const MEMORY_KIB_MAX = 4 * 1024 * 1024;
@@ -45,10 +41,7 @@ const FILE_TIME_STEP_MS = 10;
 /** Runs of the bundler for one bundle. Each one leaves out more of what packages lack or contain by accident. */
 const RUNS_MAX = 4;
 
-/**
- * Bundles the modules of a functions folder, which must be a real path.
- * @throws BundleFailure with the author's file and line if a module cannot be part of the app.
- */
+/** Bundles a functions folder (a real path). @throws BundleFailure with the author's file and line. */
 export async function bundleApp({ functionsDir, dataDir, within }: BundleSource): Promise<AppBundle> {
   const startedAt = Date.now();
   const root = dirname(functionsDir);
@@ -85,10 +78,7 @@ function entryOf(functionsDir: string): string {
   return `export default [${rows.join(",\n")}];\n`;
 }
 
-/**
- * Limits the bundler and disables core dumps, which would contain code. `exec` makes it the process that a timeout ends. The
- * limit of memory has no effect on macOS, and remains lower if it is.
- */
+/** Limits the bundler (memory: not on macOS) and core dumps, which contain code. `exec`: a timeout ends the bundler. */
 const SHELL_SCRIPT = `ulimit -c 0; ulimit -t "$0"; ulimit -d ${MEMORY_KIB_MAX} 2>/dev/null; exec "$@"`;
 
 async function runBundler(

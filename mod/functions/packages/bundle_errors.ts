@@ -7,7 +7,6 @@ export class BundleFailure extends Error {
   override readonly name = "BundleFailure";
 }
 
-/** An error of the bundler. */
 interface Problem {
   readonly text: string;
   /** Path, relative to the folder in which the bundler runs. */

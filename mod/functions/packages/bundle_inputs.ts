@@ -27,7 +27,6 @@ export interface InputRules {
   readonly ignored: readonly string[];
 }
 
-/** An import with the file that contains it. */
 interface Import extends BundleImport {
   readonly from: string;
 }

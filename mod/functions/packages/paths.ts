@@ -5,7 +5,6 @@ export function nameBelow(folder: string, path: string): string {
   return path.slice(folder === "/" ? 1 : folder.length + 1);
 }
 
-/** Whether a path is one of the folders or below one. */
 export function isInside(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || path.startsWith(folder === "/" ? folder : `${folder}/`));
 }

@@ -6,12 +6,10 @@ import { isHash } from "./manifest.ts";
 const FILE = "deployed.json";
 const FORMAT = 1;
 
-/** A deployed version. */
 export interface Deployment {
   readonly hash: string;
   /** When it was last deployed, milliseconds since the epoch. */
   readonly at: number;
-  /** Display name of the deployer. */
   readonly by: string;
   /** Fingerprints of its functions, by path. */
   readonly functions: Readonly<Record<string, string>>;

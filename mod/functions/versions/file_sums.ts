@@ -17,7 +17,6 @@ export class FileSums {
   #known = new Map<string, Known>();
   #used = new Map<string, Known>();
 
-  /** Returns the hash of a file. */
   of(path: string): VersionFile {
     const stamp = stampOf(path);
     const known = this.#known.get(path);

@@ -5,7 +5,6 @@ import { hashedOldContent, type OldCode } from "./old_version.ts";
 /** Increased when the layout or interpretation of versions changes, which changes their hashes. */
 const FORMAT = 2;
 
-/** A file of a version. */
 export interface VersionFile {
   readonly bytes: number;
   /** SHA-256 in hex. */
@@ -34,7 +33,6 @@ export interface Manifest extends VersionContent {
   readonly madeFrom: string;
 }
 
-/** The hash of a version, equal for equal contents. */
 export function hashOf(version: VersionContent): string {
   const { functions, files, links = {}, code, static: frontend } = version;
   const content = {
@@ -76,7 +74,6 @@ export function isBelow(path: string): boolean {
   return path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
 }
 
-/** Entries sorted by name. */
 function sorted(record: Readonly<Record<string, unknown>>): unknown[] {
   return Object.entries(record).sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
 }

@@ -1,7 +1,4 @@
-/**
- * Versions of format 1, which contain sources and a table of what each import leads to. They are bundled when they are loaded
- * for the first time. Data folders of 0.1 have them.
- */
+/** Versions of format 1 (sources with an import table, from 0.1), bundled when first loaded. */
 import { dirname, join, relative } from "node:path";
 import { removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { bundleApp } from "../packages/mod.ts";

@@ -7,7 +7,6 @@ import { sumOf } from "./file_sums.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
 const MANIFEST = "version.json";
-/** Code folder of a version. */
 const CODE = "code";
 /** Prefix of folders that are being written or removed. */
 const NEW = ".new-";
@@ -17,7 +16,6 @@ const UNLOCKED_MS = 60_000;
 
 /** Files up to this size are read and written in one piece. */
 const AT_ONCE_BYTES = 1024 * 1024;
-/** Mode of files in a version. */
 const WRITTEN = { createNew: true, mode: 0o400 } as const;
 
 /** Thrown if a file changed since it was read. */
@@ -32,7 +30,6 @@ export class DamagedVersionError extends Error {
   override readonly name = "DamagedVersionError";
 }
 
-/** Code folder of a version. */
 export function codeFolder(versionsDir: string, hash: string): string {
   return join(versionsDir, hash, CODE);
 }
@@ -83,10 +80,7 @@ export interface WriteOptions {
   readonly turns: TimeSlicer;
 }
 
-/**
- * Writes a version. Keeps an existing one that another process wrote in the meantime.
- * @throws ChangedError if a file does not match the manifest.
- */
+/** Writes a version, unless another process just did. @throws ChangedError if a file does not match the manifest. */
 export async function writeVersion(
   versionsDir: string,
   manifest: Manifest,

@@ -1,7 +1,4 @@
-/**
- * The versions of an app's code: bundles of the functions and their packages, each in a folder named by its hash. The server
- * serves a version, never the author's folder.
- */
+/** The versions of an app's code: bundles in folders named by their hash. The server never serves the author's folder. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDiskFull } from "../../kit/durable_files.ts";
@@ -28,7 +25,6 @@ import {
 /** A version that can be loaded. Paths are absolute and real. */
 export interface Version {
   readonly hash: string;
-  /** Folder that contains all of its files. */
   readonly folder: string;
   /** The file that isolates load. */
   readonly bundle: string;
@@ -42,7 +38,6 @@ export interface Version {
   readonly deployed?: true;
 }
 
-/** The source of a version. */
 export interface VersionSource {
   /** The functions folder. Packages are in `node_modules` beside or above it. */
   readonly functionsDir: string;
@@ -52,7 +47,6 @@ export interface VersionSource {
   readonly durable?: boolean;
 }
 
-/** A version in a listing. */
 export interface VersionInfo {
   readonly hash: string;
   readonly madeAt: number;
@@ -96,10 +90,7 @@ export class VersionStore {
     return new VersionStore(dataDir, await Deno.realPath(dir));
   }
 
-  /**
-   * Writes the current code as a version, unless it exists.
-   * @throws VersionError if a file cannot be read or included, or the disk is full. Nothing is left behind.
-   */
+  /** Writes the current code as a version, unless it exists. @throws VersionError, leaving nothing behind. */
   async make(source: VersionSource): Promise<Version> {
     for (let tries = 1;; tries++) {
       try {
@@ -112,10 +103,7 @@ export class VersionStore {
     }
   }
 
-  /**
-   * Imports a version from a folder with the files of the manifest.
-   * @throws VersionError if a file does not match, or the disk is full.
-   */
+  /** Imports a version from a folder. @throws VersionError if a file does not match, or the disk is full. */
   async adopt(manifest: Manifest, folder: string): Promise<Version> {
     try {
       const turns = new TimeSlicer();
@@ -287,7 +275,6 @@ function asVersionError(error: unknown): unknown {
   return new VersionError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-/** Bundles a functions folder. Returns the content of its version, and the bundle. */
 export async function bundleContent(
   place: AppPlace,
 ): Promise<{ readonly content: VersionContent; readonly bundle: AppBundle }> {

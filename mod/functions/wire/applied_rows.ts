@@ -1,7 +1,4 @@
-/**
- * A following writer's report of applied rows. Main has the rows, so the report omits what they contain. Most changed documents
- * are not listed.
- */
+/** A following writer's report of applied rows. Main has the rows, so it contains little else. */
 import { type AppliedRows, type AppliedTable, rowEntries } from "../../engine/journal/row_entries.ts";
 import type { JournalRow } from "../../engine/journal/journal_row.ts";
 import type { CommitEntry, DocumentChange, KeySpace } from "../../engine/types.ts";

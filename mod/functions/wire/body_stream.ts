@@ -1,12 +1,8 @@
-/**
- * Streams request and response bodies between main and a runner with flow control: the sender sends up to the receive window,
- * and the receiver grants credit as its stream is read. Used on both sides.
- */
+/** Streams bodies between main and a runner, both ways, with flow control: the receiver grants credit as it is read. */
 import { routeLimits } from "../limits.ts";
 
 const { chunkBytesMax, windowBytes } = routeLimits;
 
-/** Sends one body. */
 export class BodySender {
   readonly #send: (bytes: Uint8Array) => void;
   /** Bytes that may be sent before more credit is needed. */
@@ -67,11 +63,9 @@ export class BodySender {
 export interface BodyReceiverOptions {
   /** Called when bytes were read from the stream. */
   readonly onTaken: (bytes: number) => void;
-  /** Called when the reader cancels the stream. */
   readonly onCancel: () => void;
 }
 
-/** Receives one body as a stream. */
 export class BodyReceiver {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #chunks: Uint8Array<ArrayBuffer>[] = [];
@@ -106,7 +100,6 @@ export class BodyReceiver {
     this.#resume?.();
   }
 
-  /** Completes the body. */
   end(): void {
     this.#end ??= "done";
     this.#resume?.();

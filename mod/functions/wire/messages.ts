@@ -25,7 +25,6 @@ export interface Boot {
   readonly functions: string;
   /** Folder on the author's disk to which those names are relative. */
   readonly authorFolder: string;
-  /** The progress file (progress_file.ts). */
   readonly progressPath: string;
   /** Environment of the app, for runners (`ctx.env`). */
   readonly env: Record<string, string>;
@@ -33,10 +32,7 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers of tables that the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /**
-   * Enables the journal of a writer, with a limit for unshipped bytes. `external`: it is stored elsewhere. Unless it follows, the
-   * writer sends each row to main before it commits and waits for `RowAppended`.
-   */
+  /** Enables the journal, with a limit, or `external`: main appends each row before the commit (`RowAppended`). */
   readonly journal?: { readonly pendingBytesMax: number } | "external";
   /** The writer applies rows of another server: it runs no mutations, and the rows determine the schema. */
   readonly follows?: boolean;
@@ -68,10 +64,7 @@ export interface AppCheck {
   readonly crons: readonly WireCron[];
 }
 
-/**
- * Writer, or waiting reader, to main: the app is loaded. The writer then migrates the schema, without a time limit. Sent once
- * before the answer to Boot, unless the app is broken.
- */
+/** Writer or waiting reader to main: the app is loaded (once, before the answer to Boot). Migration has no time limit. */
 export interface Loaded {
   readonly type: "Loaded";
 }
@@ -93,7 +86,6 @@ export interface WireRoute {
   readonly prefix: boolean;
 }
 
-/** An isolate's answer to Boot. */
 export type BootAnswer =
   | {
     readonly type: "Ready";
@@ -117,7 +109,6 @@ export type BootAnswer =
   }
   | { readonly type: "Broken"; readonly message: string };
 
-/** A call's outcome on the wire. */
 export type WireOutcome =
   | { readonly value: number; readonly logLines: readonly string[] }
   | { readonly error: CallError; readonly logLines: readonly string[] };
@@ -151,10 +142,7 @@ export interface Batch {
   readonly calls: readonly WireMutation[];
 }
 
-/**
- * Writer to main: all calls of the batch have run and the last group is about to be committed. Main may send the next batch,
- * which starts after this one's answers were sent. The commit may still fail. Groups of one call are not announced.
- */
+/** Writer to main: the batch's last group is about to commit, so main may send the next batch. Not for single calls. */
 export interface Committing {
   readonly type: "Committing";
   readonly batch: string;
@@ -168,10 +156,7 @@ export type WireAnswer = readonly [
   replayed?: boolean,
 ];
 
-/**
- * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is stored in the database in the group's
- * transaction, so that a new writer can report the outcome of a batch.
- */
+/** Writer to main, after a commit: answers of `calls[from]` on, stored with the commit for a new writer to report. */
 export interface Group extends WireEntries {
   readonly type: "Group";
   readonly batch: string;
@@ -179,7 +164,6 @@ export interface Group extends WireEntries {
   readonly answers: readonly WireAnswer[];
   /** Per answer the duration of its run in milliseconds and its {@linkcode WireUse}: five numbers each. */
   readonly uses?: readonly number[];
-  /** Current ts after the group. */
   readonly ts: number;
   /** The batch is ended early because it takes too long. The remaining calls were not run. */
   readonly ends?: true;
@@ -209,7 +193,6 @@ export interface RowAppended {
   readonly refused: AppendRefusal | null;
 }
 
-/** Why a row was not appended. */
 export interface AppendRefusal {
   readonly message: string;
   /** Whether the row is certain not to exist, so the same call may succeed later. */
@@ -267,10 +250,7 @@ export interface RunWave {
   readonly together?: true;
 }
 
-/**
- * Main to a reader that waits with its snapshot. "run": run the queries, then those of `more`. "again": reopen the snapshot
- * and answer Pinned, because another reader has a newer one. "drop": close the snapshot and forget the batch.
- */
+/** Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot. "drop": forget the batch. */
 export interface WaveGo {
   readonly type: "WaveGo";
   readonly wave: number;
@@ -392,7 +372,6 @@ export interface Beat {
   readonly type: "Beat";
 }
 
-/** Messages about requests in progress, by direction. */
 export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
 export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 

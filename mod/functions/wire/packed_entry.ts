@@ -11,10 +11,7 @@ export type WireTable = readonly [name: string, number: number, spaces: readonly
 /** `[ts, at, changes]`. */
 export type WireEntry = readonly [ts: number, at: number, changes: readonly WireChange[]];
 
-/**
- * A changed document. `table` indexes the group's tables. `tail` is its new creation-time key without the id. Omitted keys are
- * unchanged.
- */
+/** A changed document: `table` is its position in the group, `tail` its new time key. Omitted keys are unchanged. */
 export type WireChange = readonly [
   table: number,
   id: string,
@@ -24,10 +21,7 @@ export type WireChange = readonly [
   more?: WireChangeMore,
 ];
 
-/**
- * Key prefixes before the creation-time key, per key space of the table, without the id space. `null` if there is or was no
- * document.
- */
+/** Key prefixes before the creation-time key, per key space except ids. `null` without a document. */
 export type WireKeys = readonly string[];
 
 /** Rarely used fields. */

@@ -31,7 +31,6 @@ const CALL_BYTES = 8;
 /** Set in the length of a frame of bytes. Valid lengths are far smaller. */
 const BYTES_FLAG = 0x8000_0000;
 
-/** Encodes a frame as text. */
 export function frameText(message: unknown, segments: readonly string[] = []): string {
   const head = stringify({ m: message, s: segments.map((segment) => segment.length) });
   return segments.length === 0 ? `${head}\n` : `${head}\n${segments.join("")}`;

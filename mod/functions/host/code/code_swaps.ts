@@ -114,7 +114,6 @@ export class CodeSwaps {
     this.#parts.runners.replace();
   }
 
-  /** Swaps run one after another. */
   async oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => {});

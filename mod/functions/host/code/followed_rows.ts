@@ -54,10 +54,7 @@ export class FollowedRows {
     return () => bring(named, served.versions);
   }
 
-  /**
-   * Applies a row that switches the served version. If the version cannot be fetched or loaded, nothing changes. Once the row is
-   * applied, queries wait until the version is loaded.
-   */
+  /** Applies a row that switches the version, unless it cannot be loaded. Afterwards queries wait until it is loaded. */
   async #applyVersion(row: JournalRow, bring: () => Promise<Version>): Promise<void> {
     const { starter, writer, readers, runners, served, commits, swaps } = this.#parts;
     const version = await bring();

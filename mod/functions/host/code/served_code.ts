@@ -41,7 +41,6 @@ export class ServedCode {
     return this.#routes;
   }
 
-  /** Crons of the app. */
   get crons(): readonly WireCron[] {
     return this.#crons;
   }

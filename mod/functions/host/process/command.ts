@@ -8,7 +8,6 @@ import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 /** Entry module of an isolate without functions of the service. */
 export const plainEntry: URL = entryModule("mod/functions/isolate/main.ts");
 
-/** Returns the command for an isolate. */
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {
   const own = startArguments(paths);
   const { dataMiB } = paths.memory ?? usualMemory;

@@ -4,16 +4,11 @@ import type { Progress } from "../../wire/progress_file.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { BootAnswer, CheckBounds, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 
-/** A frame sent by an isolate after its boot. */
 export type IsolateFrame = WireFrame<Exclude<FromIsolate, BootAnswer>>;
 
-/** An isolate's report that it is ready. */
 export type Ready = Extract<BootAnswer, { type: "Ready" }>;
 
-/**
- * Why an isolate ended. `asked`: the host ended it. `killed`: ended from outside (SIGKILL, for example when memory runs out),
- * which is no call's fault. `crashed`: its code ended it, or it violated the protocol.
- */
+/** Why an isolate ended: by the host, from outside (no call's fault), or by its code or a protocol violation. */
 export type DeathCause = "asked" | "killed" | "crashed";
 
 export interface Death {
@@ -39,7 +34,6 @@ export interface Isolate {
   sendText(text: string): void;
   /** Reads its progress file. */
   progress(): Progress | null;
-  /** Kills it. */
   kill(): void;
   /** Closes it gracefully, for a bounded time. Resolves when it is gone. */
   close(): Promise<void>;
@@ -53,13 +47,10 @@ export type StartResult =
 export interface IsolateStarter {
   /** Starts an isolate and waits for its answer to Boot, for a bounded time. Never rejects. */
   start(role: IsolateRole, version?: Version): Promise<StartResult>;
-  /** Sets the version that isolates load. */
   use?(version: Version): void;
   /** Prestarts an isolate for the next `start` of this role. Never rejects. */
   warm?(role: IsolateRole): Promise<void>;
-  /**
-   * Prestarts a writer and a reader of this version. Disposing the result ends those that were not used. Never rejects.
-   */
+  /** Prestarts a writer and a reader; disposing the result ends unused ones. Never rejects. */
   prepare?(version: Version): Promise<Disposable>;
   /** Prestarts a writer and a reader for the next version. */
   standBy?(): void;

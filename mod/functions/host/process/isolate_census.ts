@@ -2,10 +2,8 @@
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { DeathCause } from "./isolate.ts";
 
-/** Isolates of one role. */
 export interface RoleCount {
   readonly running: number;
-  /** Processes started. */
   readonly starts: number;
   /** Processes that ended unexpectedly. */
   readonly lost: number;

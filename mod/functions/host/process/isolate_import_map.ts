@@ -11,14 +11,12 @@ interface ImportMap {
 
 export interface ImportMapOptions {
   readonly role: IsolateRole;
-  /** The isolate's entry module. */
   readonly entry: URL;
 }
 
 /** zod as a single module. Service and app code have separate instances, because their addresses differ. */
 const zod = new URL("mod/functions/isolate/zod/zod.js", programRoot).href;
 
-/** Returns the import map as JSON. */
 export function isolateImportMap({ role, entry }: ImportMapOptions): string {
   const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
   const [ours = {}] = Object.values(scopes);
@@ -38,10 +36,7 @@ export function isolateImportMap({ role, entry }: ImportMapOptions): string {
   });
 }
 
-/**
- * The runtime's cache of npm packages. It imports from there without permission checks, through a loader whose `require`
- * bypasses the import map.
- */
+/** The runtime's cache of npm packages, which it imports without checks and with a `require` outside the import map. */
 function npmCache(): string {
   const known = import.meta.resolve("zod");
   return /^.*\/npm\/(?=[^/]+\/zod\/)/.exec(known)?.[0] ?? new URL("../..", known).href;
@@ -65,10 +60,7 @@ export const packagePaths: Readonly<Record<string, readonly string[]>> = {
   "hash-wasm": ["dist/index.esm.js", "dist/index.umd.js"],
 };
 
-/**
- * Entries that block the packages our own modules use. Importing them by `npm:` address would return the service's instances.
- * Other versions and packages are not in our lock file, and fail.
- */
+/** Entries that block our own packages: their `npm:` addresses would return the service's instances. */
 function closedPackages(ours: Readonly<Record<string, string>>): Record<string, null> {
   const entries: Record<string, null> = {};
   for (const address of Object.values(ours)) {
@@ -83,10 +75,7 @@ function closedPackages(ours: Readonly<Record<string, string>>): Record<string, 
   return entries;
 }
 
-/**
- * Entries that block a folder URL in all spellings: the runtime collapses repeated slashes, except at the beginning of the
- * path, where it does so before consulting the map.
- */
+/** Entries that block a folder URL in all spellings, since the runtime collapses repeated slashes. */
 function closed(folder: string): Record<string, null> {
   const entries: Record<string, null> = { [folder]: null };
   const second = folder.indexOf("/", "file:///".length);

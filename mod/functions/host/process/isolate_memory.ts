@@ -10,7 +10,6 @@ export interface IsolateMemory {
   readonly writerSemiSpaceMiB: number;
   /** The same for other isolates. V8's default if absent. */
   readonly semiSpaceMiB?: number;
-  /** Maximum readers. */
   readonly readersMax: number;
   /** Prestart only the next writer, and only for an existing version. */
   readonly sparing?: boolean;

@@ -56,7 +56,6 @@ export interface ProcessStarterOptions {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** Enables the writer's journal. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The server follows another one. */
   readonly follows?: boolean;
   /** Appends the writer's rows to a log elsewhere before they are committed. Optional. */
   readonly rows?: CommitAppender;
@@ -67,7 +66,6 @@ export interface ProcessStarterOptions {
   readonly clock: Clock;
   /** Whether another server still uses the data folder. Its files are left alone. */
   readonly shared?: boolean;
-  /** Memory limits of isolates. */
   readonly isolateMemory?: IsolateMemory;
   /** Checks the memory of isolates. Defaults to the watch for this machine. `null` disables it. */
   readonly memory?: MemoryReader | null;
@@ -130,7 +128,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return { [Symbol.dispose]: () => this.#waiting.end(isolates) };
   }
 
-  /** Roles that are prestarted. */
   get #rolesAhead(): readonly IsolateRole[] {
     return this.#options.isolateMemory?.sparing === true ? ["writer"] : ["writer", "reader"];
   }

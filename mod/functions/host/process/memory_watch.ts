@@ -1,7 +1,4 @@
-/**
- * Ends isolates that use too much memory where the kernel does not limit it (macOS, where `ulimit -d` has no effect). It polls
- * every second, so it protects against leaks, not against sudden allocations.
- */
+/** Ends isolates that leak memory where the kernel does not limit it (macOS). Polls, so it misses sudden allocations. */
 import { isolateLimits } from "../../limits.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 

@@ -1,17 +1,12 @@
-/**
- * Prestarted isolates, which save the start of a process when one is needed. They are connected and have no role data yet, or
- * have loaded the app and wait for the database.
- */
+/** Prestarted isolates: connected without role data, or with the app loaded and waiting for the database. */
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { StartResult } from "./isolate.ts";
 
-/** State of a prestarted isolate. */
 export interface BootGate {
   readonly connected: () => void;
   /** The app is loaded. It waits for the database. */
   readonly loaded: () => void;
-  /** Sends Boot. */
   readonly opened: Promise<void>;
   /** Lets it open the database and answer Boot. */
   readonly fitted: Promise<void>;
@@ -24,11 +19,9 @@ export interface WaitingIsolate {
   readonly loaded: Promise<unknown>;
   /** Its answer to Boot. If it settles before the isolate is used, the isolate is of no use. */
   readonly started: Promise<StartResult>;
-  /** Whether it can load this version. */
   fits(version: Version): boolean;
   /** Reserves it for this version. Returns `false` if that is not possible. */
   keepFor(version: Version): Promise<boolean>;
-  /** Whether it is reserved for this version. */
   isFor(version: Version): boolean;
   /** Loads that version, as far as possible before the database is migrated. */
   open(): void;
@@ -49,13 +42,11 @@ export class PrestartedIsolates {
     void isolate.started.then(() => this.#drop(role, isolate));
   }
 
-  /** Returns the one of this role that can load this version. */
   find(role: IsolateRole, version: Version): WaitingIsolate | null {
     const isolate = this.#byRole.get(role);
     return isolate?.fits(version) === true ? isolate : null;
   }
 
-  /** Reserves and returns the one of this role for this version. */
   take(role: IsolateRole, version: Version): WaitingIsolate | null {
     const isolate = this.#byRole.get(role);
     if (isolate?.isFor(version) !== true) return null;
@@ -87,11 +78,9 @@ export interface WaitingOptions {
   ) => Promise<StartResult>;
   /** Links the code of a version there, until disposed. */
   readonly put: (version: Version, place: string) => Promise<Disposable>;
-  /** Called when the isolate and its file are gone. */
   readonly onGone: () => void;
 }
 
-/** Starts one. */
 export function startWaiting({ version, place, launch, put, onGone }: WaitingOptions): WaitingIsolate {
   const connected = Promise.withResolvers<void>();
   const loaded = Promise.withResolvers<void>();

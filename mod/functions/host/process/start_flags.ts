@@ -6,7 +6,6 @@ import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 /** Start parameters of an isolate. Paths are absolute and real. */
 export interface IsolatePaths {
   readonly role: IsolateRole;
-  /** The entry module. */
   readonly entry: URL;
   /** Folder of the database. Runners have no access. */
   readonly dataDir: string;
@@ -28,7 +27,6 @@ const address = (name: string) => decodeURIComponent(new URL(name, programRoot).
 /** Our own sources. App code imports some of them as `syncline/server`. */
 export const sources = address("mod/");
 
-/** Data for the import maps of a role. */
 export function importMapPath(role: IsolateRole): string {
   return address(
     role === "runner"

@@ -9,17 +9,14 @@ const PART_CHARS_MAX = functionLimits.argsCharsMax;
 /** Accounting data of a query. */
 export interface QueryWork {
   readonly cost: string;
-  /** The function path. */
   readonly path: string;
   readonly turn: string;
   /** Whether it was never fast: it runs after those that were. */
   readonly untried: boolean;
-  /** The call's caller, for another server. */
   readonly caller: Caller | undefined;
 }
 
 export interface WaveRunOptions {
-  /** Serialized queries. */
   readonly texts: readonly string[];
   /** Cost keys and queue keys. */
   readonly works: readonly QueryWork[];
@@ -105,7 +102,6 @@ export class QueryBatch implements QueryBatchRun {
     });
   }
 
-  /** Answers a query whose run was cut short. */
   cutShort(index: number, options: { readonly outcome: Outcome; readonly ts: number }): void {
     const { outcome, ts } = options;
     // The narrowest scope: the failure may be specific to this caller.
@@ -141,7 +137,6 @@ export function queriesText({ run, indices }: Part): string {
   return indices.map((index) => run.texts[index]).join(",");
 }
 
-/** Appends other parts of the batch to a part. */
 export function joined(part: Part, others: readonly Part[]): Part {
   if (others.length === 0) return part;
   return { ...part, indices: [...part.indices, ...others.flatMap(({ indices }) => indices)] };
@@ -153,15 +148,11 @@ export function unansweredOf(part: Part): Part | null {
   return left.length === 0 ? null : { ...part, indices: left };
 }
 
-/** Splits a part into one per query. */
 export function singly({ indices, ...part }: Part): Part[] {
   return indices.map((index) => ({ ...part, indices: [index] }));
 }
 
-/**
- * Distributes queries round robin, because neighbors often have similar cost. Those of unknown cost come last. The first parts
- * are one per reader. Queries that would exceed the message size go into further parts, which run later.
- */
+/** Distributes queries round robin (neighbors cost alike), unknown cost last, and parts above the message size later. */
 export function deal(run: QueryBatch, readers: number): Part[] {
   const dealt: number[][] = Array.from({ length: readers }, () => []);
   const chars = new Array<number>(readers).fill(0);

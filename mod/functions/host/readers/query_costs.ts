@@ -1,14 +1,10 @@
-/**
- * Cost estimates of queries, per function and caller and per function. A function that was slow for one caller counts as slow
- * for all callers for whom it was not fast yet. Otherwise each of many callers could occupy a reader once.
- */
+/** Cost estimates by function and caller. Slow for one caller means slow for all not known to be fast: many could be slow. */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../../kit/bounded_lru.ts";
 import { isolateLimits } from "../../limits.ts";
 import { Costs } from "../costs.ts";
 import type { QueryWork } from "./query_batch.ts";
 
-/** Duration from which a query counts as slow. */
 export const SLOW_KNOWN_MS = 2 * isolateLimits.slowQueryMs;
 /** The same for a query that was fast for this caller before: short stalls are normal on a busy machine. */
 const SLOW_SURELY_MS = 2 * SLOW_KNOWN_MS;

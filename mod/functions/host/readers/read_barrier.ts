@@ -1,7 +1,4 @@
-/**
- * Read barrier: holds back answers that are newer than the published commits. Otherwise a client could receive a new answer and
- * then an older cached one.
- */
+/** Read barrier: holds back answers newer than the published commits, so that no client sees an older one later. */
 import type { Clock, Timer } from "../../../kit/clock.ts";
 
 /** Answers are released after this time even without the commits, for example if no writer can be started. */

@@ -60,11 +60,9 @@ let worksBegun = 0;
 
 /** Result of {@linkcode Reader.look}. */
 export interface Look {
-  /** The reader will be busy for a while. */
   readonly slow: boolean;
   /** The query that proves slow, by position in the batch, with its running time corrected for delays. */
   readonly found: { readonly index: number; readonly run: QueryBatch; readonly forMs: number } | null;
-  /** The queries behind it, to run in another reader. */
   readonly behind: Part | null;
 }
 
@@ -84,11 +82,8 @@ export interface ReaderOptions {
   readonly timeoutMs: number;
   /** Delays to subtract from durations. */
   readonly lateness: Pick<SchedulingDelay, "ms">;
-  /** Called with the duration of each query. */
   readonly onRun: (work: QueryWork, ms: number) => void;
-  /** Called when it has opened its snapshot. */
   readonly onOpened: () => void;
-  /** Called when it becomes free. */
   readonly onFree: (reader: Reader) => void;
   /** Called once when the isolate has ended, with the queries to run again. */
   readonly onEnded: (reader: Reader, death: Death, left: readonly Part[]) => void;
@@ -145,7 +140,6 @@ export class Reader {
     return work.costs.has(cost);
   }
 
-  /** Sequence number of its current work. */
   get workNumber(): number {
     return this.#workNumber;
   }
@@ -369,10 +363,7 @@ export class Reader {
     this.#options.onEnded(this, death, left === null ? [] : apart || work.evicted ? singly(left) : [left]);
   }
 
-  /**
-   * Answers the query that ended the reader, if it is known. After a protocol error, it may be any unanswered query, so all are
-   * counted. Returns whether they have to run one by one, so that the cause is identified by its last loss.
-   */
+  /** Answers the query that ended the reader. Returns whether the queries have to run one by one to find it. */
   #blame({ part, verdict, received, ts }: Work, death: Death): boolean {
     const position = verdict?.position ?? death.progress?.position ?? -1;
     // Progress of an earlier query is outdated: it was answered since.

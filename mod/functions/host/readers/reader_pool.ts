@@ -28,7 +28,6 @@ const QUERIES_PER_READER = 16;
 /** Share of a second without a free reader above which another one is started. */
 const BUSY_SHARE_MAX = 0.75;
 
-/** Costs are tracked per function and caller. */
 function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">): string {
   return `${caller?.blame ?? ""} ${udfPath}`;
 }
@@ -50,7 +49,6 @@ export interface ReaderPoolOptions {
   readonly log: Log;
   /** Processors available to readers. */
   readonly cores: number;
-  /** Maximum readers. */
   readonly readersMax: number;
   /** Main's newest ts. */
   readonly ts: () => number;
@@ -98,7 +96,6 @@ export class ReaderPool implements QueryReaders {
     await this.#readers.start();
   }
 
-  /** Whether a reader is free for a batch. */
   get free(): boolean {
     return !this.#waiting.hasQuick && !this.#held && this.#readers.hasFree;
   }
@@ -148,10 +145,7 @@ export class ReaderPool implements QueryReaders {
     return false;
   }
 
-  /**
-   * Whether a query of this caller counts as slow: it is known to be, or one of the same function and caller has been running
-   * for a moment or has unknown cost. Such queries get one reader at a time.
-   */
+  /** Whether a query counts as slow: it is known to be, or one of this function and caller is still running. */
   isSlow(query: Pick<FunctionCall, "udfPath" | "caller">): boolean {
     const cost = costKey(query);
     if (this.#costs.isSlow({ cost, path: query.udfPath })) return true;
@@ -207,10 +201,7 @@ export class ReaderPool implements QueryReaders {
     this.#changed();
   }
 
-  /**
-   * Starts a reader with new code and ends the others as they become free. The pool is paused in the meantime. Returns an error
-   * message if the start fails. The old readers are gone then too, and starts are retried.
-   */
+  /** Starts a reader with new code, then ends the old ones. Returns an error message if it fails; starts are retried. */
   async replace(): Promise<void> {
     this.#held = true;
     await this.#readers.replace();

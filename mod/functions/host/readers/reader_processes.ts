@@ -13,7 +13,6 @@ export interface ReaderProcessesOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
-  /** Maximum readers. */
   readonly readersMax: number;
   /** Whether to keep a spare reader while queries of the app arrive. */
   readonly spare: boolean;

@@ -1,7 +1,4 @@
-/**
- * Measures scheduling delays of this process, by other programs or its own work. They are subtracted when judging other
- * processes by elapsed time, because those were probably delayed as well.
- */
+/** Measures this process's scheduling delays, which are subtracted when others are judged by elapsed time. */
 export class SchedulingDelay {
   readonly #now: () => number;
   #ms = 0;

@@ -1,7 +1,4 @@
-/**
- * Coordinates the snapshots of a batch's readers. They open theirs together, and those behind open again. If commits arrive too
- * fast for that, the reader with the newest snapshot runs all queries.
- */
+/** Coordinates a batch's snapshots: those behind reopen. If commits come too fast, the newest reader runs all queries. */
 import type { Part } from "./query_batch.ts";
 
 /** Times that readers reopen before one of them runs everything. */
@@ -13,14 +10,12 @@ export interface Holder {
   again(): void;
   /** Runs its queries at the snapshot, followed by those of other parts. */
   run(more: readonly Part[]): void;
-  /** Closes the snapshot and returns the part. */
   drop(): Part;
 }
 
 export class SnapshotCoordination {
   /** Readers whose snapshot is not known yet. */
   readonly #awaited: Set<Holder>;
-  /** Snapshots of the others. */
   readonly #found = new Map<Holder, number>();
   #rounds = 0;
 

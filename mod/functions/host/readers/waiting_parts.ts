@@ -37,7 +37,6 @@ export class WaitingParts {
     return part === undefined ? null : unansweredOf(part);
   }
 
-  /** The same for slow parts. */
   takeSlow(): Part | null {
     const part = this.#slow.take();
     return part === undefined ? null : unansweredOf(part);

@@ -26,7 +26,6 @@ export class RouteRequests {
   /** Requests in the runners, by caller. */
   readonly #running = new Map<string, number>();
   #runningCount = 0;
-  /** Queued requests. */
   readonly #waiting: Waiting[] = [];
 
   constructor({ routes, run }: { readonly routes: () => RouteTable; readonly run: RunExchange }) {

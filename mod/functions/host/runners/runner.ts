@@ -20,7 +20,6 @@ export interface CallTree {
   descendants: number;
   /** Actions still running. */
   underWay: number;
-  /** Whether the call has ended, and its actions with it. */
   ended: boolean;
 }
 
@@ -34,7 +33,6 @@ export interface PendingAction {
   readonly resolve: (outcome: Outcome) => void;
   /** The route request to handle instead of an action. */
   readonly exchange?: RouteExchange;
-  /** Called when no runner has it any more. */
   left?: () => void;
   /** Runners lost before it started. Counted by the runner. */
   runnersLost: number;

@@ -19,16 +19,13 @@ import { type CallTree, type PendingAction, Runner } from "./runner.ts";
 const BEAT_MS = 1_000;
 /** Idle time after which an additional runner ends. */
 const IDLE_MS = 60_000;
-/** Consecutive failed starts after which waiting actions fail. */
 const FAILED_STARTS_MAX = 3;
 
-/** The end of an action or route request. */
 export interface ActionEnd {
   readonly call: FunctionCall;
   readonly outcome: Outcome;
   /** Time since the call. */
   readonly ms: number;
-  /** Time in the queue. */
   readonly queuedMs: number;
 }
 
@@ -116,10 +113,7 @@ export class RunnerPool {
     this.#dispatch();
   }
 
-  /**
-   * Ends all actions immediately, including queued ones and those that timed out. Actions that had not started get a retryable
-   * error. Resolves when all processes are gone. Later actions run.
-   */
+  /** Ends all actions, also queued ones (retryable error). Resolves when the processes are gone. Later actions run. */
   async endAll(): Promise<void> {
     for (const { resolve } of this.#waiting.splice(0)) resolve(notBegun());
     const runners = [...this.#runners, ...this.#leaving];

@@ -25,7 +25,6 @@ export class BatchSize {
     }
   }
 
-  /** Records a batch that has ended. */
   ended(batch: MutationBatch, now: number): void {
     const ms = (now - batch.begun.at) / Math.max(1, batch.answered);
     const [first] = batch.calls;

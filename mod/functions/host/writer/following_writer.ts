@@ -1,7 +1,4 @@
-/**
- * The writer of a following server: applies journal rows in groups. Mutations are forwarded to the leader if there is one, and
- * rejected otherwise. If its isolate is lost, a new one starts with the next rows.
- */
+/** The writer of a following server: applies journal rows, forwards mutations to the leader, and restarts its isolate. */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { Log } from "../../../kit/log.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";

@@ -65,7 +65,6 @@ export class MutationBatch {
     return this.#answered;
   }
 
-  /** Whether this is the batch's next group. */
   awaits(group: Group): boolean {
     return group.batch === this.id && group.from === this.#answered;
   }

@@ -8,7 +8,6 @@ import { FairQueue } from "../fair_queue.ts";
 export interface PendingMutation {
   /** Serialized call. */
   readonly text: string;
-  /** The caller, for the fair queue. */
   readonly caller: string;
   /** Cost key: the function. */
   readonly work: string;
@@ -38,10 +37,7 @@ export class MutationQueue {
     return this.#calls.size;
   }
 
-  /**
-   * Queues a call. Returns the call to reject if the queue is full: this one, or the newest of a caller with far more. An empty
-   * queue accepts calls of any size.
-   */
+  /** Queues a call. Returns the call to reject if the queue is full: this one, or the newest of a far heavier caller. */
   push(call: PendingMutation): PendingMutation | null {
     let refused: PendingMutation | null = null;
     const tooMany = this.size >= isolateLimits.queuedMutationsMax;
@@ -57,10 +53,7 @@ export class MutationQueue {
     return refused;
   }
 
-  /**
-   * Takes the next batch: one to `callsMax` calls, ending with a recorded failure, with an estimated duration of up to
-   * `batchSliceMs`. Calls known to take longer run alone.
-   */
+  /** Takes one to `callsMax` calls, ending with a recorded failure, of about `batchSliceMs`. Long calls run alone. */
   take(callsMax: number): PendingMutation[] {
     const batch: PendingMutation[] = [];
     let chars = 0;

@@ -11,21 +11,16 @@ export type ReplaceResult = { readonly ok: true } | {
 };
 
 export interface MutationWriter {
-  /** Mutations not yet sent to a writer. */
   readonly waiting: number;
   /** Starts the first writer. Throws if that fails. */
   start(): Promise<Ready>;
   /** Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
-  /**
-   * Replaces the writer by one with new code, between two groups. `before` runs before the new one is started, `meanwhile`
-   * after that. Nothing is committed until it has ended. The old writer continues if the new one cannot be started.
-   */
+  /** Replaces the writer between groups; the old one continues on failure. `before` and `meanwhile` run around its start. */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
   ): Promise<ReplaceResult>;
-  /** Forwards confirmations of journal rows. */
   updateJournal(message: JournalConfirmed | JournalRestart): void;
   /** Ends the writer after its current work, for a bounded time. */
   close(): Promise<void>;

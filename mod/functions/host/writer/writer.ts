@@ -265,10 +265,7 @@ export class Writer implements MutationWriter {
     this.#watchLater();
   }
 
-  /**
-   * Sends the next batch while the writer commits. It is about as large as the one being committed: callers that wait for
-   * answers then return in two alternating groups, and the writer always has one of them.
-   */
+  /** Sends the next batch, of about the same size, during the commit, so that callers return in two alternating groups. */
   #sendAhead({ batch }: Committing): void {
     const committing = this.#inFlight.checkCommitting(batch);
     if (!this.#closing && this.#replacement === null) {

@@ -24,7 +24,6 @@ export class WriterRestarts {
     this.#options = options;
   }
 
-  /** Whether a writer is being started, after the delay. */
   get isStarting(): boolean {
     return this.#state === "starting";
   }

@@ -1,7 +1,4 @@
-/**
- * Access check for admin functions. Clients need an administrator session that is valid at the time of the call. For all
- * others the function does not exist.
- */
+/** Access check for admin functions: for clients without an active administrator session they do not exist. */
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import type { AdminCall, SystemModule } from "../../system_module.ts";

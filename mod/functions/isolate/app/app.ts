@@ -12,7 +12,6 @@ import type { AppTables } from "./app_tables.ts";
 export interface LoadedFunction {
   readonly udfPath: string;
   readonly spec: FunctionSpec;
-  /** Whether it is a function of the service. */
   readonly system: boolean;
 }
 

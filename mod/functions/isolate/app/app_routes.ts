@@ -2,7 +2,6 @@
 import { type HttpHandler, routeDefinitions } from "../../api/http_router.ts";
 import type { WireRoute } from "../../wire/messages.ts";
 
-/** Handlers by route key. */
 export type RouteHandlers = ReadonlyMap<string, HttpHandler>;
 
 export interface AppRoutes {

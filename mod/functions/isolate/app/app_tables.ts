@@ -21,7 +21,6 @@ export class AppTables {
     { app, system, profiled = false }: {
       readonly app: SchemaDefinition | null;
       readonly system: SchemaDefinition;
-      /** Whether the app defines a profile of its users. */
       readonly profiled?: boolean;
     },
   ) {
@@ -39,7 +38,6 @@ export class AppTables {
     return definition;
   }
 
-  /** All tables, those of the app first. */
   all(): { readonly name: string; readonly definition: TableDefinition; readonly ofService: boolean }[] {
     const listed = (schema: SchemaDefinition | null, ofService: boolean) =>
       [...schema ?? []].map(([name, definition]) => ({ name, definition, ofService }));

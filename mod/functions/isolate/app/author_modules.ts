@@ -1,7 +1,4 @@
-/**
- * Our modules that app code imports. They are passed in memory, because isolates cannot read their files. The import map turns
- * specifiers such as `syncline/server` into a line of JavaScript that gets them from here.
- */
+/** Our modules for app code, passed in memory. The import map turns `syncline/server` and others into JavaScript. */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { authEventFields } from "../../api/auth_hooks.ts";
 import { paginationSchema } from "../../api/pagination.ts";

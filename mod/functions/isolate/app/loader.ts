@@ -30,7 +30,6 @@ export interface LoadedApp extends App, AppRoutes {
   readonly crons: readonly WireCron[];
 }
 
-/** A module of an app and its exports. */
 export interface AppModule {
   /** Name in error messages. */
   readonly name: string;
@@ -39,7 +38,6 @@ export interface AppModule {
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-/** A module that can be loaded. */
 interface LoadableModule extends Omit<AppModule, "exports"> {
   readonly load: () => Promise<Readonly<Record<string, unknown>>>;
 }

@@ -1,7 +1,4 @@
-/**
- * Cursors of `paginate`. Opaque to clients and safe with any input: a cursor holds an index position and a hash of its query,
- * and the engine keeps every scan within the query's bounds.
- */
+/** Cursors of `paginate`, safe with any input: an index position and a hash of the query, whose bounds always hold. */
 
 import {
   type Bound,
@@ -28,11 +25,9 @@ export interface IndexSource {
   readonly bounds: IndexBounds;
 }
 
-/** Search of a query. */
 export interface SearchSource {
   readonly from: "search";
   readonly index: string;
-  /** The search field, then the filter fields. */
   readonly fields: readonly string[];
   readonly search: SearchOptions;
 }
@@ -58,7 +53,6 @@ const CURSOR_CHARS_MAX = 8 * 1024 * 1024;
 const KEY = /^[ -~]+$/;
 const OFFSET = /^[1-9]\d{0,8}$/;
 
-/** Encodes a position in the query with this mark. */
 export function encodeCursor(place: Place, mark: string): string {
   switch (place.at) {
     case "key":

@@ -146,7 +146,6 @@ export class DatabaseApi {
     this.#tables.checkWritable(this.#frame, table, patched);
   }
 
-  /** Checks an id, and its table if one is given. */
   #id(method: string, id: unknown, table: string | null): string {
     if (typeof id !== "string") {
       throw new TypeError(`${method}() needs the id of a document, not ${id === null ? "null" : typeof id}`);

@@ -56,10 +56,7 @@ export class ImportApi {
     return this.#frame.writes.savepoint();
   }
 
-  /**
-   * Deletes up to `rowsMax` documents of a table, oldest first, fewer if they are long. Without `until`, covers all current
-   * documents. With the `rest` of the last call, covers those it left, excluding newer ones.
-   */
+  /** Deletes up to `rowsMax` documents, oldest first: the current ones, or those the last call left (`until`, `rest`). */
   deleteSome(
     table: string,
     { rowsMax, charsMax, until }: {

@@ -44,7 +44,6 @@ export class IndexRangeBuilder {
     return this.#setUpper("lte", field, { value, inclusive: true });
   }
 
-  /** Returns the collected bounds. */
   static bounds(builder: IndexRangeBuilder): IndexBounds {
     const lower = builder.#lower;
     const upper = builder.#upper;
@@ -86,7 +85,6 @@ export class IndexRangeBuilder {
   }
 }
 
-/** Builds a search. */
 export class SearchFilterBuilder {
   readonly #index: SearchIndexDefinition;
   readonly #filters: (readonly [field: string, value: Condition])[] = [];

@@ -68,7 +68,6 @@ export class LogLines {
 
 const noLines: readonly string[] = Object.freeze([]);
 
-/** Formats values as a console would. */
 export function consoleText(values: readonly unknown[]): string {
   return values.map((value) => typeof value === "string" ? value : inspected(value)).join(" ");
 }

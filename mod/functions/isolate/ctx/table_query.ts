@@ -41,7 +41,6 @@ const wholeTable: IndexSource = {
   bounds: { eq: [] },
 };
 
-/** Fields of the indexes that every table has. */
 const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
   ["by_creation_time", ["_creationTime"]],
   ["by_id", ["_id"]],
@@ -50,7 +49,6 @@ const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
 /** Symbol for access to row positions by the service. App code cannot name it. */
 export const positionsIn: unique symbol = Symbol("positions");
 
-/** Row positions of a query. */
 export interface QueryPositions {
   /** Counts rows, up to `max`. */
   readonly count: (max: number) => number;
@@ -340,7 +338,6 @@ function indexFields(definition: TableDefinition): ReadonlyMap<string, readonly 
   return fields;
 }
 
-/** Returns a query on a whole table. */
 export function tableQuery(
   frame: Frame,
   { table, definition }: { readonly table: string; readonly definition: TableDefinition },

@@ -189,7 +189,6 @@ function contextOf(app: App, frame: Frame): QueryContext {
   return frame.system ? new SystemMutationContext(app, frame) : new MutationContext(app, frame);
 }
 
-/** The frame of a call's own function. */
 export function outerFrame(
   call: Frame["call"],
   { reads, writes, system }: {

@@ -1,7 +1,4 @@
-/**
- * The zod instance for app code: the same module as the service's own, loaded under another address. Its prototypes and
- * configuration are frozen once the app is loaded, so patches made by a call do not affect later calls.
- */
+/** App code's zod: the service's module under another address, frozen after loading, so that patches do not last. */
 import type * as zodModule from "zod";
 import { declareWith } from "../../api/current_zod.ts";
 import { appImporter } from "./import_as_app.ts";
@@ -9,7 +6,6 @@ import { appImporter } from "./import_as_app.ts";
 type ZodModule = typeof zodModule;
 type Zod = ZodModule["z"];
 
-/** Global names that zod instances share in a process. */
 const SHARED = ["__zod_globalConfig", "__zod_globalRegistry"] as const;
 
 const globals = globalThis as unknown as Record<string, unknown>;

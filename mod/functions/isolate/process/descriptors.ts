@@ -1,7 +1,4 @@
-/**
- * Keeps app code in runners from file descriptors and resources it did not open, above all the socket to main. Its network
- * APIs can create connections but not adopt existing ones.
- */
+/** Keeps app code in runners from file descriptors it did not open, above all the socket to main. */
 import process from "node:process";
 
 const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -78,10 +75,7 @@ function sealed(conn: object): object {
   return conn;
 }
 
-/**
- * Wraps `fetch` so that bodies are read as streams. Otherwise the runtime would read directly from the resource id that app
- * code can put into a stream.
- */
+/** Wraps `fetch` to read bodies as streams: app code could put any resource id into a stream. */
 export function fetching(original: typeof fetch): typeof fetch {
   const OwnRequest = Request;
   return async (input, init) => await original(new OwnRequest(input, init));

@@ -12,7 +12,6 @@ const realNow = Date.now;
 const realRandom = Math.random;
 const { construct } = Reflect;
 
-/** The current call, marked as nondeterministic. */
 export function marked(): Call | null {
   const call = currentCall();
   if (call !== null) call.nondeterministic = true;

@@ -1,7 +1,4 @@
-/**
- * Runtime globals. Packages may replace them while the app loads. Afterwards they are constant, so a call that patches
- * `fetch` or one of its classes fails itself instead of affecting later calls.
- */
+/** Runtime globals: open while the app loads, then constant, so that a call's patches fail and affect no later call. */
 const { defineProperty, freeze, getOwnPropertyDescriptor } = Object;
 const { ownKeys } = Reflect;
 

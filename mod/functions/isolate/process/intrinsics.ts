@@ -62,10 +62,7 @@ const intrinsics: readonly Intrinsic[] = [
   intrinsic("the prototype of typed arrays", prototypeOf(Uint8Array.prototype), preventExtensions),
 ];
 
-/**
- * Called once, after the app is loaded. Keeps methods added by packages and restores replaced ones.
- * @throws TypeError for additions that would affect our code. They are removed.
- */
+/** Called once the app is loaded. Keeps added methods, restores replaced ones. @throws TypeError for harmful additions. */
 export function closeIntrinsics(): void {
   let fault = "";
   // By index, closing each before the next: iterators may be patched.
@@ -166,10 +163,7 @@ function mendStacks(before: readonly (PropertyDescriptor | undefined)[]): void {
   }
 }
 
-/**
- * Reverts a call's changes to what stays open: stack settings and the methods of `RegExp.prototype`, whose replace and split
- * become ten times slower when locked. Ends the isolate if that fails.
- */
+/** Reverts changes to stack settings and `RegExp.prototype`, too slow when locked. Ends the isolate if that fails. */
 export function mendLanguage(): void {
   if (loaded === null) return;
   const { methods, properties, stacks } = loaded;

@@ -1,7 +1,4 @@
-/**
- * Detects work that continues after its call was answered, such as timers or hashes on the runtime's threads. It uses
- * processor time of other calls, so the isolate exits and is replaced.
- */
+/** Detects work that outlives its call (timers, hashes). It uses others' time, so the isolate exits and is replaced. */
 import { importsSpoiled } from "../app/import_message.ts";
 
 /** Interval of checks while no call runs. */
@@ -70,7 +67,6 @@ export class Leftovers {
   }
 }
 
-/** Processor time of all threads of this process. */
 function processorMs(): number {
   const { user, system } = cpuUsage();
   return (user + system) / 1000;

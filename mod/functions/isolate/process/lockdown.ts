@@ -1,7 +1,4 @@
-/**
- * Restricts what app code can reach, before any of it is loaded. Permissions protect the machine. This protects our side of
- * the process, keeps app code from ending it, and enforces the rules of queries and mutations with helpful errors.
- */
+/** Restricts app code before it loads: protects our side of the process and enforces the rules with helpful errors. */
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { appProcess } from "./app_process.ts";
@@ -179,10 +176,7 @@ const lockedClasses: readonly { readonly prototype: object }[] = [
   WeakSet,
 ];
 
-/**
- * Makes methods constant, except `constructor` and `toString`, which subclasses may assign. Using the object as a prototype
- * afterwards restores the engine's fast property layout, which makes lookups twice as fast.
- */
+/** Makes methods constant except `constructor` and `toString`. Restores the fast property layout of prototypes. */
 function lockMethods(object: object): void {
   for (const key of Reflect.ownKeys(object)) {
     const descriptor = Object.getOwnPropertyDescriptor(object, key);

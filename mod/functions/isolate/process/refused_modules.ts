@@ -78,10 +78,7 @@ const harmlessParts: Readonly<Record<string, string | null>> = {
   "worker_threads.isMainThread": null,
 };
 
-/**
- * JavaScript source of a stub for a blocked module. Importing it works, because modules with actions are loaded into every
- * isolate. Using an export throws.
- */
+/** Source of a stub for a blocked module. Importing works, since every isolate loads all modules; using it throws. */
 export function standInSource(
   name: string,
   { exports, message }: { readonly exports: Readonly<Record<string, unknown>>; readonly message: string },

@@ -1,7 +1,4 @@
-/**
- * Freezes our classes and functions that app code can obtain, through `ctx`, imports or errors. Functions of the service use
- * the same ones in the same process, so changes by app code could expose their data.
- */
+/** Freezes our classes that app code can obtain: functions of the service use them too, and could leak data. */
 import * as engine from "../../../engine/mod.ts";
 import { UserError } from "../../../errors.ts";
 import * as serverApi from "../../api/mod.ts";
@@ -44,7 +41,6 @@ export function freezeSharedClasses(): void {
   }
 }
 
-/** Freezes a function, its prototype and their methods. */
 function freezeFunction(made: object): void {
   freezeMembers(made);
   freeze(made);

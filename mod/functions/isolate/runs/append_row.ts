@@ -1,7 +1,4 @@
-/**
- * Sends the rows of a cluster's leader to main, which appends them to the log before their groups are committed, and waits for the
- * outcome. Other messages of main are queued in the meantime.
- */
+/** Sends a leader's rows to main, which appends them before the commit, and waits. Other messages are queued. */
 import type { JournalRow } from "../../../engine/mod.ts";
 import type { AppendRefusal, AppendRow, ToIsolate } from "../../wire/messages.ts";
 import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";

@@ -54,15 +54,11 @@ export class Call implements RejectionTracker {
   }
 }
 
-/**
- * A running function: the call's own or a nested one. Its `ctx` works while the frame is open. Code left running without
- * being awaited finds the frame closed and cannot touch another call's transaction.
- */
+/** A running function, the call's own or nested. Its `ctx` works while the frame is open, not for code left running. */
 export class Frame implements ContextUser {
   readonly call: Call;
   /** Failed operations of `ctx`. */
   failures: Map<unknown, string> | null = null;
-  /** Nesting depth. */
   readonly depth: number;
   /** Functions of the service may use tables whose names begin with `_`. */
   readonly system: boolean;
@@ -166,10 +162,7 @@ const calls = new AsyncLocalStorage<Call>();
 const getStore = calls.getStore.bind(calls);
 const runWith = calls.run.bind(calls);
 
-/**
- * The running query or mutation. App code sees its clock, generator and console, also in code it left running. `null` outside
- * calls, and always in runners.
- */
+/** The running query or mutation, whose clock and console app code sees. `null` outside calls and in runners. */
 export function currentCall(): Call | null {
   return getStore() ?? null;
 }

@@ -22,7 +22,6 @@ export class RefusedCallError extends Error {
   }
 }
 
-/** The error of a function called by another one. */
 export class CalledFunctionError extends Error {
   /** Frames in the author's files: those of the called function, then those of its caller. */
   readonly #frames: string;

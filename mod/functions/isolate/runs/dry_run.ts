@@ -1,7 +1,4 @@
-/**
- * Warms up a writer that waits for its database by running mutations on an in-memory database. Without that, its first
- * mutations take several times as long as later ones.
- */
+/** Warms up a waiting writer with mutations on an in-memory database: the first ones take several times as long. */
 import { z } from "zod";
 import { openWriterDatabase } from "../../../engine/mod.ts";
 import { anonymous } from "../../identity.ts";

@@ -6,10 +6,7 @@ import type { LoadedFunction } from "../app/app.ts";
 import { RefusedCallError } from "./call_errors.ts";
 import { jsonText } from "./json_text.ts";
 
-/**
- * Returns the handler's result as JSON. `settle` awaits its promise.
- * @throws RefusedCallError for invalid arguments, and everything the handler throws.
- */
+/** Returns the handler's result as JSON. @throws RefusedCallError for invalid arguments, and what the handler throws. */
 export async function invoke(
   { udfPath, spec }: LoadedFunction,
   ctx: unknown,

@@ -32,10 +32,7 @@ interface Fault {
   readonly problem: string;
 }
 
-/**
- * Serializes a value. `undefined` becomes `null` at the top level and is omitted from objects.
- * @throws NotJsonError with a message that begins with `name`, such as `The result`.
- */
+/** Serializes a value; `undefined` becomes `null` or is omitted. @throws NotJsonError that begins with `name`. */
 export function jsonText(value: unknown, name: string): string {
   if (value === undefined || value === null) return "null";
   objects = 0;

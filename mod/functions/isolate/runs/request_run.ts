@@ -58,7 +58,6 @@ export class RequestRun {
     if (response.body !== null) await this.#responseBody.pump(response.body);
   }
 
-  /** Handles a message of main about the request. */
   receive(message: RequestMessage, bytes: Uint8Array<ArrayBuffer> | undefined): void {
     switch (message.type) {
       case "Bytes":

@@ -35,7 +35,6 @@ const running = new AsyncLocalStorage<Call>();
 const getRunning = running.getStore.bind(running);
 const runAs = running.run.bind(running);
 
-/** The running action, also in its timers and continuations. */
 export function runningAction(): Call | null {
   return getRunning() ?? null;
 }

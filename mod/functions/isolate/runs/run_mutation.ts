@@ -26,10 +26,7 @@ export interface MutationRun {
 
 const unused: WireUse = [0, 0, 0, 0];
 
-/**
- * Runs a mutation at time `at`, or returns its recorded answer, or records the failure it comes with. Errors of the mutation
- * are part of the result. If this throws, the database failed and the group must be rolled back.
- */
+/** Runs a mutation at `at`, or returns its recorded answer. If this throws, the database failed: roll back the group. */
 export async function runMutation(
   app: App,
   database: WriterDatabase,
@@ -64,7 +61,6 @@ export async function runMutation(
   return { ending, logLines: call.logLines.take(), ts, replayed: false, entry, use: useOf(writes.usage) };
 }
 
-/** Returns the recorded answer of a mutation, if any. */
 export function recordedRun(
   database: Pick<WriterDatabase, "findRecord">,
   mutation: WireMutation,

@@ -20,7 +20,6 @@ import type { RouteHandlers } from "../app/app_routes.ts";
 import { RequestRun } from "./request_run.ts";
 import { type ActionRun, runAction, type SubCaller, withActionCtx } from "./run_action.ts";
 
-/** Messages that main sends to a runner. */
 export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | Beat;
 
 export class RunnerLoop {
@@ -30,7 +29,6 @@ export class RunnerLoop {
   /** Records the newest action started: if the runner is lost, main runs later ones elsewhere. */
   readonly #progress: ProgressFile;
   readonly #leftovers: Pick<Leftovers, "begin" | "end">;
-  /** Unanswered calls of running actions, by number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
   #subCount = 0;
   /** Requests in progress, by call. */

@@ -56,13 +56,9 @@ export function noteTaken({ promise }: PromiseRejectionEvent): void {
   calls.get(promise)?.lost?.delete(promise);
 }
 
-/** Maximum length of a chain of causes. */
 const CAUSES_MAX = 8;
 
-/**
- * Throws if a failed operation, or an error caused by it, was not handled. `undone`: the writes are rolled back, which is not
- * the case for actions.
- */
+/** Throws if a failed operation was not handled. `undone`: the writes are rolled back (not in actions). */
 export async function checkTaken(
   asker: ContextUser,
   { call, undone }: { readonly call: RejectionTracker; readonly undone: boolean },

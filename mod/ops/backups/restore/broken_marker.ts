@@ -30,7 +30,7 @@ export async function cancelBroken(dataDir: string, error: BrokenMarkerError): P
   await removeStagedFolderIfEmpty(dataDir);
 }
 
-/** Whether no swap has moved anything. The database moves first, so its old and staged files tell. */
+/** Whether no swap has moved anything: the database moves first, so every staged one is still where it was unpacked. */
 async function isUntouched(dataDir: string): Promise<boolean> {
   let folders = 0;
   for await (const { name } of Deno.readDir(stagedFolder(dataDir))) {
