@@ -14,6 +14,8 @@ export interface CallError {
   readonly retryable?: true;
   /** Stack trace with the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
+  /** A sentence for the author, shown with `--dev` only. */
+  readonly hint?: string;
   /** Selects the page of the documentation that explains an `internal` error, for the server's log. */
   readonly code?: string;
   /** Request number in the execution log. Set by main after the run. */
@@ -46,7 +48,9 @@ export interface PublicError {
 export function publicError(error: CallError, options: { readonly dev: boolean }): PublicError {
   if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
   const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
-  return { errorMessage: shown ? error.message : "Server Error", errorData: null };
+  if (!shown) return { errorMessage: "Server Error", errorData: null };
+  const hint = options.dev && error.hint !== undefined ? `. ${error.hint}` : "";
+  return { errorMessage: `${error.message}${hint}`, errorData: null };
 }
 
 /** Outcome of a call that may be committed. Not a failure: sockets close with 1012, HTTP answers `outcome_unknown` (SG13). */

@@ -277,7 +277,18 @@ behaviours("misuse of functions", {
     await t.mutation("app:leave");
     assert.deepEqual(await t.run(({ db }) => db.query("people").collect()), []);
   }),
-  "an unknown function": (t) => assert.rejects(t.query("app:nothing"), /There is no function "app:nothing"/),
+  "an unknown function": (t) => assert.rejects(t.query("app:nothing"), /There is no function "app:nothing"$/),
+  "a misspelled function": withFunctions({
+    list: query({ handler: (ctx) => ctx.runQuery("app:secrt" as string) }),
+    secret: internalQuery({ handler: () => 1 }),
+  }, async (t) => {
+    await assert.rejects(t.query("app:lst"), /There is no function "app:lst"\. Did you mean "app:list"\?$/);
+    await assert.rejects(
+      t.query("app:list"),
+      /There is no function "app:secrt"\. Did you mean "app:secret"\?$/,
+    );
+    await assert.rejects(t.query("app:secrt"), /There is no function "app:secrt"$/, "hidden from clients");
+  }),
   "a function of another kind": withFunctions({ add: mutation({ handler: () => null }) }, async (t) => {
     await assert.rejects(t.query("app:add"), /"app:add" is a mutation, not a query/);
     await assert.rejects(t.action("app:add"), /"app:add" is a mutation, not an action/);
@@ -285,7 +296,10 @@ behaviours("misuse of functions", {
   "an internal function called by a client": withFunctions(
     { secret: internalQuery({ handler: () => 1 }) },
     async (t) => {
-      await assert.rejects(t.query("app:secret"), /There is no function "app:secret"/);
+      await assert.rejects(
+        t.query("app:secret"),
+        /There is no function "app:secret"\. It is internal: clients cannot call it$/,
+      );
       assert.equal(await t.run((ctx) => ctx.runQuery("app:secret")), 1);
     },
   ),

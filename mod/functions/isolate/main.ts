@@ -46,6 +46,7 @@ import { type Append, Inbox, rowAppender } from "./runs/append_row.ts";
 import { dryRun } from "./runs/dry_run.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
+import { withReadReports } from "./process/app_process.ts";
 import { noteMissingEnv } from "./runs/missing_env.ts";
 import { runningAction } from "./runs/run_action.ts";
 import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
@@ -269,7 +270,11 @@ interface Parts {
 async function serve(inbox: Inbox, { app, boot, database, progress, sender, append }: Parts): Promise<void> {
   const untilNext = new AdaptiveSpinner(isolateLimits.awakeMs);
   const leftovers = new Leftovers();
-  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress, leftovers });
+  const env = withReadReports(
+    Object.freeze({ ...boot.env }),
+    (name) => noteMissingEnv(name, { role: "ctx", env: boot.env }),
+  );
+  const runner = new RunnerLoop(app, { env, sender, progress, leftovers });
   for (let frame = await inbox.next(); frame !== null; frame = await inbox.next()) {
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {

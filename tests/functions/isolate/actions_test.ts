@@ -24,6 +24,7 @@ const app = {
       }
     });
     export const environment = untypedAction((ctx) => [ctx.env.GREETING, ctx.env.SECRET_OF_THE_SERVER ?? null, process.env.GREETING, Deno.env.get("GREETING")]);
+    export const asksCtx = untypedAction((ctx) => [ctx.env.MAIL_KEY ?? null, ctx.env.MAIL_KEY ?? null, ctx.env.GREETING]);
     const atLoad = process.env.ASKED_WHILE_LOADING;
     export const asks = untypedAction(() => [process.env.STRIPE_KEY ?? null, process.env.STRIPE_KEY ?? null, process.env.NODE_ENV ?? null, process.env.GREETING, atLoad ?? null]);
     export const changesEnv = untypedAction((ctx) => { ctx.env.GREETING = "x"; });
@@ -126,6 +127,10 @@ Deno.test("actions call queries and mutations through main, and use the network"
       '[WARN] process.env.STRIPE_KEY is not set: an app\'s variables are ctx.env in actions, such as ctx.env.STRIPE_KEY, from --env-file or "syncline env set"',
     ]);
     assert.deepEqual((await runner.act("acts:asks")).logLines, []);
+    const ofCtx = await runner.act("acts:asksCtx");
+    assert.deepEqual([ofCtx.value, ofCtx.logLines], [[null, null, "hello"], [
+      '[WARN] ctx.env.MAIL_KEY is not set: run "syncline env set MAIL_KEY=value" on the server, or add it to --env-file',
+    ]]);
   });
 
   await t.step("actions run side by side, each with its own log lines", async () => {

@@ -1,4 +1,5 @@
 /** The loaded app: functions by path, and tables. */
+import { nearest } from "../../../kit/nearest.ts";
 import type { FunctionKind } from "../../../protocol/function_reference.ts";
 import type { ProfileBuilder } from "../../api/profile.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
@@ -35,7 +36,11 @@ export function findFunction(
   { kind, origin }: { readonly kind: FunctionKind; readonly origin: CallOrigin },
 ): LoadedFunction {
   const found = app.functions.get(udfPath);
-  if (found === undefined || !reaches(found, origin)) throw unknownFunction(udfPath);
+  if (found === undefined) throw unknownFunction(udfPath, suggestion(app, udfPath, origin));
+  if (!reaches(found, origin)) {
+    const isHidden = found.spec.visibility === "internal" && !found.system;
+    throw unknownFunction(udfPath, isHidden ? "It is internal: clients cannot call it" : undefined);
+  }
   if (found.spec.kind !== kind) {
     if (found.spec.visibility === "admin") throw unknownFunction(udfPath);
     throw new RefusedCallError(
@@ -47,8 +52,15 @@ export function findFunction(
 }
 
 /** The error for functions that do not exist for the caller. */
-export function unknownFunction(udfPath: string): RefusedCallError {
-  return new RefusedCallError("unknown_function", unknownFunctionText(udfPath));
+export function unknownFunction(udfPath: string, hint?: string): RefusedCallError {
+  return new RefusedCallError("unknown_function", unknownFunctionText(udfPath), hint);
+}
+
+/** Names the function of the app that the caller can reach and probably means. */
+function suggestion(app: App, udfPath: string, origin: CallOrigin): string | undefined {
+  const reachable = [...app.functions.values()].filter((known) => !known.system && reaches(known, origin));
+  const meant = nearest(udfPath, reachable.map((known) => known.udfPath));
+  return meant === null ? undefined : `Did you mean "${meant}"?`;
 }
 
 function reaches(found: LoadedFunction, origin: CallOrigin): boolean {

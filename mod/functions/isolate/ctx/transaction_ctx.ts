@@ -111,7 +111,9 @@ async function runNested(
   } catch (error) {
     const thrown = error instanceof RefusedCallError
       ? new CalledFunctionError({
-        message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
+        message: error.kind === "args"
+          ? `${path}: ${error.message}`
+          : [error.message, ...error.hint === undefined ? [] : [error.hint]].join(". "),
       })
       : error;
     // A query that is not awaited has no effect.

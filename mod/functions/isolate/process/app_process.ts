@@ -23,7 +23,7 @@ export function appProcess(
     throw withHelp(new TypeError(`process.${name}() is not available to app code`), "package");
   };
   return Object.assign(emitter, {
-    env: withReadReports(env, onMissing),
+    env: withReadReports({ ...env }, onMissing),
     argv: [],
     execArgv: [],
     pid: 1,
@@ -49,14 +49,14 @@ export function appProcess(
   });
 }
 
-/** A copy of an environment that reports reads of missing variables. */
-function withReadReports(
-  env: Readonly<Record<string, string>>,
+/** Reports reads of missing variables of an environment. */
+export function withReadReports<Env extends Readonly<Record<string, string>>>(
+  env: Env,
   onMissing: (name: string) => boolean,
-): Record<string, string> {
+): Env {
   const reads: Record<string, number> = Object.create(null);
   let names = 0;
-  return new Proxy({ ...env }, {
+  return new Proxy(env, {
     get(own, name) {
       const value = own[name as string];
       if (value !== undefined || typeof name !== "string") return value;

@@ -14,11 +14,14 @@ const { parse } = JSON;
 /** A rejected call: unknown function or invalid arguments. */
 export class RefusedCallError extends Error {
   readonly kind: Exclude<CallErrorKind, "user" | "internal">;
+  /** A sentence for the author. */
+  readonly hint: string | undefined;
 
-  constructor(kind: RefusedCallError["kind"], message: string) {
+  constructor(kind: RefusedCallError["kind"], message: string, hint?: string) {
     super(message);
     this.name = "RefusedCallError";
     this.kind = kind;
+    this.hint = hint;
   }
 }
 
@@ -65,7 +68,8 @@ function convert(thrown: unknown): CallError {
     return userError(thrown as { code?: unknown; message?: unknown; data?: unknown; stack?: unknown });
   }
   if (thrown instanceof RefusedCallError) {
-    return { kind: thrown.kind, message: cut(thrown.message), data: null };
+    const { kind, hint } = thrown;
+    return { kind, message: cut(thrown.message), data: null, ...(hint !== undefined && { hint: cut(hint) }) };
   }
   if (!(thrown instanceof Error)) {
     return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, "");

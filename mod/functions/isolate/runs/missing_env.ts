@@ -1,4 +1,4 @@
-/** Explains once per name why a variable of `process.env` is missing. */
+/** Explains once per name why a variable of `process.env` or `ctx.env` is missing. */
 import { printBounded } from "../process/uncaught.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { currentCall } from "./call.ts";
@@ -10,20 +10,22 @@ const USUAL = /^(?:NODE_ENV|NODE_DEBUG|DEBUG|CI|NO_COLOR|FORCE_COLOR|TZ|HOME|PAT
 const NAME = /^[A-Za-z_]\w{1,80}$/;
 
 /**
- * Reports a missing variable of `process.env`. `env` is the environment of actions: a variable in it is no mistake while a
+ * Reports a missing variable of `process.env`, or with `role` `ctx` of `ctx.env`. `env` is the environment of actions: a variable in it is no mistake while a
  * file is loaded, because queries and mutations load the file too.
  * @returns Whether nothing more needs to be reported for this name.
  */
 export function noteMissingEnv(
   name: string,
-  { role, env }: { readonly role: IsolateRole; readonly env: Readonly<Record<string, string>> },
+  { role, env }: { readonly role: IsolateRole | "ctx"; readonly env: Readonly<Record<string, string>> },
 ): boolean {
   if (!NAME.test(name) || USUAL.test(name)) return true;
   if (!readByApp(new Error().stack)) return false;
   const call = currentCall() ?? runningAction();
   const inAction = role === "runner";
   if (call === null && (role !== "writer" || name in env)) return false;
-  const text = inAction || call === null
+  const text = role === "ctx"
+    ? `ctx.env.${name} is not set: run "syncline env set ${name}=value" on the server, or add it to --env-file`
+    : inAction || call === null
     ? `process.env.${name} is not set: an app's variables are ctx.env in actions, such as ctx.env.${name}, from --env-file or "syncline env set"`
     : `process.env.${name} is empty: queries and mutations have no environment. Read ctx.env.${name} in an action, and pass it on`;
   if (call === null || call.logLines.taken) printBounded(text);
