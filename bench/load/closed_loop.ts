@@ -209,7 +209,7 @@ export interface OneAtATime {
  * is answered, or so long after. What the client does by itself is part of them: without a pause there is no promise and no
  * timer for each.
  */
-export async function oneAtATime(options: OneAtATime): Promise<number[]> {
+export async function sequentialCalls(options: OneAtATime): Promise<number[]> {
   const nextArgs = transferArgs(options.workload);
   const durations: number[] = [];
   const done = Promise.withResolvers<number[]>();

@@ -3,7 +3,7 @@ import { lines } from "../../tests/support/processes/lines.ts";
 import { RawGets } from "../support/raw_gets.ts";
 import { Audience } from "./audience.ts";
 import { callTimes } from "./call_times.ts";
-import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
+import { httpLoop, sequentialCalls, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
 import { liveList } from "./live_list.ts";
 import { LogReaders } from "./log_readers.ts";
@@ -28,7 +28,7 @@ async function run(request: LoadRequest): Promise<unknown> {
     case "httpLoop":
       return await httpLoop(request.options);
     case "oneAtATime":
-      return await oneAtATime(request.options);
+      return await sequentialCalls(request.options);
     case "pacedCalls":
       return await pacedCalls(request.options);
     case "pacedTimes":

@@ -2,7 +2,7 @@
 import { type BenchContext, storageFunctions } from "../context.ts";
 import { uploaded } from "../support/file_uploads.ts";
 import type { LoadProcess } from "../support/load_process.ts";
-import { Photographs } from "../support/photographs.ts";
+import { TestPhotos } from "../support/test_photos.ts";
 import type { ServerProcess } from "../../tests/support/processes/server_process.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
@@ -12,7 +12,7 @@ const IN_PROGRESS = 30;
 const EDGE = 500;
 
 export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
-  await using photographs = await Photographs.make(context.folder(), PHOTOGRAPHS);
+  await using photographs = await TestPhotos.make(context.folder(), PHOTOGRAPHS);
   // More files than one client may upload: the requests name several clients.
   const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
   return [
@@ -23,7 +23,7 @@ export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
 
 async function speedRow(
   server: ServerProcess,
-  { photographs, rounds }: { readonly photographs: Photographs; readonly rounds: number },
+  { photographs, rounds }: { readonly photographs: TestPhotos; readonly rounds: number },
 ): Promise<Row> {
   const rates: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
   for (let round = -1; round < rounds; round++) {
@@ -54,7 +54,7 @@ async function speedRow(
 async function latencyRow(
   server: ServerProcess,
   { photographs, load, count }: {
-    readonly photographs: Photographs;
+    readonly photographs: TestPhotos;
     /** Calls from a process of its own: what this one does with thumbnails would be felt. */
     readonly load: LoadProcess;
     readonly count: number;

@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.ts";
 import type { UserAccounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { OAuthRoutesOptions } from "./oauth/routes.ts";
-import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";
+import type { MailAccounts, ProofInput } from "./mail/mail_accounts.ts";
 import type { Requester } from "./attempt_limits.ts";
 
 /** A code or link from a mail. */
@@ -183,7 +183,7 @@ function givenProof(
     email?: string | undefined;
     code?: string | undefined;
   },
-): GivenProof {
+): ProofInput {
   if (token !== undefined) return { token };
   if (email !== undefined && code !== undefined) return { email, code };
   throw new ServiceError("bad_request", "Expected the token of the link, or the email address and the code");

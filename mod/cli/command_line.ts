@@ -38,7 +38,7 @@ export interface CommandSpec {
   ) => Promise<number>;
 }
 
-export interface Surroundings {
+export interface CommandEnvironment {
   readonly args: readonly string[];
   /** Reads one environment variable. */
   readonly env: (name: string) => string | undefined;
@@ -49,7 +49,7 @@ export interface Surroundings {
 /** Runs the command named by the arguments and returns the exit code. Rejects only if the command does. */
 export async function runCommandLine(
   commands: readonly CommandSpec[],
-  around: Surroundings,
+  around: CommandEnvironment,
 ): Promise<number> {
   let exitCode: number = exitCodes.ok;
   const program = new Command("syncline")

@@ -207,7 +207,7 @@ interface Given {
   readonly exported: ExportedFolder | null;
 }
 
-interface Surroundings {
+interface CommandEnvironment {
   readonly log: Log;
   readonly signals: StopSignals;
 }
@@ -216,7 +216,7 @@ interface Surroundings {
 async function importAll(
   { sources, exported }: Given,
   { data, functions, mode }: ImportOptions,
-  { log, signals }: Surroundings,
+  { log, signals }: CommandEnvironment,
 ): Promise<string[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
   if (example) log("info", "No folder functions: using the tables of the bundled example");
@@ -250,7 +250,7 @@ async function importInto(
     }
     & Pick<Given, "sources">
     & Pick<ImportOptions, "mode">,
-  { log, signals }: Surroundings,
+  { log, signals }: CommandEnvironment,
 ): Promise<string[]> {
   await using host = await startOfflineHost({
     dataDir,

@@ -11,7 +11,7 @@ export const wakeSilenceMs = 20_000;
 /** Interval of the check for time jumps. */
 export const sleepCheckMs = 5_000;
 /** A timer that is late by more than this means that the machine slept. */
-export const sleptMs = 5_000;
+export const suspendedMs = 5_000;
 /** Maximum delay of a reconnect after close code 1012. */
 export const restartJitterMs = 250;
 /** Maximum first delay of a reconnect; doubled with each failure. */
@@ -83,7 +83,7 @@ export const flowMs = 60 * 60 * 1000;
 export const flowsMax = 16;
 
 /** Interval of the check whether the popup window was closed. */
-export const popupLookMs = 500;
+export const popupPollMs = 500;
 
 /** How long to wait for the popup's last message after it was closed. */
-export const popupLastWordMs = 1_000;
+export const popupResultMs = 1_000;

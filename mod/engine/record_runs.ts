@@ -41,7 +41,7 @@ export function newCaller({ sessionId, principal }: RecordKey): RecordCaller {
 }
 
 /** Returns the unwritten answer of a request id, or `null`. */
-export function unwrittenAnswer({ runs }: RecordCaller, requestId: number): string | null {
+export function pendingAnswer({ runs }: RecordCaller, requestId: number): string | null {
   for (const run of runs) {
     const answer = run.answers[requestId - run.oldest];
     if (answer !== undefined) return answer;

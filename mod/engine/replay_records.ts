@@ -14,11 +14,11 @@ import {
   callerName,
   lastRequestId,
   newCaller,
+  pendingAnswer,
   principalText,
   type RecordCaller,
   type RecordRun,
   takeRuns,
-  unwrittenAnswer,
 } from "./record_runs.ts";
 import type { RecordKey } from "./types.ts";
 
@@ -79,7 +79,7 @@ export class ReplayRecords {
     const { sessionId, requestId, principal } = key;
     const caller = this.#callerOf(key);
     if (requestId > this.#highestOf(caller)) return null;
-    const unwritten = unwrittenAnswer(caller, requestId);
+    const unwritten = pendingAnswer(caller, requestId);
     if (unwritten !== null) return unwritten;
     for (let slot = 0; slot < SLOTS; slot++) {
       const row = this.#statement(slot, "find").get(sessionId, principalText(principal), requestId);

@@ -15,7 +15,7 @@ import {
   type CommitHistory,
   ExternalHistory,
   type JournaledGroup,
-  UnkeptHistory,
+  UnjournaledHistory,
 } from "./journal/commit_history.ts";
 import { historySource, isClusterSource } from "./journal/history_ownership.ts";
 import type { GenerationReason, JournalHead } from "./journal/history_head.ts";
@@ -137,7 +137,7 @@ class SqliteWriterDatabase implements WriterDatabase {
       this.#tables = storedTables(connection);
     } else if (journal !== undefined) {
       this.#history = Journal.open(connection, { ...journal, now, ts: this.#ts });
-    } else this.#history = new UnkeptHistory(connection);
+    } else this.#history = new UnjournaledHistory(connection);
   }
 
   #readState(): void {

@@ -56,7 +56,7 @@ export function adminMainAction<Args extends z.ZodType>(
 }
 
 /** Like {@linkcode adminMainAction}, without automatic audit entries. */
-export function unnotedAdminAction<Args extends z.ZodType>(
+export function unauditedAdminAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
 ): MainAction {
@@ -74,7 +74,7 @@ function outcomeOf(error: unknown): Outcome {
 }
 
 /** Access check for admin actions, like that of queries and mutations (`isolate/app/admin_door.ts`). */
-export interface ActionDoor {
+export interface ActionAccess {
   /** Whether a client has a valid administrator session. */
   admits(identity: Identity): Promise<boolean>;
   /** Called after each completed action, for the audit log. Never rejects. */
@@ -84,10 +84,10 @@ export interface ActionDoor {
 /** Actions of main by path. Consulted before the functions of isolates. */
 export class MainActions {
   readonly #actions: ReadonlyMap<string, MainAction>;
-  readonly #door: ActionDoor | null;
+  readonly #door: ActionAccess | null;
 
   /** Without a check, clients cannot call admin actions. */
-  constructor(actions: ReadonlyMap<string, MainAction> = new Map(), door: ActionDoor | null = null) {
+  constructor(actions: ReadonlyMap<string, MainAction> = new Map(), door: ActionAccess | null = null) {
     this.#actions = actions;
     this.#door = door;
   }

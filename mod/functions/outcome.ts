@@ -91,7 +91,7 @@ export function serviceErrorOf({ data, message, retryable }: CallError): Service
 }
 
 /** Whether the call failed because the disk was full. It had no effect (HC10). */
-export function foundNoRoom({ data, retryable }: CallError): boolean {
+export function isDiskFullFailure({ data, retryable }: CallError): boolean {
   return retryable === true && data?.code === "disk_full";
 }
 

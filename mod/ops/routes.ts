@@ -10,7 +10,7 @@ import {
   restartRoutes,
   type TestedLocations,
 } from "./admin/endpoints.ts";
-import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
+import { type RestorePort, restoreRoutes, stagedOrError } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
 import type { BackupTarget } from "./backups/scheduled/mod.ts";
@@ -55,7 +55,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
   const state = async () => ({
-    restore: await stagedOrFault(restores),
+    restore: await stagedOrError(restores),
     replication: await replication?.status() ??
       { enabled: false, ...(options.follower && { follower: options.follower() }) },
   });

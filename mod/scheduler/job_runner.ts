@@ -83,7 +83,7 @@ export class JobRunner {
     if (begun === null) return "done";
     if (typeof begun === "number") return { at: begun };
     if (!mayAct()) {
-      await this.#record(() => calls.mutate(system.jobs.putBack, { id }));
+      await this.#record(() => calls.mutate(system.jobs.requeue, { id }));
       return "again";
     }
     const origin = isSystemPath(begun.name) ? "system" : "server";
@@ -96,7 +96,7 @@ export class JobRunner {
       lineage: begun.lineage,
     });
     if (!outcome.ok && outcome.error.retryable) {
-      await this.#record(() => calls.mutate(system.jobs.putBack, { id }));
+      await this.#record(() => calls.mutate(system.jobs.requeue, { id }));
       return "again";
     }
     if (!outcome.ok) this.#logFailure(name, outcome.error.message);

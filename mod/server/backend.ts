@@ -61,7 +61,7 @@ export interface Backend extends AsyncDisposable {
   standBy?(): void;
 }
 
-/** Surroundings of a backend: port, cluster and lifecycle. */
+/** CommandEnvironment of a backend: port, cluster and lifecycle. */
 export interface BackendOptions {
   readonly log: Log;
   /** URL of the server for a browser on this machine, without a trailing slash. */

@@ -66,7 +66,7 @@ export async function openIsolates(
     IsolateHost.open({
       dataDir,
       code: version === null ? { functionsDir } : { version },
-      ...(code && { bring: (hash, versions) => code.install(hash, versions) }),
+      ...(code && { fetchVersion: (hash, versions) => code.install(hash, versions) }),
       env: config.actionEnv,
       actionNet: config.actionNet,
       timeouts: config.timeouts,

@@ -1,7 +1,7 @@
 /** Admin actions that scan all documents: find references to a file, and find orphaned files. */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
-import { type MainAction, unnotedAdminAction } from "../functions/main_actions.ts";
+import { type MainAction, unauditedAdminAction } from "../functions/main_actions.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
 import { storageLimits } from "./limits.ts";
 import type { FileReference, ScanBatch, ScanPosition } from "./isolate_functions/references.ts";
@@ -23,14 +23,14 @@ export function fileActions(options: FileActionsOptions): ReadonlyMap<string, Ma
   return new Map([
     [
       "_admin/files:references",
-      unnotedAdminAction(z.strictObject({ fileId: z.string() }), async ({ fileId }) => {
+      unauditedAdminAction(z.strictObject({ fileId: z.string() }), async ({ fileId }) => {
         const { found: references, read, more } = await referencesTo(options, fileId);
         return { references, read, more };
       }),
     ],
     [
       "_admin/files:orphans",
-      unnotedAdminAction(z.strictObject({}), async () => {
+      unauditedAdminAction(z.strictObject({}), async () => {
         const { found: fileIds, read, more } = await orphans(options);
         return { fileIds, read, more };
       }),

@@ -10,8 +10,8 @@ import {
   frozenNow,
   isFailure,
   marked,
-  noteLost,
-  noteTaken,
+  markHandled,
+  markUnhandled,
   runningAction,
   seededRandom,
 } from "../functions/isolate/mod.ts";
@@ -121,7 +121,9 @@ function install(): () => void {
     replace(globalThis, { name, value: refusedInTransactions(name, real) });
   }
   replace(globalThis, { name: "console", value: functionConsole(console) });
-  for (const [type, listener] of Object.entries({ unhandledrejection: lost, rejectionhandled: noteTaken })) {
+  for (
+    const [type, listener] of Object.entries({ unhandledrejection: lost, rejectionhandled: markHandled })
+  ) {
     addEventListener(type, listener as EventListener);
     undo.push(() => removeEventListener(type, listener as EventListener));
   }
@@ -135,7 +137,7 @@ function lost(event: PromiseRejectionEvent): void {
   const call = currentCall() ?? runningAction();
   if (call === null || call.logLines.taken || !isFailure(event.reason)) return;
   event.preventDefault();
-  noteLost(call, event);
+  markUnhandled(call, event);
 }
 
 /** Wraps a function or class so that it throws in queries and mutations. */

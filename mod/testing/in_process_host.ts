@@ -24,10 +24,10 @@ import type {
   QueryReaders,
 } from "../functions/host_port.ts";
 import {
-  type ActionSurroundings,
+  type ActionEnvironment,
   currentCall,
   type Ending,
-  giveUpWaiting,
+  failWaitingHandler,
   type LoadedApp,
   runAction,
   runMutation,
@@ -175,7 +175,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     const pinned = Promise.withResolvers<number>();
     const done = this.#counted(() =>
       exclusively(async () => {
-        if (!this.#closed) await this.#runWave(queries, { onAnswer, onPinned: pinned.resolve });
+        if (!this.#closed) await this.#runQueryBatch(queries, { onAnswer, onPinned: pinned.resolve });
       })
     ).then(() => {
       this.#waveRunning = false;
@@ -252,7 +252,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   #surroundingsOf(
     { identity, lineage }: Pick<FunctionCall, "identity" | "lineage">,
     depth: number,
-  ): ActionSurroundings {
+  ): ActionEnvironment {
     const { env, now } = this.#options;
     const subCall: SubCaller = ({ kind, udfPath, args }) =>
       this.#serve({ udfPath, args, identity, origin: "server", ...(lineage && { lineage }) }, {
@@ -289,7 +289,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     return { outcome: outcomeOf(ending, logLines), ts, replayed };
   }
 
-  async #runWave(
+  async #runQueryBatch(
     queries: readonly FunctionCall[],
     { onAnswer, onPinned }: {
       readonly onAnswer: (index: number, answer: QueryAnswer) => void;
@@ -323,7 +323,7 @@ export class InProcessHost implements FunctionHost, Disposable {
     const { callTimeoutMs } = this.#options;
     const { queryTimeoutMs, mutationTimeoutMs } = functionLimits;
     const timeoutMs = callTimeoutMs ?? (kind === "query" ? queryTimeoutMs : mutationTimeoutMs);
-    const timer = setTimeout(() => giveUpWaiting(new Error(timeoutText(kind, timeoutMs))), timeoutMs);
+    const timer = setTimeout(() => failWaitingHandler(new Error(timeoutText(kind, timeoutMs))), timeoutMs);
     try {
       return await inTransaction(run);
     } finally {

@@ -95,7 +95,7 @@ class Run {
         }
       }
       await this.#clients.end();
-      await this.#audit.look(this.#rig.servers, { anew: true });
+      await this.#audit.look(this.#rig.servers, { restart: true });
       this.#assertNoFaults();
     } catch (error) {
       const what = `seed ${SEED}, kinds ${KINDS}, behind ${this.takeovers} takeovers`;

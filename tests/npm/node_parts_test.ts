@@ -4,9 +4,9 @@ import { writePack } from "../../mod/npm/build/server_pack.ts";
 import { startOf } from "../../mod/npm/node/packages.ts";
 import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
-import { renamePatiently } from "../../mod/npm/node/rename.ts";
+import { renameWithRetries } from "../../mod/npm/node/rename.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
-import { bringToDisk } from "../../mod/npm/node/whole_folder.ts";
+import { syncToDisk } from "../../mod/npm/node/whole_folder.ts";
 import { environmentSuggestions } from "../../mod/config/environment_suggestions.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -97,9 +97,9 @@ Deno.test("NP14 after a power failure a half server is created again; one that w
   // A command that ends soon leaves it for the next one.
   const ended = new AbortController();
   ended.abort();
-  await bringToDisk(target, ended.signal);
+  await syncToDisk(target, ended.signal);
   assert.deepEqual(names(), ["server"]);
-  await bringToDisk(target, new AbortController().signal);
+  await syncToDisk(target, new AbortController().signal);
   assert.deepEqual(names(), ["server", "server.on-disk"]);
   await Deno.remove(pack);
   unpack(pack, { folder: target, id });
@@ -127,7 +127,7 @@ Deno.test("NP15 on Windows package managers are scripts, folders are held by sca
     };
   };
   const held = failing(2, "EPERM");
-  renamePatiently(paths, { platform: "win32", rename: held.rename });
+  renameWithRetries(paths, { platform: "win32", rename: held.rename });
   assert.equal(held.tries(), 3);
   for (
     const { platform, code } of [
@@ -136,7 +136,7 @@ Deno.test("NP15 on Windows package managers are scripts, folders are held by sca
     ] as const
   ) {
     const refused = failing(1, code);
-    assert.throws(() => renamePatiently(paths, { platform, rename: refused.rename }), { code });
+    assert.throws(() => renameWithRetries(paths, { platform, rename: refused.rename }), { code });
     assert.equal(refused.tries(), 1);
   }
   await using folder = await TempFolder.with({

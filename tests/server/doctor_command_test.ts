@@ -4,7 +4,7 @@ import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
 import { doctorCommand, runDoctor } from "../../mod/cli/doctor_command.ts";
 import type { Finding } from "../../mod/ops/doctor/mod.ts";
-import { checkClock, judgeSpace } from "../../mod/ops/doctor/doctor.ts";
+import { assessSpace, checkClock } from "../../mod/ops/doctor/doctor.ts";
 import { opsLimits } from "../../mod/ops/limits.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
 import { storageLimits } from "../../mod/storage/limits.ts";
@@ -149,9 +149,9 @@ Deno.test("[OP4] [OP5] beside a process that commits, stores and deletes all the
 
 Deno.test("[OP5] low disk space and a clock that is behind are reported", () => {
   const reserve = opsLimits.diskReserveBytes;
-  assert.equal(judgeSpace(reserve + 100, 100).status, "ok");
-  assert.equal(judgeSpace(reserve + 99, 100).status, "warn");
-  assert.equal(judgeSpace(reserve - 1, 0).status, "fail");
+  assert.equal(assessSpace(reserve + 100, 100).status, "ok");
+  assert.equal(assessSpace(reserve + 99, 100).status, "warn");
+  assert.equal(assessSpace(reserve - 1, 0).status, "fail");
   const now = Date.UTC(2030, 0, 1);
   assert.equal(checkClock(now, now + 60_000).status, "ok");
   assert.equal(checkClock(now, now + 61_000).status, "warn");

@@ -65,7 +65,7 @@ Deno.test("thumbnails of real images", async (t) => {
     assert.ok(blueEnd > 200 && redEnd < 60, `${redEnd} ${blueEnd}`);
   });
 
-  await t.step("TH1 parameters are appended with ? or &, whatever the URL has already", async () => {
+  await t.step("TH1 parameters are appended with ? or &, with or without a query in the URL", async () => {
     const signed = new URL(
       String(await s.call("files:signedUrl", { id, ttlSeconds: 60 })),
       "http://host.test",

@@ -15,7 +15,7 @@ export interface Ran {
   readonly err: string;
 }
 
-export interface Surroundings {
+export interface CommandEnvironment {
   /** The project's folder when absent. */
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface Surroundings {
   readonly stdin?: string;
 }
 
-export type Request = Required<Surroundings> & { readonly args: readonly string[] };
+export type Request = Required<CommandEnvironment> & { readonly args: readonly string[] };
 
 /** By the set of permissions: files that share a process share these, too. */
 const all = new Map<string, Commands>();
@@ -55,7 +55,10 @@ export class Commands {
     Deno.test.afterAll(() => this.#end());
   }
 
-  run(args: readonly string[], { cwd = projectDir, env = {}, stdin = "" }: Surroundings = {}): Promise<Ran> {
+  run(
+    args: readonly string[],
+    { cwd = projectDir, env = {}, stdin = "" }: CommandEnvironment = {},
+  ): Promise<Ran> {
     const ran = this.#last.then(() => this.#run({ args, cwd, env, stdin }));
     this.#last = ran.catch(() => {});
     return ran;

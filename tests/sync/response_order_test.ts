@@ -16,13 +16,14 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
     visibility: "public",
   }]];
   const clock = new FakeClock();
-  await using host = await IsolateHost.startWith({
+  await using host = new IsolateHost({
     starter,
     clock,
     log: () => {},
     batchPrefix: "test",
     cores: 1,
   });
+  await host.begin();
   const hub = new Hub({ host, authenticator: new FakeAuthenticator(), dev: false, clock });
   const [writer, reader] = [starter.newest("writer"), starter.newest("reader")];
   const socket = new TestSocket(hub);
@@ -30,7 +31,7 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
 
   /** Answers the newest query, run in a snapshot that includes commits up to `ts`. */
   const answerQuery = (ts: number) => {
-    const { wave } = reader.last("RunWave");
+    const { wave } = reader.last("RunQueryBatch");
     reader.says({ type: "Pinned", wave, ts });
     const answer = {
       outcome: { value: 0, logLines: [] },
@@ -39,7 +40,7 @@ Deno.test("SG4 a MutationResponse precedes the Transition with its writes, even 
       nondeterministic: false,
       durationMs: 1,
     } as const;
-    reader.says({ type: "WaveAnswers", wave, from: 0, answers: [answer], last: true }, [String(ts)]);
+    reader.says({ type: "QueryBatchAnswers", wave, from: 0, answers: [answer], last: true }, [String(ts)]);
   };
   const commit = (ts: number) => {
     const { batch } = writer.last("Batch");

@@ -6,7 +6,7 @@ import { Administrator } from "../../support/administrator.ts";
 import type { Row } from "../../table.ts";
 import { seedAccounts } from "../transfer.ts";
 import { ACCOUNTS, uniform } from "./transfers.ts";
-import { inTurns, rowOf } from "./turns.ts";
+import { inRoundRobin, rowOf } from "./turns.ts";
 
 export async function backupRows(context: BenchContext): Promise<Row[]> {
   const administrator = new Administrator();
@@ -32,7 +32,7 @@ export async function backupRows(context: BenchContext): Promise<Row[]> {
     await making;
     return result;
   };
-  const turns = await inTurns(context, {
+  const turns = await inRoundRobin(context, {
     ours: { pid: server.pid, work: beside },
     control: { pid: server.pid, work: write },
     count: ({ answered }) => answered,

@@ -2,7 +2,7 @@
 import { type BenchContext, benchFunctions } from "../../context.ts";
 import { median } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
-import { inTurns, rowOf } from "./turns.ts";
+import { inRoundRobin, rowOf } from "./turns.ts";
 
 const PACED_MS = 100;
 const MARKER = '"QueryUpdated"';
@@ -47,7 +47,7 @@ async function fanOut(context: BenchContext, sockets: number): Promise<[Row, Row
     return { p50Ms: median(result.lastDeliveryMs), perSecond: commits * sockets / seconds };
   };
   const turns = (options: { readonly commits: number; readonly intervalMs: number }) =>
-    inTurns(context, {
+    inRoundRobin(context, {
       ours: { pid: server.pid, work: () => deliver("ours", options) },
       control: { pid: control.pid, work: () => deliver("control", options) },
       count: () => options.commits * sockets,

@@ -4,7 +4,7 @@ import { type BenchContext, benchFunctions } from "../../context.ts";
 import { WORKLOAD_SEED } from "../../../tests/support/processes/random.ts";
 import type { Row } from "../../table.ts";
 import { rateRow } from "./transfers.ts";
-import { inTurns } from "./turns.ts";
+import { inRoundRobin } from "./turns.ts";
 
 /** As many as the control has. */
 const ROOMS = 1_000;
@@ -30,7 +30,7 @@ export async function insertRows(context: BenchContext): Promise<Row[]> {
       return result;
     },
   });
-  const turns = await inTurns(context, {
+  const turns = await inRoundRobin(context, {
     ours: side(server),
     control: side(control),
     count: ({ answered }) => answered,

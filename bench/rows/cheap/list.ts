@@ -2,7 +2,7 @@
 import { type BenchContext, benchFunctions } from "../../context.ts";
 import { median } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
-import { inTurns, rowOf } from "./turns.ts";
+import { inRoundRobin, rowOf } from "./turns.ts";
 
 const CHARS = 150;
 const FILL_COUNT = 2_000;
@@ -30,7 +30,7 @@ async function list(
   }
   const changes = context.full ? 40 : 20;
   const options = { count, changes, pauseMs: PAUSE_MS };
-  const turns = await inTurns(inner, {
+  const turns = await inRoundRobin(inner, {
     ours: {
       pid: server.pid,
       work: () => load.run("liveList", { ...options, port: server.port, bare: false }),

@@ -12,7 +12,7 @@ import { listRows } from "./list.ts";
 import { memoryRows } from "./memory.ts";
 import { startRows } from "./start.ts";
 import { subscriptionRows } from "./subscriptions.ts";
-import { thrownAwayRows } from "./thrown_away.ts";
+import { deoptimizationRows } from "./thrown_away.ts";
 import { thumbnailRows } from "./thumbnails.ts";
 import { readRows, sharedRows, singleRows, transferRows } from "./transfers.ts";
 
@@ -31,7 +31,7 @@ const groups: Readonly<Record<string, Group>> = {
   thumbnails: thumbnailRows,
   memory: memoryRows,
   start: startRows,
-  "thrown-away": thrownAwayRows,
+  "thrown-away": deoptimizationRows,
 };
 
 /** The groups by the names they are asked for with. */

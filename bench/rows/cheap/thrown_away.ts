@@ -2,7 +2,7 @@
 import { type BenchContext, benchFunctions, transferFunctions } from "../../context.ts";
 import type { LoadProcess } from "../../support/load_process.ts";
 import type { ServerProcess } from "../../../tests/support/processes/server_process.ts";
-import { logged, rolesOf, thrownAway } from "../../support/thrown_away.ts";
+import { deoptimizations, logged, rolesOf } from "../../support/deoptimizations.ts";
 import type { Row } from "../../table.ts";
 import { seedAccounts } from "../transfer.ts";
 import { uniform } from "./transfers.ts";
@@ -44,7 +44,7 @@ const rows = {
   },
 };
 
-export async function thrownAwayRows(context: BenchContext): Promise<Row[]> {
+export async function deoptimizationRows(context: BenchContext): Promise<Row[]> {
   const measured: Row[] = [];
   for (const [functions, loads] of [[transferFunctions, transfers], [benchFunctions, rows]] as const) {
     for (const [name, work] of Object.entries(loads)) {
@@ -70,7 +70,7 @@ async function thrown(
   await work({ server, load: context.load(), durationMs });
   const roles = await rolesOf(server.pid);
   await server.stop();
-  const found = thrownAway(folder, roles);
+  const found = deoptimizations(folder, roles);
   const often = found.filter(({ times }) => times > TIMES_MAX);
   const shown = often.slice(0, 3).map(({ process, name, times }) =>
     `${name.split(" ")[0]} (${process}) ${times}`

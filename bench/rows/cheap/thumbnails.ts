@@ -2,10 +2,10 @@
 import { type BenchContext, storageFunctions } from "../../context.ts";
 import { costOf } from "../../support/cost.ts";
 import { uploaded } from "../../support/file_uploads.ts";
-import { Photographs } from "../../support/photographs.ts";
+import { TestPhotos } from "../../support/test_photos.ts";
 import type { ServerProcess } from "../../../tests/support/processes/server_process.ts";
 import type { Row } from "../../table.ts";
-import { inTurns, roundsOf, rowOf, type Sample } from "./turns.ts";
+import { inRoundRobin, roundsOf, rowOf, type Sample } from "./turns.ts";
 
 const PHOTOGRAPHS = 6;
 const AT_ONCE = 4;
@@ -14,7 +14,7 @@ const KEPT = "?thumb=500x500&fit=cover";
 
 export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
   const starter = context.serverStarter;
-  await using photographs = await Photographs.make(context.folder(), PHOTOGRAPHS, { starter });
+  await using photographs = await TestPhotos.make(context.folder(), PHOTOGRAPHS, { starter });
   // More files than one client may upload: the requests name several clients.
   const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
   const turns = { ours: [] as Sample<number>[], control: [] as Sample<number>[] };
@@ -68,7 +68,7 @@ async function warm(
     pid,
     work: () => load.run("gets", { port, path, count, connections: CONNECTIONS }),
   });
-  return await inTurns(context, {
+  return await inRoundRobin(context, {
     ours: gets(server, `/api/storage/${kept}${KEPT}`),
     control: gets(control, "/small"),
     count: () => count,

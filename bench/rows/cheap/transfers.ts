@@ -6,7 +6,7 @@ import { WORKLOAD_SEED } from "../../../tests/support/processes/random.ts";
 import { percentile } from "../../support/statistics.ts";
 import type { Row } from "../../table.ts";
 import { seedAccounts } from "../transfer.ts";
-import { inTurns, processorRow, rowOf } from "./turns.ts";
+import { inRoundRobin, processorRow, rowOf } from "./turns.ts";
 
 export const ACCOUNTS = 100_000;
 const CLIENTS = 64;
@@ -33,7 +33,7 @@ async function served(context: BenchContext) {
       }),
     );
   const turns = (work: Work) =>
-    inTurns(context, {
+    inRoundRobin(context, {
       ours: { pid: server.pid, work: () => work(server.port) },
       control: { pid: control.pid, work: () => work(control.port) },
       count: ({ answered }) => answered,
@@ -87,7 +87,11 @@ export async function singleRows(context: BenchContext): Promise<Row[]> {
       pid,
       work: () => load.run("oneAtATime", { ...options, port, path: "/api/sync", workload: uniform }),
     });
-    return inTurns(context, { ours: work(server), control: work(control), count: ({ length }) => length });
+    return inRoundRobin(context, {
+      ours: work(server),
+      control: work(control),
+      count: ({ length }) => length,
+    });
   };
   const p50 = {
     value: (times: number[]) => percentile(times, 0.5),
@@ -109,7 +113,7 @@ export async function singleRows(context: BenchContext): Promise<Row[]> {
 
 export function rateRow(
   name: string,
-  turns: Awaited<ReturnType<typeof inTurns<ClosedLoopResult>>>,
+  turns: Awaited<ReturnType<typeof inRoundRobin<ClosedLoopResult>>>,
   target: number,
 ): Row {
   return rowOf(name, turns, {

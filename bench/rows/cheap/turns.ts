@@ -27,7 +27,7 @@ export function roundsOf({ full }: BenchContext): number {
 }
 
 /** Both sides in turns; the first round warms up. `count`: the operations of a result. */
-export async function inTurns<Result>(
+export async function inRoundRobin<Result>(
   context: BenchContext,
   { ours, control, count }: {
     readonly ours: Side<Result>;

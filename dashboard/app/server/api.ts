@@ -140,7 +140,7 @@ export const api = {
   },
   migrations: {
     ...references<typeof migrations, "list" | "halt">("_admin/migrations", ["list", "halt"]),
-    run: action<{ path: string; table: string; anew?: boolean }, migrations.StartedMigration>(
+    run: action<{ path: string; table: string; fromStart?: boolean }, migrations.StartedMigration>(
       "_admin/migrations:run",
     ),
     tryOut: action<{ path: string; table: string }, { documents: number; changed: number }>(

@@ -85,7 +85,7 @@ export type ClaimsFault =
   | "access token expired"
   | "access token not yet valid";
 
-export type StandingClaims =
+export type CurrentClaims =
   | { readonly ok: true; readonly subject: string; readonly expiresAt: number }
   | { readonly ok: false; readonly error: ClaimsFault };
 
@@ -93,7 +93,7 @@ export type StandingClaims =
 export function checkClaims(
   claims: ReadToken["claims"],
   { audience, now }: { readonly audience: readonly string[]; readonly now: number },
-): StandingClaims {
+): CurrentClaims {
   const standing = standingSchema.safeParse(claims);
   if (!standing.success) return { ok: false, error: "invalid access token claims" };
   const { sub, aud, exp, nbf } = standing.data;

@@ -18,7 +18,7 @@ export interface MailRequest {
 }
 
 /** The proof from a mail: the link's token, or the address with its code. */
-export type GivenProof = { readonly token: string } | { readonly email: string; readonly code: string };
+export type ProofInput = { readonly token: string } | { readonly email: string; readonly code: string };
 
 export class MailAccounts {
   readonly #parts: AccountParts;
@@ -44,7 +44,7 @@ export class MailAccounts {
   }
 
   /** Verifies an address. Throws `invalid_code`. */
-  async confirmVerification(given: GivenProof, requester: Requester): Promise<void> {
+  async confirmVerification(given: ProofInput, requester: Requester): Promise<void> {
     const { calls, now } = this.#parts;
     await this.#prove("verify", { given, requester }, async (proof) => {
       return await calls.mutate(system.confirmEmail, { proof, now: now() }) ? true : null;
@@ -53,7 +53,7 @@ export class MailAccounts {
 
   /** Sets a new password and ends all other sessions. Throws `invalid_code`, `weak_password`, `invalid_password`. */
   async confirmReset(
-    { given, password }: { readonly given: GivenProof; readonly password: string },
+    { given, password }: { readonly given: ProofInput; readonly password: string },
     requester: Requester,
   ): Promise<Tokens> {
     const { calls, passwords, sessions } = this.#parts;
@@ -71,7 +71,7 @@ export class MailAccounts {
   }
 
   /** Signs in by mail and creates the user if necessary. Throws `invalid_code`. */
-  async verifyMagic(given: GivenProof, requester: Requester): Promise<Tokens> {
+  async verifyMagic(given: ProofInput, requester: Requester): Promise<Tokens> {
     const { calls, policy, sessions } = this.#parts;
     if (!policy.magicLink) throw new ServiceError("magic_link_disabled");
     return await this.#prove("magic", { given, requester }, async (proof) => {
@@ -94,7 +94,7 @@ export class MailAccounts {
 
   async #prove<Result>(
     kind: CodeKind,
-    { given, requester }: { readonly given: GivenProof; readonly requester: Requester },
+    { given, requester }: { readonly given: ProofInput; readonly requester: Requester },
     use: (proof: Proof) => Promise<Result | null>,
   ): Promise<Result> {
     const { hasher, limits } = this.#parts;

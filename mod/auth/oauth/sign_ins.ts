@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AccountParts } from "../accounts.ts";
-import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
+import type { ConsumedFlow } from "../isolate_functions/identities/flows.ts";
 import { externalLimits } from "../limits.ts";
 import { svcState, withFragment } from "../redirects.ts";
 import type { Requester } from "../attempt_limits.ts";
@@ -151,7 +151,7 @@ export class SignIns {
     { arrival, provider, flow, state, requester }: {
       readonly arrival: Arrival;
       readonly provider: Provider;
-      readonly flow: TakenFlow;
+      readonly flow: ConsumedFlow;
       readonly state: string;
       readonly requester: Requester;
     },

@@ -11,7 +11,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { stderrLog } from "../../kit/log.ts";
 import { type Bundle, BundleError, type DeployResult, readBundle } from "../../ops/deploy/mod.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
-import { DeployTarget, UnfitError } from "./deploy_target.ts";
+import { DeployTarget, SchemaMismatchError } from "./deploy_target.ts";
 import { changesText, versionsText } from "./deploy_text.ts";
 
 export const deployCommands: readonly CommandSpec[] = [
@@ -77,8 +77,8 @@ async function deploy(options: DeployOptions): Promise<string> {
 function withVariables(error: unknown, names: readonly string[]): unknown {
   if (!(error instanceof StartError)) return error;
   const message = `${error.message}. Set in ctx.env before that, and still set: ${names.join(", ")}`;
-  return error instanceof UnfitError
-    ? new UnfitError(message, error.changes)
+  return error instanceof SchemaMismatchError
+    ? new SchemaMismatchError(message, error.changes)
     : new StartError(message, { cause: error });
 }
 
@@ -148,8 +148,10 @@ async function reported(command: () => Promise<string>): Promise<number> {
   } catch (error) {
     const isExpected = [StartError, BundleError, VersionError].some((kind) => error instanceof kind);
     if (!isExpected || !(error instanceof Error)) throw error;
-    if (error instanceof UnfitError && error.changes !== null) await print(changesText(error.changes));
+    if (error instanceof SchemaMismatchError && error.changes !== null) {
+      await print(changesText(error.changes));
+    }
     log("error", error.message, helpFields(error));
-    return error instanceof UnfitError ? exitCodes.unfit : exitCodes.failed;
+    return error instanceof SchemaMismatchError ? exitCodes.unfit : exitCodes.failed;
   }
 }

@@ -9,7 +9,7 @@ import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 
 /** Documents do not fit what was to be served. */
-export class UnfitError extends StartError {
+export class SchemaMismatchError extends StartError {
   readonly changes: DeployChanges | null;
 
   constructor(message: string, changes: DeployChanges | null) {
@@ -113,7 +113,7 @@ export class DeployTarget {
     };
     switch (errorData?.code) {
       case "schema_mismatch":
-        throw new UnfitError(errorMessage, errorData.data as DeployChanges | null);
+        throw new SchemaMismatchError(errorMessage, errorData.data as DeployChanges | null);
       case "invalid_token":
         throw new StartError(
           `${this.#url} does not know the deploy key: it was revoked, or is another server's`,

@@ -16,18 +16,16 @@ export const migrateCommand: CommandSpec = {
   run: ({ data, table, dryRun, fromStart }, path) =>
     withRunningServer(data, async (call) => {
       if (table === null) throw new StartError("Missing table: pass --table", { code: "option" });
-      return dryRun
-        ? await tryOut(call, { path, table })
-        : await migrate(call, { path, table, anew: fromStart });
+      return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, fromStart });
     }),
 };
 
-interface Place {
+interface MigrationTarget {
   readonly path: string;
   readonly table: string;
 }
 
-async function tryOut(call: CallServer, { path, table }: Place): Promise<string> {
+async function tryOut(call: CallServer, { path, table }: MigrationTarget): Promise<string> {
   const { documents, changed } = await call("_admin/migrations:tryOut", { path, table }) as {
     readonly documents: number;
     readonly changed: number;
@@ -37,13 +35,13 @@ async function tryOut(call: CallServer, { path, table }: Place): Promise<string>
 
 async function migrate(
   call: CallServer,
-  { path, table, anew }: Place & { readonly anew: boolean },
+  { path, table, fromStart }: MigrationTarget & { readonly fromStart: boolean },
 ): Promise<string> {
   using signals = new StopSignals();
   let stopped = false;
   void signals.first.then(() => stopped = true);
   const all = await documentsOf(call, table);
-  const begun = await call("_admin/migrations:begin", { path, table, anew }) as {
+  const begun = await call("_admin/migrations:begin", { path, table, fromStart }) as {
     readonly migrationId: string;
     readonly documents: number;
     readonly resumed: boolean;

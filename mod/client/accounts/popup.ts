@@ -45,8 +45,8 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
       channel.onmessage = ({ data }) => resolve(data as Refusal | null);
       const look = () => {
         // Its last message may still be in transit.
-        if (popup.closed) watch.set(clientLimits.popupLastWordMs, () => resolve(CLOSED));
-        else watch.set(clientLimits.popupLookMs, look);
+        if (popup.closed) watch.set(clientLimits.popupResultMs, () => resolve(CLOSED));
+        else watch.set(clientLimits.popupPollMs, look);
       };
       look();
     });

@@ -41,7 +41,7 @@ function watchForSleep(clock: Clock, wake: () => void): () => void {
   const look = () => {
     const setAt = clock.now();
     alarm.set(clientLimits.sleepCheckMs, () => {
-      if (clock.now() - setAt > clientLimits.sleepCheckMs + clientLimits.sleptMs) wake();
+      if (clock.now() - setAt > clientLimits.sleepCheckMs + clientLimits.suspendedMs) wake();
       look();
     });
   };

@@ -20,7 +20,7 @@ import {
   type PageResult,
   withNextPage,
 } from "./page_ranges.ts";
-import { type AskedQuery, type Outcome, queryStore, type Store } from "./query_store.ts";
+import { type Outcome, queryStore, type ResolvedQuery, type Store } from "./query_store.ts";
 
 /** `Exhausted` at the end of the list; rows added at the end make it `CanLoadMore` again. */
 export type PageStatus = "LoadingFirstPage" | "CanLoadMore" | "LoadingMore" | "Exhausted";
@@ -52,7 +52,7 @@ export const loadingList: ListView = Object.freeze({
 
 export class PageList implements Store<ListView> {
   readonly #client: SynclineClient;
-  readonly #query: AskedQuery;
+  readonly #query: ResolvedQuery;
   readonly #numItems: number;
   readonly #listeners = new Set<() => void>();
   /** Pages of `#shown` and `#next`, by range. */
@@ -66,7 +66,7 @@ export class PageList implements Store<ListView> {
   /** The input from which `#view` was computed. */
   #seen: readonly unknown[] = [];
 
-  constructor(client: SynclineClient, query: AskedQuery, numItems: number) {
+  constructor(client: SynclineClient, query: ResolvedQuery, numItems: number) {
     this.#client = client;
     this.#query = query;
     this.#numItems = numItems;

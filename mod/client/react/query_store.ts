@@ -68,7 +68,7 @@ export function queryStore(
 }
 
 /** A query as passed to a hook. */
-export interface AskedQuery {
+export interface ResolvedQuery {
   readonly path: string;
   readonly args: Record<string, unknown>;
   /** Returns the same string for equal arguments. */
@@ -76,7 +76,7 @@ export interface AskedQuery {
 }
 
 /** Returns the query passed to a hook; the same object while path and arguments are equal. `null` for `"skip"`. */
-export function useAskedQuery(name: FunctionName, args: unknown = noArgs): AskedQuery | null {
+export function useResolvedQuery(name: FunctionName, args: unknown = noArgs): ResolvedQuery | null {
   const path = functionPath(name);
   const argsKey = useMemo(() => args === "skip" ? null : canonicalJson(args), [args]);
   return useMemo(
@@ -88,7 +88,7 @@ export function useAskedQuery(name: FunctionName, args: unknown = noArgs): Asked
 /** Returns the store of the query passed to a hook. */
 export function useQueryStore(name: FunctionName, args: unknown): Store<Outcome> {
   const client = useClient();
-  const asked = useAskedQuery(name, args);
+  const asked = useResolvedQuery(name, args);
   return useMemo(
     () => client === null || asked === null ? idleStore : queryStore(client, asked.path, asked.args),
     [client, asked],

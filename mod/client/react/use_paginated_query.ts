@@ -5,7 +5,7 @@ import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/client_funct
 import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
 import type { PageResult } from "./page_ranges.ts";
 import { useClient } from "./provider.ts";
-import { named, type Store, useAskedQuery } from "./query_store.ts";
+import { named, type Store, useResolvedQuery } from "./query_store.ts";
 
 /** A query that takes `paginationOpts` and returns the result of `paginate`; or any path. */
 export type PaginatedName =
@@ -45,7 +45,7 @@ export function usePaginatedQuery<Name extends PaginatedName>(
   { initialNumItems }: { readonly initialNumItems: number },
 ): PaginatedQuery<RowOf<Name>> {
   const client = useClient();
-  const asked = useAskedQuery(query, args);
+  const asked = useResolvedQuery(query, args);
   const list = useMemo(
     () => client === null || asked === null ? idleList : new PageList(client, asked, initialNumItems),
     [client, asked],

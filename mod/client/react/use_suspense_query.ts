@@ -4,7 +4,7 @@ import type { CallArgs, FunctionName, ResultOf } from "../../protocol/client_fun
 import type { SynclineClient } from "../client.ts";
 import { reactLimits } from "./limits.ts";
 import { useSyncline } from "./provider.ts";
-import { type AskedQuery, queryStore, type Store, useAskedQuery, valueOf } from "./query_store.ts";
+import { queryStore, type ResolvedQuery, type Store, useResolvedQuery, valueOf } from "./query_store.ts";
 
 /**
  * Queries of suspended components, by client and query. A component that suspends before it is mounted has no state, so the
@@ -21,7 +21,7 @@ export function useSuspenseQuery<Name extends FunctionName<"query">>(
   ...[args]: CallArgs<Name>
 ): ResultOf<Name> {
   const client = useSyncline();
-  const asked = useAskedQuery(query, args);
+  const asked = useResolvedQuery(query, args);
   if (asked === null) throw new TypeError("A query that suspends cannot be skipped");
   const store = useMemo(() => queryStore(client, asked.path, asked.args), [client, asked]);
   const outcome = useSyncExternalStore(store.subscribe, store.read, store.read);
@@ -32,7 +32,7 @@ export function useSuspenseQuery<Name extends FunctionName<"query">>(
 /** Fulfilled when the query has a result. Keeps the query live until the component has had time to subscribe. */
 function arrival(
   client: SynclineClient,
-  { path, argsKey }: AskedQuery,
+  { path, argsKey }: ResolvedQuery,
   store: Store<unknown>,
 ): Promise<void> {
   let pending = arrivals.get(client);

@@ -49,7 +49,7 @@ export function linkSecretOf(secret: string, id: string): string {
   return Buffer.from(hkdfSync("sha256", secret, id, "syncline cluster link v1", 32)).toString("hex");
 }
 
-interface Asked {
+interface IdentityOptions {
   readonly address: PostgresAddress;
   readonly secret: string;
   readonly statements: Statements;
@@ -58,7 +58,7 @@ interface Asked {
 /** Resolves with `null` if there is no cluster yet. Throws a `ClusterError` if this server cannot join the cluster. */
 export async function readIdentity(
   connection: PostgresConnection,
-  { address, secret, statements }: Asked,
+  { address, secret, statements }: IdentityOptions,
 ): Promise<Identity | null> {
   let row;
   try {
@@ -102,7 +102,7 @@ export async function readIdentity(
 export async function createCluster(
   connection: PostgresConnection,
   { id, generation, first, serviceKey }: Identity,
-  { address, secret }: Pick<Asked, "address" | "secret">,
+  { address, secret }: Pick<IdentityOptions, "address" | "secret">,
 ): Promise<boolean> {
   const schema = quoted(address.schema);
   const encrypted = encrypt(serviceKey, { id, secret });
@@ -135,7 +135,7 @@ export async function createCluster(
 /** Converts a cluster of the previous format to the current one. Older servers cannot start afterwards. */
 export async function updateCluster(
   connection: PostgresConnection,
-  { address, statements }: Pick<Asked, "address" | "statements">,
+  { address, statements }: Pick<IdentityOptions, "address" | "statements">,
 ): Promise<void> {
   const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
   if (await format() < FORMAT) {
@@ -152,7 +152,7 @@ export async function updateCluster(
 /** A statement that waits for a table lock delays all others, also the leader's renewals. So it waits briefly, and retries. */
 async function addColumns(
   connection: PostgresConnection,
-  { address, statements }: Pick<Asked, "address" | "statements">,
+  { address, statements }: Pick<IdentityOptions, "address" | "statements">,
 ): Promise<void> {
   const givesUpAt = performance.now() + clusterLimits.startMs;
   for (;;) {

@@ -92,26 +92,26 @@ function sumsOfDocuments(
 }
 
 /** How to iterate over an index's entries in order and what to compare. */
-interface Walk {
+interface EntryScan {
   /** `>=` for the first query, then `>`. */
   readonly sql: (than: ">" | ">=") => string;
   readonly first: string | number;
   readonly read: (row: readonly unknown[]) => readonly [text: string, rid: number, last: string | number];
 }
 
-function entriesOf({ fields, searches, vectors }: IndexSet): readonly Walk[] {
+function entriesOf({ fields, searches, vectors }: IndexSet): readonly EntryScan[] {
   return [
-    ...fields.map(({ number }): Walk => ({
+    ...fields.map(({ number }): EntryScan => ({
       sql: (than) => `SELECT key, rid FROM i${number} WHERE key ${than} ? ORDER BY key LIMIT ?+0`,
       first: "",
       read: ([key, rid]) => [key as string, rid as number, key as string],
     })),
-    ...searches.map(({ number }): Walk => ({
+    ...searches.map(({ number }): EntryScan => ({
       sql: (than) => `SELECT id FROM ${searchEntriesTable(number)} WHERE id ${than} ? ORDER BY id LIMIT ?+0`,
       first: Number.MIN_SAFE_INTEGER,
       read: ([id]) => ["", id as number, id as number],
     })),
-    ...vectors.map(({ number }): Walk => ({
+    ...vectors.map(({ number }): EntryScan => ({
       sql: (than) =>
         `SELECT rid, length(vector), filters FROM v${number} WHERE rid ${than} ? ORDER BY rid LIMIT ?+0`,
       first: Number.MIN_SAFE_INTEGER,
@@ -128,7 +128,7 @@ function vectorText(bytes: number, filters: string): string {
   return `${bytes} ${filters}`;
 }
 
-function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntryChecksum {
+function sumOfIndex(connection: Connection, { sql, first, read }: EntryScan): EntryChecksum {
   const sum = new EntryChecksum();
   let than: ">" | ">=" = ">=";
   for (let last = first;; than = ">") {

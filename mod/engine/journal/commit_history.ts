@@ -81,7 +81,7 @@ export class ExternalHistory implements CommitHistory {
 }
 
 /** No history is kept. The first change ends the one that an earlier writer kept, so that no one continues it. */
-export class UnkeptHistory implements CommitHistory {
+export class UnjournaledHistory implements CommitHistory {
   readonly head = null;
   readonly usesEntries = false;
   readonly #connection: Connection;

@@ -88,7 +88,7 @@ export class FairQueue<Item> {
   }
 
   /** Returns items, in their order, to the front of their callers' queues. */
-  putBack(items: readonly Item[]): void {
+  requeue(items: readonly Item[]): void {
     const byCaller = Map.groupBy(items, (item) => this.#callerOf(item));
     for (const [caller, back] of byCaller) {
       const waited = caller.taken < caller.items.length;

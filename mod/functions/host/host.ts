@@ -15,7 +15,7 @@ import type {
   SkipGroup,
 } from "../host_port.ts";
 import { unknownReads } from "../host_port.ts";
-import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
+import { type ActionAccess, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
 import type { JournalConfirmed, JournalRestart } from "../wire/messages.ts";
 import { CodeSwaps } from "./code/code_swaps.ts";
@@ -26,7 +26,7 @@ import type { IsolateHostOptions } from "./host_options.ts";
 import { type HostParts, openHostParts } from "./host_parts.ts";
 import type { LeaderPort } from "./leader_port.ts";
 import { refusedFor, usualTimeouts } from "./outcomes.ts";
-import { IsolateCensus } from "./process/isolate_census.ts";
+import { IsolateStats } from "./process/isolate_stats.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
 import { Runners } from "./runners/runners.ts";
@@ -51,7 +51,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** Applies journal rows of another server. `null` if this server follows no other. */
   readonly rows: FollowedRows | null;
   /** Counts of running isolates. */
-  readonly isolates: IsolateCensus;
+  readonly isolates: IsolateStats;
   readonly #parts: HostParts;
   readonly #writer: MutationWriter;
   readonly #readers: ReaderPool;
@@ -67,7 +67,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   constructor(parts: HostParts) {
     const { starter, clock, log, cores, code, observer, timeouts = usualTimeouts } = parts;
     this.#parts = parts;
-    this.isolates = parts.census ?? new IsolateCensus();
+    this.isolates = parts.census ?? new IsolateStats();
     const commits = this.commits = new CommitPublisher({ clock, log });
     const reports = this.#reports = new RunReports({ clock, log, timeouts, ...(observer && { observer }) });
     const served = this.code = new ServedCode(code);
@@ -251,7 +251,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   serveActions(
     { actions, ctxActions, door }:
       & Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>
-      & { readonly door?: ActionDoor | null },
+      & { readonly door?: ActionAccess | null },
   ): void {
     this.code.mainActions = new MainActions(actions, door);
     this.#ctxActions = new MainActions(ctxActions);

@@ -30,7 +30,7 @@ export interface IsolateHostOptions {
   /** Defaults to an own writer. */
   readonly commitSource?: CommitSource;
   /** Fetches versions named by rows of other servers. */
-  readonly bring?: BringVersion;
+  readonly fetchVersion?: FetchVersion;
   /** Observer of all runs. Optional. */
   readonly observer?: RunObserver;
   /** Memory limits of isolates. */
@@ -45,4 +45,4 @@ export interface IsolateHostOptions {
 }
 
 /** Fetches a version into the store. Rejects with a `VersionError` if this server cannot serve it. */
-export type BringVersion = (hash: string | null, versions: VersionStore) => Promise<Version>;
+export type FetchVersion = (hash: string | null, versions: VersionStore) => Promise<Version>;

@@ -4,12 +4,12 @@ import type { Log } from "../../kit/log.ts";
 import { AdaptiveSpinner } from "../../kit/adaptive_spinner.ts";
 import { isolateLimits } from "../limits.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
-import type { BringVersion, IsolateHostOptions } from "./host_options.ts";
+import type { FetchVersion, IsolateHostOptions } from "./host_options.ts";
 import type { CommitSource } from "./leader_port.ts";
 import type { Timeouts } from "./outcomes.ts";
 import { isolateCommand } from "./process/command.ts";
 import type { IsolateStarter } from "./process/isolate.ts";
-import type { IsolateCensus } from "./process/isolate_census.ts";
+import type { IsolateStats } from "./process/isolate_stats.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
 import type { RunObserver } from "./run_observer.ts";
 
@@ -25,7 +25,7 @@ export interface HostParts {
   readonly spareReader?: boolean;
   /** Busy-waits briefly for the writer. Without it main sleeps. */
   readonly awake?: AdaptiveSpinner;
-  readonly census?: IsolateCensus;
+  readonly census?: IsolateStats;
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
   /** Defaults to an own writer. */
@@ -43,13 +43,13 @@ export interface HostCode {
   readonly source: VersionSource | null;
   readonly passing?: boolean;
   /** Fetches versions named by rows of other servers. Rows are ignored without it. `null` names no version. */
-  readonly bring?: BringVersion;
+  readonly fetchVersion?: FetchVersion;
 }
 
 /** Creates the parts of a running server. Rejects if there is no code to serve. */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
   const { commitSource, apart, observer, timeouts, memory } = options;
-  const { log, passing, bring } = options;
+  const { log, passing, fetchVersion: bring } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -71,11 +71,14 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     spareReader: memory?.sparing !== true,
     ...(commitSource && { commitSource }),
     ...(apart !== undefined && { apart }),
-    code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
+    code: { versions, version, source, ...(passing && { passing }), ...(bring && { fetchVersion: bring }) },
   };
 }
 
-async function firstVersion({ code, bring }: IsolateHostOptions, versions: VersionStore): Promise<Version> {
+async function firstVersion(
+  { code, fetchVersion: bring }: IsolateHostOptions,
+  versions: VersionStore,
+): Promise<Version> {
   if (!("version" in code)) return await versions.make(code);
   return bring === undefined ? await versions.get(code.version) : await bring(code.version, versions);
 }

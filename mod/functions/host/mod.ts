@@ -10,7 +10,7 @@ export {
 } from "./run_observer.ts";
 export { BrokenVersionError } from "./code/code_swaps.ts";
 export { IsolateHost } from "./host.ts";
-export type { BringVersion } from "./host_options.ts";
+export type { FetchVersion } from "./host_options.ts";
 export type { ActionAnswer, CommitSource, Companions, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";

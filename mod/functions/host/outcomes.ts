@@ -106,7 +106,7 @@ export function tookTooLong(what: "query" | "mutation" | "action", ms: number): 
 }
 
 /** Whether this is the error of {@linkcode tookTooLong}, recognized by its text: a recorded failure has nothing else. */
-export function ranTooLong({ kind, message }: CallError): boolean {
+export function isRunTimeout({ kind, message }: CallError): boolean {
   return kind === "internal" && /^The (query|mutation|action) took longer than [\d.]+ s$/.test(message);
 }
 

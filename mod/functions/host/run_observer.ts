@@ -2,7 +2,7 @@
 import type { FunctionCall, RunUse } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import type { RunEnding } from "../run_endings.ts";
-import { ranTooLong } from "./outcomes.ts";
+import { isRunTimeout } from "./outcomes.ts";
 
 /** `route`: a request to one of the app's HTTP routes. */
 export type RunKind = "query" | "mutation" | "action" | "route";
@@ -60,5 +60,5 @@ export function endingOf(outcome: Outcome): RunEnding {
   const { kind, retryable } = outcome.error;
   if (kind !== "internal") return "user_error";
   if (retryable) return "refused";
-  return ranTooLong(outcome.error) ? "timeout" : "error";
+  return isRunTimeout(outcome.error) ? "timeout" : "error";
 }

@@ -4,7 +4,7 @@ import type { Log } from "../../kit/log.ts";
 import type { Caller, FunctionCall, MutationAnswer, MutationCall, QueryAnswer } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
 import { FailureLog } from "./failure_log.ts";
-import { ranTooLong, type Timeouts } from "./outcomes.ts";
+import { isRunTimeout, type Timeouts } from "./outcomes.ts";
 import { CallerBlocks } from "./caller_blocks.ts";
 import { nextRequest, numberError, type RunEnd, type RunObserver } from "./run_observer.ts";
 import type { ActionEnd } from "./runners/runner_pool.ts";
@@ -73,7 +73,7 @@ export class RunReports implements Disposable {
     this.#note(call, outcome);
     const { observer, timeouts } = this.#options;
     // The duration of a run that was cut short is unknown.
-    const late = !outcome.ok && ranTooLong(outcome.error);
+    const late = !outcome.ok && isRunTimeout(outcome.error);
     const ms = late ? timeouts.queryMs : durationMs;
     observer?.runEnded("query", { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use });
   }
@@ -103,7 +103,7 @@ export class RunReports implements Disposable {
   #note({ udfPath, origin, caller }: FunctionCall, outcome: Outcome): void {
     this.#failures.note(udfPath, outcome);
     // Work of the service for many users, such as scheduled functions, has no single caller.
-    if (caller === undefined || origin === "system" || outcome.ok || !ranTooLong(outcome.error)) return;
+    if (caller === undefined || origin === "system" || outcome.ok || !isRunTimeout(outcome.error)) return;
     this.#refusals.recordTimeout(udfPath, caller.blame);
   }
 }

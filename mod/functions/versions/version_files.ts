@@ -220,7 +220,7 @@ export async function removeVersion(versionsDir: string, hash: string): Promise<
 }
 
 /** Removes folders left by killed processes. */
-export async function removeRests(versionsDir: string): Promise<void> {
+export async function removeUnfinishedVersions(versionsDir: string): Promise<void> {
   for await (const { name } of Deno.readDir(versionsDir)) {
     const path = join(versionsDir, name);
     if (name.startsWith(OLD) || (name.startsWith(NEW) && await isLeft(path))) await removeIfThere(path);

@@ -17,7 +17,7 @@ import {
   DamagedVersionError,
   holdVersion,
   readManifest,
-  removeRests,
+  removeUnfinishedVersions,
   removeVersion,
   writeVersion,
 } from "./version_files.ts";
@@ -83,7 +83,7 @@ export class VersionStore {
     const dir = join(dataDir, folder);
     try {
       await Deno.mkdir(dir, { recursive: true, mode: 0o700 });
-      await removeRests(dir);
+      await removeUnfinishedVersions(dir);
     } catch (error) {
       throw asVersionError(error);
     }

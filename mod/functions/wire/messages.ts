@@ -42,13 +42,13 @@ export interface Boot {
   readonly version?: string;
   /** For a reader that only checks the app against the data. */
   readonly check?: CheckBounds;
-  /** The isolate loads the app while the old writer still works, and opens the database after `Fitted`. */
+  /** The isolate loads the app while the old writer still works, and opens the database after `SchemaReady`. */
   readonly waits?: boolean;
 }
 
 /** Main to a waiting isolate: the old writer has finished, or the new writer has migrated the schema. Sent once. */
-export interface Fitted {
-  readonly type: "Fitted";
+export interface SchemaReady {
+  readonly type: "SchemaReady";
 }
 
 export interface CheckBounds extends ViolationLimits {
@@ -242,17 +242,17 @@ export interface JournalRestart {
 }
 
 /** Main to reader: open a snapshot, answer Pinned, run the queries in order, close the snapshot after the last. */
-export interface RunWave {
-  readonly type: "RunWave";
+export interface RunQueryBatch {
+  readonly type: "RunQueryBatch";
   readonly wave: number;
   readonly queries: readonly WireCall[];
-  /** Other readers need the same snapshot: wait for WaveGo after Pinned. */
+  /** Other readers need the same snapshot: wait for QueryBatchGo after Pinned. */
   readonly together?: true;
 }
 
 /** Main to a waiting reader. "run": run `queries` and `more`. "again": reopen the snapshot. "drop": forget the batch. */
-export interface WaveGo {
-  readonly type: "WaveGo";
+export interface QueryBatchGo {
+  readonly type: "QueryBatchGo";
   readonly wave: number;
   readonly what: "run" | "again" | "drop";
   readonly more?: readonly WireCall[];
@@ -265,8 +265,8 @@ export interface Pinned {
 }
 
 /** Reader to main: the answers of `queries[from]` onwards. `last` means that the snapshot is closed. */
-export interface WaveAnswers {
-  readonly type: "WaveAnswers";
+export interface QueryBatchAnswers {
+  readonly type: "QueryBatchAnswers";
   readonly wave: number;
   readonly from: number;
   readonly answers: readonly {
@@ -355,39 +355,39 @@ export interface ResponseHead {
 }
 
 /** Both directions: bytes of the other side's body were read, so the window moves. */
-export interface BodyTaken {
-  readonly type: "BodyTaken";
+export interface BodyCredit {
+  readonly type: "BodyCredit";
   readonly call: number;
   readonly bytes: number;
 }
 
 /** Runner to main: the handler cancelled the request's body. */
-export interface BodyUnwanted {
-  readonly type: "BodyUnwanted";
+export interface BodyCanceled {
+  readonly type: "BodyCanceled";
   readonly call: number;
 }
 
 /** Main to runner: a liveness check. The runner answers immediately unless app code blocks it. */
-export interface Beat {
-  readonly type: "Beat";
+export interface KeepAlive {
+  readonly type: "KeepAlive";
 }
 
-export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
-export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
+export type RequestMessage = BodyEnd | BodyCredit | Bytes | CancelRequest;
+export type ResponseMessage = BodyCredit | BodyCanceled | Bytes | ResponseHead;
 
 export type ToIsolate =
   | Boot
-  | Fitted
+  | SchemaReady
   | Batch
   | JournalConfirmed
   | JournalRestart
   | ApplyRows
   | RowAppended
-  | RunWave
-  | WaveGo
+  | RunQueryBatch
+  | QueryBatchGo
   | RunAction
   | SubAnswer
-  | Beat
+  | KeepAlive
   | RunRequest
   | RequestMessage;
 export type FromIsolate =
@@ -399,8 +399,8 @@ export type FromIsolate =
   | RowsApplied
   | RowsRefused
   | Pinned
-  | WaveAnswers
+  | QueryBatchAnswers
   | ActionDone
   | SubCall
-  | Beat
+  | KeepAlive
   | ResponseMessage;

@@ -13,7 +13,7 @@ export interface Renaming {
 }
 
 /** Throws the error of the last attempt. */
-export function renamePatiently(
+export function renameWithRetries(
   { from, to }: { readonly from: string; readonly to: string },
   { platform = process.platform, rename = renameSync }: Renaming = {},
 ): void {

@@ -9,7 +9,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { PlainError } from "./plain_error.ts";
 import { unpack } from "./server_pack.ts";
-import { bringToDisk, type FileEntry, makeWhole } from "./whole_folder.ts";
+import { ensureComplete, type FileEntry, syncToDisk } from "./whole_folder.ts";
 
 /** Id of the server in this package, inserted by the build. */
 declare const SYNCLINE_SERVER: string;
@@ -102,7 +102,7 @@ function place(folder: string, cache: string): string {
     readonly version: string;
   };
   const placed = join(cache, "npm", REGISTRY, name, version);
-  makeWhole(placed, () => filesIn(folder));
+  ensureComplete(placed, () => filesIn(folder));
   return placed;
 }
 
@@ -163,7 +163,7 @@ export function startDeno(
 async function keepOnDisk(folders: readonly string[], signal: AbortSignal): Promise<void> {
   try {
     await wait(TO_DISK_AFTER_MS, undefined, { signal, ref: false });
-    for (const folder of folders) await bringToDisk(folder, signal);
+    for (const folder of folders) await syncToDisk(folder, signal);
   } catch {
     // The process has exited, or the folder is read-only.
   }

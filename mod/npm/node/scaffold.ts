@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hasCode, PlainError } from "./plain_error.ts";
-import { renamePatiently } from "./rename.ts";
+import { renameWithRetries } from "./rename.ts";
 
 /** Folder of the package. This module is bundled into a file of its subfolder. */
 const home = fileURLToPath(new URL("..", import.meta.url));
@@ -36,7 +36,7 @@ export function scaffold(folder: string, template: Template): void {
   try {
     cpSync(templateFolder(template), draft, { recursive: true });
     // npm renames a .gitignore in packages.
-    renamePatiently({ from: join(draft, "_gitignore"), to: join(draft, ".gitignore") });
+    renameWithRetries({ from: join(draft, "_gitignore"), to: join(draft, ".gitignore") });
     const manifest = join(draft, "package.json");
     writeFileSync(manifest, appManifest(readFileSync(manifest, "utf8"), { name: basename(folder) }));
     moveInto(draft, folder, { there: found !== null });
@@ -47,9 +47,9 @@ export function scaffold(folder: string, template: Template): void {
 
 /** Moves the contents. An existing folder is kept, because it may be the working directory. */
 function moveInto(draft: string, folder: string, { there }: { readonly there: boolean }): void {
-  if (!there) return renamePatiently({ from: draft, to: folder });
+  if (!there) return renameWithRetries({ from: draft, to: folder });
   for (const name of readdirSync(draft)) {
-    renamePatiently({ from: join(draft, name), to: join(folder, name) });
+    renameWithRetries({ from: join(draft, name), to: join(folder, name) });
   }
 }
 

@@ -1,7 +1,7 @@
 /** Unpacks the server's files, which the package contains as one file. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type FileEntry, makeWhole } from "./whole_folder.ts";
+import { ensureComplete, type FileEntry } from "./whole_folder.ts";
 
 /** The JSON of the first line: paths with slashes, and sizes in bytes. The contents follow in the same order. */
 export type PackIndex = readonly (readonly [path: string, bytes: number])[];
@@ -17,7 +17,7 @@ export function packId(hash: string): string {
 /** Unpacks the pack with this id into a folder, unless it exists. Throws if the pack is incomplete. */
 export function unpack(pack: string, { folder, id }: { readonly folder: string; readonly id: string }): void {
   let read: Uint8Array | null = null;
-  makeWhole(folder, () => contents(read ??= checked(pack, id)));
+  ensureComplete(folder, () => contents(read ??= checked(pack, id)));
 }
 
 function checked(pack: string, id: string): Uint8Array {

@@ -7,7 +7,7 @@ import { PlainError, runProgram } from "./plain_error.ts";
 import { refusedHere } from "./platforms.ts";
 import { findProject } from "./project.ts";
 import { ended, openRuntime, startDeno } from "./runtime.ts";
-import { tellMisspelt } from "./variables.ts";
+import { warnMisspelledVariables } from "./variables.ts";
 
 const HELP = `Usage: syncline <command> [options]
 
@@ -71,5 +71,5 @@ async function testServers(): Promise<number> {
 }
 
 const [name = "", ...args] = process.argv.slice(2);
-tellMisspelt();
+warnMisspelledVariables();
 await runProgram(() => run(name, args));

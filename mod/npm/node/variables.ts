@@ -6,7 +6,7 @@ import { environmentSuggestions } from "../../config/environment_suggestions.ts"
 declare const SYNCLINE_VARIABLES: readonly string[];
 
 /** Prints the warnings to standard error, one line each. */
-export function tellMisspelt(): void {
+export function warnMisspelledVariables(): void {
   for (const hint of environmentSuggestions(Object.keys(process.env), SYNCLINE_VARIABLES)) {
     process.stderr.write(`syncline: ${hint}\n`);
   }

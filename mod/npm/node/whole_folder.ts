@@ -11,7 +11,7 @@ import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { hasCode } from "./plain_error.ts";
-import { renamePatiently } from "./rename.ts";
+import { renameWithRetries } from "./rename.ts";
 
 /** A relative path with slashes, and the contents. */
 export type FileEntry = readonly [path: string, bytes: Uint8Array];
@@ -22,7 +22,7 @@ export type Files = () => Iterable<FileEntry>;
 const DRAFT_MS_KEPT = 86_400_000;
 
 /** Creates a folder unless it exists. Safe for concurrent calls. */
-export function makeWhole(folder: string, files: Files): void {
+export function ensureComplete(folder: string, files: Files): void {
   const there = existsSync(folder);
   if (there && (existsSync(markOf(folder)) || isWhole(folder, files))) return;
   // A unique name, even among containers that share process ids.
@@ -35,8 +35,8 @@ export function makeWhole(folder: string, files: Files): void {
     writeInto(draft, files);
     // Another process may have repaired the folder and be running from it.
     if (there && isWhole(folder, files)) return;
-    if (there) renamePatiently({ from: folder, to: `${draft}-broken` });
-    renamePatiently({ from: draft, to: folder });
+    if (there) renameWithRetries({ from: folder, to: `${draft}-broken` });
+    renameWithRetries({ from: draft, to: folder });
   } catch (error) {
     // Another process may have been faster.
     if (!existsSync(folder) || !isWhole(folder, files)) throw error;
@@ -46,7 +46,7 @@ export function makeWhole(folder: string, files: Files): void {
 }
 
 /** Syncs a folder to disk and writes the marker. Stops early if `signal` is aborted. */
-export async function bringToDisk(folder: string, signal: AbortSignal): Promise<void> {
+export async function syncToDisk(folder: string, signal: AbortSignal): Promise<void> {
   if (existsSync(markOf(folder))) return;
   await syncAll(folder, signal);
   await syncFile(dirname(folder), { isFolder: true });

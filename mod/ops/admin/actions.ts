@@ -1,7 +1,7 @@
 /** Admin actions that run in the main process, by function path. */
 import { z } from "zod";
 import type { TableSize } from "../../engine/mod.ts";
-import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
+import { adminMainAction, type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { opsLimits } from "../limits.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
@@ -65,10 +65,10 @@ export function adminActions(options: AdminActionsOptions): ReadonlyMap<string, 
     ...settings === null ? [] : [
       [
         "_admin/settings:set",
-        unnotedAdminAction(setArgs, ({ changes }, identity) => settings.set(changes, identity)),
+        unauditedAdminAction(setArgs, ({ changes }, identity) => settings.set(changes, identity)),
       ] as const,
     ],
-    ["_admin/data:sizes", unnotedAdminAction(z.strictObject({}), () => sizes.read())],
+    ["_admin/data:sizes", unauditedAdminAction(z.strictObject({}), () => sizes.read())],
     [
       "_admin/data:deleteWhere",
       adminMainAction(z.strictObject(whereArgs), async (where, { adminId }) => ({
@@ -85,7 +85,7 @@ export function adminActions(options: AdminActionsOptions): ReadonlyMap<string, 
         },
       ),
     ],
-    ["_admin/settings:previewMail", unnotedAdminAction(mailChoice, (mail) => options.previewMail(mail))],
+    ["_admin/settings:previewMail", unauditedAdminAction(mailChoice, (mail) => options.previewMail(mail))],
     ["_admin/functions:run", adminMainAction(runArgs, (args) => runFunction(options, args))],
   ]);
 }

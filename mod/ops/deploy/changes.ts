@@ -15,7 +15,7 @@ export interface DeployChanges {
   /** Cron jobs of the app by name. Removed ones no longer run. */
   readonly crons: Difference;
   /** Pending jobs whose function the version lacks. They are kept and fail if they become due before it is back. */
-  readonly jobs: LostJobs;
+  readonly jobs: OrphanedJobs;
   /** Numbers of files: the bundle of functions and packages, and those of the front end. */
   readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
   /** Whether the front end is removed. */
@@ -33,7 +33,7 @@ export interface WaitingJobs {
   readonly complete: boolean;
 }
 
-export interface LostJobs {
+export interface OrphanedJobs {
   /** Ordered by path; the first {@linkcode deployLimits.lostFunctionsTold}. */
   readonly lost: WaitingJobs["functions"];
   readonly complete: boolean;
@@ -89,7 +89,7 @@ function difference(
 }
 
 /** Describes mismatches in one sentence with advice. */
-export function misfitText({ schema: { misfits } }: DeployChanges): string {
+export function mismatchText({ schema: { misfits } }: DeployChanges): string {
   const tables = misfits.map(({ table, documents, first: [example] }) =>
     `${documents} document${documents === 1 ? "" : "s"} of "${table}"` +
     (example === undefined ? "" : ` (such as ${example.id}: ${example.reason})`)

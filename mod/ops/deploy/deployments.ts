@@ -18,7 +18,7 @@ import { deployLimits } from "../limits.ts";
 import { spoolBody, type SpooledBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
 import { takeBundle } from "./bundle/take.ts";
-import { type DeployChanges, deployChanges, misfitText, type WaitingJobs } from "./changes.ts";
+import { type DeployChanges, deployChanges, mismatchText, type WaitingJobs } from "./changes.ts";
 
 export interface DeploymentsOptions {
   readonly dataDir: string;
@@ -45,7 +45,7 @@ export interface SharedVersions {
   /** Versions available for a rollback. */
   readonly list: () => Promise<readonly { readonly hash: string; readonly bytes: number }[]>;
   /** Fetches a version. Throws a `VersionError`. */
-  readonly bring: (hash: string) => Promise<Version>;
+  readonly fetch: (hash: string) => Promise<Version>;
   /** Stores a version before it is served. */
   readonly put: (hash: string) => Promise<void>;
   /** Records that the version is served from now on. */
@@ -173,7 +173,7 @@ export class Deployments {
           `There is no such version. The server has ${kept || "none"}`,
         );
       }
-      const version = await (shared === undefined ? host.code.versions.get(wanted) : shared.bring(wanted));
+      const version = await (shared === undefined ? host.code.versions.get(wanted) : shared.fetch(wanted));
       return await this.#serve(version, options);
     });
   }
@@ -244,7 +244,7 @@ export class Deployments {
       ...{ check, manifest },
       waiting: await this.#waiting(),
     });
-    if (!changes.fits) throw new ServiceError("schema_mismatch", misfitText(changes), { data: changes });
+    if (!changes.fits) throw new ServiceError("schema_mismatch", mismatchText(changes), { data: changes });
     const result = { hash: version.hash, previous: before?.hash ?? null, changes };
     const isNoted = shared === undefined ? deployed?.current === version.hash : before?.deployed === true;
     const isServed = before?.hash === version.hash && isNoted;

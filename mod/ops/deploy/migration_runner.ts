@@ -4,7 +4,7 @@ import { SystemCallError, type SystemCalls } from "../../functions/system_calls.
 import type { Log } from "../../kit/log.ts";
 import { yieldToEventLoop } from "../../kit/clock.ts";
 import { deployLimits } from "../limits.ts";
-import type { MigrationSteps, TakenStep } from "./migration_steps.ts";
+import type { CompletedStep, MigrationSteps } from "./migration_steps.ts";
 import { system } from "./system.ts";
 
 export interface MigrationRunnerOptions {
@@ -96,7 +96,7 @@ export class MigrationRunner implements AsyncDisposable {
   }
 
   /** Takes a step, retrying temporary failures with growing delays; `null` if the server stops. */
-  async #step(migrationId: string, rows: number | undefined): Promise<TakenStep | null> {
+  async #step(migrationId: string, rows: number | undefined): Promise<CompletedStep | null> {
     for (let waitMs: number = deployLimits.migrationRetryMs;; waitMs *= 2) {
       try {
         return await this.#options.steps.take({ migrationId, rows, onServer: true });

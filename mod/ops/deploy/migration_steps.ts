@@ -20,7 +20,7 @@ export interface StepCall {
 }
 
 /** `rows`: batch size for the next step. */
-export type TakenStep = Step & { readonly rows: number };
+export type CompletedStep = Step & { readonly rows: number };
 
 export class MigrationSteps {
   readonly #calls: SystemCalls;
@@ -32,7 +32,7 @@ export class MigrationSteps {
   }
 
   /** Halves a failing batch, so that a failing document is isolated. */
-  async take({ migrationId, rows: wanted = FIRST_ROWS, onServer = false }: StepCall): Promise<TakenStep> {
+  async take({ migrationId, rows: wanted = FIRST_ROWS, onServer = false }: StepCall): Promise<CompletedStep> {
     for (let rows = wanted;; rows = Math.floor(rows / 2)) {
       const since = this.#now();
       try {

@@ -1,7 +1,7 @@
 /** Actions of migrations, for administrators and the CLI: run on the server, or take one step per call. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
-import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
+import { adminMainAction, type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { deployLimits } from "../limits.ts";
 import type { MigrationRunner } from "./migration_runner.ts";
@@ -9,8 +9,14 @@ import type { MigrationSteps } from "./migration_steps.ts";
 import { system } from "./system.ts";
 import { DRY_RUN_DONE } from "./tried.ts";
 
-const place = { path: z.string(), table: z.string() };
-const begun = z.strictObject({ ...place, anew: z.boolean().default(false) });
+const target = { path: z.string(), table: z.string() };
+/** `anew`: the former name of `fromStart`, which older commands send. */
+const beginArgs = z.strictObject({
+  ...target,
+  fromStart: z.boolean().optional(),
+  anew: z.boolean().default(false),
+})
+  .transform(({ anew, fromStart = anew, ...rest }) => ({ ...rest, fromStart }));
 
 export interface MigrationActionsOptions {
   readonly calls: SystemCalls;
@@ -24,11 +30,11 @@ export function migrationActions(
   return new Map([
     [
       "_admin/migrations:begin",
-      adminMainAction(begun, (args) => calls.mutate(system.beginMigration, { ...args, onServer: false })),
+      adminMainAction(beginArgs, (args) => calls.mutate(system.beginMigration, { ...args, onServer: false })),
     ],
     [
       "_admin/migrations:run",
-      adminMainAction(begun, async (args) => {
+      adminMainAction(beginArgs, async (args) => {
         const migration = await calls.mutate(system.beginMigration, { ...args, onServer: true });
         runner.run(migration.migrationId);
         return migration;
@@ -36,7 +42,7 @@ export function migrationActions(
     ],
     [
       "_admin/migrations:step",
-      unnotedAdminAction(
+      unauditedAdminAction(
         z.strictObject({
           migrationId: z.string(),
           rows: z.int().min(1).max(deployLimits.migrationStepRowsMax).optional(),
@@ -47,7 +53,7 @@ export function migrationActions(
         },
       ),
     ],
-    ["_admin/migrations:tryOut", unnotedAdminAction(z.strictObject(place), (args) => tryOut(calls, args))],
+    ["_admin/migrations:tryOut", unauditedAdminAction(z.strictObject(target), (args) => tryOut(calls, args))],
   ]);
 }
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { CommitEntry } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
-import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
+import { adminMainAction, type MainAction, unauditedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { decryptSecret, encryptSecret, keyName } from "../admin/secret_encryption.ts";
@@ -87,7 +87,7 @@ export class Variables {
 
   get actions(): ReadonlyMap<string, MainAction> {
     return new Map([
-      ["_admin/env:list", unnotedAdminAction(z.strictObject({}), () => Promise.resolve(this.list()))],
+      ["_admin/env:list", unauditedAdminAction(z.strictObject({}), () => Promise.resolve(this.list()))],
       [
         "_admin/env:set",
         adminMainAction(z.strictObject({ changes: variableChanges }), ({ changes }) => this.set(changes)),

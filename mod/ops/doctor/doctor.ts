@@ -48,10 +48,10 @@ async function checkSpace(dataDir: string, database: string): Promise<Finding> {
   const { bavail, bsize } = await statfs(dataDir);
   let bytes = 0;
   for (const path of [database, `${database}-wal`]) bytes += (await statIfThere(path))?.size ?? 0;
-  return judgeSpace(bavail * bsize, bytes);
+  return assessSpace(bavail * bsize, bytes);
 }
 
-export function judgeSpace(free: number, databaseBytes: number): Finding {
+export function assessSpace(free: number, databaseBytes: number): Finding {
   const facts = `${sizeText(free)} free, database size ${sizeText(databaseBytes)}`;
   if (free < opsLimits.diskReserveBytes) return { check: "space", status: "fail", message: facts };
   if (free < databaseBytes + opsLimits.diskReserveBytes) {

@@ -3,4 +3,4 @@ export { Histogram, Tally } from "./counters.ts";
 export { GaugeHistory, type Gauges, type GaugesAt } from "./gauges.ts";
 export { RunStats } from "./run_stats.ts";
 export type { RunTotals } from "./run_totals.ts";
-export { type MeasuredParts, type ServerParts, serverStats } from "./server_stats.ts";
+export { type ServerParts, serverStats, type StatsSources } from "./server_stats.ts";

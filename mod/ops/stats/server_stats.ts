@@ -17,7 +17,7 @@ export interface ServerParts {
 }
 
 /** Values that require measuring the machine or the database; the last known ones are returned. */
-export interface MeasuredParts {
+export interface StatsSources {
   /** Sizes of tables and indexes; `null` before they were measured. */
   tables(): object | null;
   /** Memory in bytes, and the disk of the data folder. */
@@ -28,7 +28,7 @@ export interface ServerStatsOptions {
   readonly runs: RunStats;
   readonly gauges: GaugeHistory;
   readonly parts: ServerParts;
-  readonly measured: MeasuredParts;
+  readonly measured: StatsSources;
   readonly now: () => number;
 }
 

@@ -146,7 +146,7 @@ export const begin = systemMutation({
 });
 
 /** Makes an action that was never started pending again. */
-export const putBack = internalMutation({
+export const requeue = internalMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<void> => {
     const job = await ctx.db.get(id);

@@ -2,12 +2,22 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
 import { cancelJob, crons, jobs, runCronNow, runJobNow } from "./admin.ts";
-import { begin, clean, fail, finish, interrupt, pending, putBack, runMutation, waiting } from "./jobs.ts";
+import { begin, clean, fail, finish, interrupt, pending, requeue, runMutation, waiting } from "./jobs.ts";
 import { cancel, schedule } from "./schedule.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/scheduler:<name>`. */
-export const jobFunctions = { begin, clean, fail, finish, interrupt, pending, putBack, runMutation, waiting };
+export const jobFunctions = {
+  begin,
+  clean,
+  fail,
+  finish,
+  interrupt,
+  pending,
+  requeue,
+  runMutation,
+  waiting,
+};
 
 /** Called by the server only, at `_system/crons:<name>`. */
 export const cronFunctions = { declare, start };

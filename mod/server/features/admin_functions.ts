@@ -7,7 +7,7 @@ import {
   type ServeConfig,
 } from "../../config/config.ts";
 import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
-import type { ActionDoor } from "../../functions/main_actions.ts";
+import type { ActionAccess } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import {
@@ -64,7 +64,7 @@ export interface AdminFunctionsFeature extends Feature {
   /** Reads the settings before the first request. */
   load(): Promise<void>;
   /** Decides who may run actions for administrators, and audits them. */
-  doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionDoor;
+  doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionAccess;
 }
 
 /** When the server stops, long-running work ends after its current step. */

@@ -138,7 +138,7 @@ export class ClusterCode {
     };
     return {
       list: () => told(() => cluster.versions.list()),
-      bring: (hash: string) => told(() => this.fetch(hash, host.code.versions)),
+      fetch: (hash: string) => told(() => this.fetch(hash, host.code.versions)),
       put: (hash: string) => told(() => this.upload(hash, host.code.versions)),
       served: (deployment: Deployment) =>
         cluster.versions.served(deployment, cluster.leaderPosition(host.ts).seq),

@@ -24,7 +24,7 @@ export async function openMetrics({ metrics }: ServeConfig, { totals }: RunStats
   return new Metrics({ token: metrics.token, authOperations, runs: totals });
 }
 
-export interface MeteredParts {
+export interface MetricsSources {
   /** `null` without `--metrics`. */
   readonly metrics: Metrics | null;
   readonly sync: { readonly work: HubLoad };
@@ -37,7 +37,7 @@ export interface MeteredParts {
 
 export function startMetrics(
   { config: { dataDir }, host }: FeatureContext,
-  { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MeteredParts,
+  { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MetricsSources,
 ): Feature {
   if (metrics === null) return {};
   const { replication: { replication }, following, clustering } = others;

@@ -11,7 +11,7 @@ import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { requestPath } from "../../kit/http_request.ts";
 import { ForwardedRequests } from "./forwarded_requests.ts";
-import { notLeaderResponse, withShownTs } from "./internal_headers.ts";
+import { notLeaderResponse, withTsHeader } from "./internal_headers.ts";
 import type { LeaderParts } from "./leader_parts.ts";
 import { LeaderProxy } from "./leader_proxy.ts";
 import { ClientRequestLimit, isForLeader } from "./leader_requests.ts";
@@ -202,6 +202,6 @@ export class ClusterLinks implements AsyncDisposable {
     const done = answering.then(() => {}, () => {}).finally(() => this.#inFlight.delete(done));
     this.#inFlight.add(done);
     const answer = await answering;
-    return withShownTs(leads.parts.host.ts, answer);
+    return withTsHeader(leads.parts.host.ts, answer);
   }
 }

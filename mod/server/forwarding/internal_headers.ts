@@ -8,7 +8,7 @@ export const SHOWN_HEADER = "syncline-passed-ts";
 export const REFUSED_HEADER = "syncline-passed-refused";
 
 /** Adds the leader's newest ts to a response. */
-export function withShownTs(ts: number, answer: Response): Response {
+export function withTsHeader(ts: number, answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SHOWN_HEADER, String(ts));
   // An app may echo request headers: only the server may state this.

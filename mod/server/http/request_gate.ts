@@ -15,19 +15,19 @@ const HOST_CHARS_MAX = 262;
 /** Cached decisions: most requests use the same few hosts. */
 const JUDGED_MAX = 256;
 
-export type HostJudgement = "accepted" | "refused" | "malformed";
+export type HostCheck = "accepted" | "refused" | "malformed";
 
 /** Checks `Host` headers against DNS rebinding: only they distinguish a page whose name resolves to this server. */
 export class HostGuard {
   readonly #names: readonly string[];
-  readonly #judged = new Map<string, HostJudgement>();
+  readonly #judged = new Map<string, HostCheck>();
 
   /** `names` are without ports; `*.example.com` matches all subdomains. */
   constructor(names: readonly string[]) {
     this.#names = [...names, "localhost", "*.localhost"];
   }
 
-  judge(host: string): HostJudgement {
+  judge(host: string): HostCheck {
     const known = this.#judged.get(host);
     if (known !== undefined) return known;
     const judgement = host.length > HOST_CHARS_MAX ? "malformed" : this.#judgeNew(host);
@@ -36,7 +36,7 @@ export class HostGuard {
     return judgement;
   }
 
-  #judgeNew(host: string): HostJudgement {
+  #judgeNew(host: string): HostCheck {
     const name = hostName(host);
     if (name === null) return "malformed";
     // Addresses are not resolved, so rebinding cannot affect them.

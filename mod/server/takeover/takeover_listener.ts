@@ -10,7 +10,7 @@ import {
   takeoverSocketFile,
 } from "./messages.ts";
 
-export interface TakenServer {
+export interface ReplacedServer {
   readonly address: { readonly host: string; readonly port: number };
   /** Lets other processes listen on its port. Returns `false` if that is not supported. */
   sharePort(): boolean;
@@ -25,7 +25,7 @@ export interface TakenServer {
 export interface TakeoverListenerOptions {
   /** Absolute path. */
   readonly dataDir: string;
-  readonly server: TakenServer;
+  readonly server: ReplacedServer;
   /** Time for the new process to lead after the folder is released. */
   readonly leadMs?: number;
   readonly log: Log;

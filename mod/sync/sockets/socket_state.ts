@@ -1,6 +1,11 @@
 /** Protocol state of one socket, pure: versions, live queries with the results last sent, steps and calls in flight. */
 import { anonymous, type Identity } from "../../functions/identity.ts";
-import { type CallError, foundNoRoom, isOutcomeUnknown, type Outcome } from "../../functions/outcome.ts";
+import {
+  type CallError,
+  isDiskFullFailure,
+  isOutcomeUnknown,
+  type Outcome,
+} from "../../functions/outcome.ts";
 import { socketLimits } from "../../limits.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import type { AddQuery, Connect, ModifyQuerySet } from "../../protocol/client_messages.ts";
@@ -105,7 +110,8 @@ export class SocketState {
 
   /** Whether a failed mutation may still be committed, directly or by an earlier copy. Clients take failures as rollbacks. */
   isUnsettled(error: CallError): boolean {
-    return isOutcomeUnknown(error) || (this.mayResend && error.retryable === true && !foundNoRoom(error));
+    return isOutcomeUnknown(error) ||
+      (this.mayResend && error.retryable === true && !isDiskFullFailure(error));
   }
 
   connect(message: Connect): Refusal | null {

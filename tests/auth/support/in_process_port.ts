@@ -9,7 +9,7 @@ import { functionSpec } from "../../../mod/functions/api/registration.ts";
 import { ProfileBuilder } from "../../../mod/functions/api/profile.ts";
 import { setTableResolver, TableBuilder } from "../../../mod/functions/api/schema.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
-import { adminDoor } from "../../../mod/functions/isolate/app/admin_door.ts";
+import { adminAccess } from "../../../mod/functions/isolate/app/admin_access.ts";
 import type { App, LoadedFunction } from "../../../mod/functions/isolate/app/app.ts";
 import type { Ending } from "../../../mod/functions/isolate/runs/ending.ts";
 import { runMutation } from "../../../mod/functions/isolate/runs/run_mutation.ts";
@@ -136,7 +136,7 @@ function loadFunctions(
       functions.set(udfPath, { udfPath, spec, system: true });
     }
   }
-  const door = adminDoor(authModules);
+  const door = adminAccess(authModules);
   const app = new Map(Object.entries(tables).map(([name, table]) => [name, TableBuilder.definition(table)]));
   for (const [udfPath, declared] of Object.entries(ofApp)) {
     const spec = functionSpec(declared);

@@ -18,8 +18,8 @@ export class Audit {
   }
 
   /** Throws an `AssertionError`. What was looked at before is not looked at again, unless it is asked for. */
-  async look(servers: readonly ClusterProcess[], { anew = false } = {}): Promise<void> {
-    if (anew) this.#read.clear();
+  async look(servers: readonly ClusterProcess[], { restart = false } = {}): Promise<void> {
+    if (restart) this.#read.clear();
     for (const server of servers) {
       const { total } = await query(server, "bank:look") as { readonly total: number };
       assert.equal(total, ACCOUNTS * BALANCE, `${server.name} shows another total`);

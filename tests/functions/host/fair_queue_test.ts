@@ -75,7 +75,7 @@ Deno.test("MU4 what one caller gave comes out in its order, also what was taken 
         if (item !== undefined) held.push(item);
       } else if (roll < 7) done();
       else if (roll === 9) {
-        line.putBack(held);
+        line.requeue(held);
         held = [];
       }
     };

@@ -26,7 +26,7 @@ async function started(options: { readonly readers?: number; readonly cores?: nu
 
 /** The first query a reader has now; `undefined` when it was sent none. */
 function queriesOfNewest(reader: FakeIsolate): string | undefined {
-  return reader.sent.some(({ type }) => type === "RunWave") ? queriesOf(reader)[0] : undefined;
+  return reader.sent.some(({ type }) => type === "RunQueryBatch") ? queriesOf(reader)[0] : undefined;
 }
 
 const many = (count: number) => Array.from({ length: count }, (_, i) => `q${i}`);
@@ -458,7 +458,7 @@ for (
     "answers before the snapshot is open": (world) => world.answers(world.reader(0), 0, 1),
     "answers of another wave": (world) => {
       world.pins(world.reader(0), 1);
-      world.reader(0).says({ type: "WaveAnswers", wave: 77, from: 0, answers: [], last: false });
+      world.reader(0).says({ type: "QueryBatchAnswers", wave: 77, from: 0, answers: [], last: false });
     },
     "answers from the middle": (world) => {
       world.pins(world.reader(0), 1);
@@ -498,14 +498,14 @@ Deno.test("a query whose answer is nonsense gets an error after three readers, t
   const answered = new Set<unknown>();
   for (let i = 0; i < 20 && !wave.over; i++) {
     for (const reader of world.readers) {
-      const asked = reader.sent.findLast(({ type }) => type === "RunWave");
+      const asked = reader.sent.findLast(({ type }) => type === "RunQueryBatch");
       if (reader.dead || asked === undefined || answered.has(asked)) continue;
       answered.add(asked);
       world.pins(reader, 1);
       // As in a real one, nothing is noted any more when the answers leave.
       if (queriesOf(reader).includes("bad")) {
-        const { wave } = reader.last("RunWave");
-        reader.says({ type: "WaveAnswers", wave, from: 0, answers: "HACK" as never, last: true });
+        const { wave } = reader.last("RunQueryBatch");
+        reader.says({ type: "QueryBatchAnswers", wave, from: 0, answers: "HACK" as never, last: true });
       } else world.answers(reader, 0, queriesOf(reader).length);
     }
     await world.clock.advance(200);
@@ -541,8 +541,8 @@ for (
         nondeterministic: false,
       } as const;
       const answers = [{ ...answer, durationMs: 1 }];
-      const { wave: number } = reader.last("RunWave");
-      reader.says({ type: "WaveAnswers", wave: number, from: 0, answers, last: true }, segments);
+      const { wave: number } = reader.last("RunQueryBatch");
+      reader.says({ type: "QueryBatchAnswers", wave: number, from: 0, answers, last: true }, segments);
       assert.ok(reader.dead);
       await world.clock.advance(1_000);
     }

@@ -193,7 +193,9 @@ Deno.test("a runner that answers no beat is ended: what had begun fails, what ha
   const stuck = world.runner(1);
   assert.deepEqual(actionsOf(stuck), ["fill 1", "late"]);
   for (const other of world.runners) {
-    if (other !== stuck) other.onSent = ({ type }) => type === "Beat" && other.says({ type: "Beat" });
+    if (other !== stuck) {
+      other.onSent = ({ type }) => type === "KeepAlive" && other.says({ type: "KeepAlive" });
+    }
   }
   stuck.noted = { position: 1, startedAt: 1 };
   await world.clock.advance(6_000);
@@ -283,8 +285,8 @@ Deno.test("beats are sent once a second while a runner has actions, and not othe
   world.act("a");
   await settled();
   const runner = world.runner(0);
-  const beats = () => runner.sent.filter(({ type }) => type === "Beat").length;
-  runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+  const beats = () => runner.sent.filter(({ type }) => type === "KeepAlive").length;
+  runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
   await world.clock.advance(3_500);
   assert.equal(beats(), 3);
   done(runner);
@@ -297,7 +299,7 @@ Deno.test("an action over its time gets the error at once; the others of its run
   const world = new RunnerWorld();
   const fill = await world.fill(isolateLimits.runnersMax);
   for (const runner of world.runners) {
-    runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+    runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
   }
   const runner = world.runner(0);
   await world.clock.advance(functionLimits.actionTimeoutMs - 5_000);
@@ -404,7 +406,7 @@ Deno.test("[PG8] an action that was over its time is ended with the others", asy
   const action = world.act("never ends");
   await settled();
   const runner = world.runner(0);
-  runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+  runner.onSent = ({ type }) => type === "KeepAlive" && runner.says({ type: "KeepAlive" });
   // It does not end by itself: its action continues.
   runner.close = async () => void await runner.ended;
   await world.clock.advance(functionLimits.actionTimeoutMs + 2_000);

@@ -12,7 +12,7 @@ import { until } from "../../support/waiting.ts";
 
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
-const { startMs, migrationLogMs: fittingToldMs } = isolateLimits;
+const { startMs, migrationLogMs } = isolateLimits;
 
 /** Starts processes by a clock that the test advances. */
 class Place implements AsyncDisposable {
@@ -83,10 +83,10 @@ class Place implements AsyncDisposable {
 
 Deno.test("once the app is loaded the start limit no longer counts, and the log says what takes so long", async () => {
   await using place = await Place.make("loaded");
-  const { started } = await place.start("writer", fittingToldMs);
-  await place.clock.advance(fittingToldMs - 1);
+  const { started } = await place.start("writer", migrationLogMs);
+  await place.clock.advance(migrationLogMs - 1);
   assert.deepEqual(place.logged, []);
-  await place.clock.advance(20 * startMs + 1 - fittingToldMs);
+  await place.clock.advance(20 * startMs + 1 - migrationLogMs);
   assert.equal(place.logged.length, 1);
   assert.match(place.logged[0] ?? "", /^info Migrating tables and indexes .* takes a while/);
   await place.finish();
@@ -100,7 +100,7 @@ Deno.test("once the app is loaded the start limit no longer counts, and the log 
 
 Deno.test("work that is done at once is not logged", async () => {
   await using place = await Place.make("loaded");
-  const { started } = await place.start("writer", fittingToldMs);
+  const { started } = await place.start("writer", migrationLogMs);
   await place.finish();
   assert.ok((await started).ok);
   assert.deepEqual([place.logged, place.clock.timers], [[], 0]);
@@ -108,7 +108,7 @@ Deno.test("work that is done at once is not logged", async () => {
 
 Deno.test("a server that stops does not wait for it", async () => {
   await using place = await Place.make("loaded");
-  const { started } = await place.start("writer", fittingToldMs);
+  const { started } = await place.start("writer", migrationLogMs);
   await place.clock.advance(2 * startMs);
   await place.starter[Symbol.asyncDispose]();
   assert.match(JSON.stringify(await started), /ended by the server/);

@@ -87,7 +87,7 @@ Deno.test("the request's body is sent as far as the runner takes it", async () =
   await turn();
   await turn();
   assert.equal(sentBytes(), routeLimits.windowBytes);
-  exchange.receive({ type: "BodyTaken", call: CALL, bytes: 1_000 }, undefined);
+  exchange.receive({ type: "BodyCredit", call: CALL, bytes: 1_000 }, undefined);
   await turn();
   await turn();
   assert.equal(sentBytes(), body.length);

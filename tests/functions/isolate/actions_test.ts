@@ -184,8 +184,8 @@ Deno.test("actions call queries and mutations through main, and use the network"
     );
     assert.equal((await runner.act("acts:fetches", { port: server.addr.port })).value, "reached");
     assert.equal((await runner.act("acts:net", { port: server.addr.port })).value, "connected");
-    await runner.send({ type: "Beat" });
-    assert.deepEqual((await runner.next()).message, { type: "Beat" });
+    await runner.send({ type: "KeepAlive" });
+    assert.deepEqual((await runner.next()).message, { type: "KeepAlive" });
   });
 
   const { code, stderr } = await runner.close();

@@ -13,11 +13,11 @@ import type {
   FromIsolate,
   Group,
   IsolateRole,
+  QueryBatchAnswers,
   RunAction,
   SubAnswer,
   SubCall,
   ToIsolate,
-  WaveAnswers,
   WireCall,
   WireMutation,
   WireOutcome,
@@ -131,7 +131,7 @@ export interface Answer {
 }
 
 export interface QueryAnswer extends Answer {
-  readonly details: WaveAnswers["answers"][number];
+  readonly details: QueryBatchAnswers["answers"][number];
 }
 
 export interface MutationAnswer extends Answer {
@@ -187,13 +187,13 @@ export class TestIsolate implements AsyncDisposable {
     queries: readonly WireCall[],
   ): Promise<{ readonly ts: number; readonly answers: QueryAnswer[] }> {
     const wave = ++this.#batches;
-    await this.send({ type: "RunWave", wave, queries });
+    await this.send({ type: "RunQueryBatch", wave, queries });
     const pinned = (await this.next()).message;
     if (pinned.type !== "Pinned") throw new Error(`Unexpected ${pinned.type}`);
     const answers: QueryAnswer[] = [];
     for (let last = false; !last;) {
       const { message, segments } = await this.next();
-      if (message.type !== "WaveAnswers" || message.from !== answers.length) {
+      if (message.type !== "QueryBatchAnswers" || message.from !== answers.length) {
         throw new Error("Unexpected frame");
       }
       for (const details of message.answers) answers.push({ ...unpack(details.outcome, segments), details });

@@ -277,12 +277,12 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
   await writer.mutate("counters:add", { name: "a" });
 
   await t.step("commits after pinning are not seen", async () => {
-    await reader.send({ type: "RunWave", wave: 1, queries: [call("counters:value", { name: "a" })] });
+    await reader.send({ type: "RunQueryBatch", wave: 1, queries: [call("counters:value", { name: "a" })] });
     const pinned = (await reader.next()).message;
     assert.deepEqual(pinned, { type: "Pinned", wave: 1, ts: 1 });
     await writer.mutate("counters:add", { name: "a" });
     const { message, segments } = await reader.next();
-    assert.equal(message.type === "WaveAnswers" && message.last, true);
+    assert.equal(message.type === "QueryBatchAnswers" && message.last, true);
     assert.deepEqual(segments, ["1"]);
     assert.equal((await reader.query("counters:value", { name: "a" })).value, 2);
   });
@@ -300,11 +300,11 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
     const quick = call("counters:value", { name: "a" });
     const slow = call("counters:slow");
     await reader.wave([quick, slow]);
-    await reader.send({ type: "RunWave", wave: 99, queries: [quick, slow] });
+    await reader.send({ type: "RunQueryBatch", wave: 99, queries: [quick, slow] });
     const froms: number[] = [];
     for (let last = false; !last;) {
       const { message } = await reader.next();
-      if (message.type !== "WaveAnswers") continue;
+      if (message.type !== "QueryBatchAnswers") continue;
       froms.push(message.from);
       last = message.last;
     }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { SystemCallError, type SystemCalls } from "../../../mod/functions/system_calls.ts";
 import { MigrationRunner } from "../../../mod/ops/deploy/migration_runner.ts";
-import type { MigrationSteps, TakenStep } from "../../../mod/ops/deploy/migration_steps.ts";
+import type { CompletedStep, MigrationSteps } from "../../../mod/ops/deploy/migration_steps.ts";
 import { until } from "../../support/waiting.ts";
 
 const ID = "migration";
@@ -31,7 +31,7 @@ class World implements AsyncDisposable {
   }
 
   /** Like the step in the isolate: does nothing unless marked, and the last step removes the mark. */
-  #take(): Promise<TakenStep> {
+  #take(): Promise<CompletedStep> {
     const halted = !this.marked;
     if (!halted) {
       this.taken++;

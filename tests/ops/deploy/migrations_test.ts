@@ -126,8 +126,8 @@ Deno.test("a table is migrated while the app serves", async (t) => {
       assert.match(message, new RegExp(`notes:picky failed for document ${unfit?._id}: not this one`));
       assert.equal((await notes()).filter(({ kind }) => kind === "picky").length, 30);
       assert.equal((await act("begin", { path: "notes:picky", table: "notes" })).documents, 30);
-      const anew = await act("begin", { path: "notes:picky", table: "notes", anew: true });
-      assert.deepEqual([anew.documents, anew.resumed], [0, false]);
+      const restarted = await act("begin", { path: "notes:picky", table: "notes", fromStart: true });
+      assert.deepEqual([restarted.documents, restarted.resumed], [0, false]);
       assert.equal((await refused("step", { migrationId }))[0], "migration_not_found");
     },
   );
@@ -138,7 +138,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     const imported = await world.admin_("POST", "/import/notes", rows);
     assert.equal(imported.status, 200, imported.body.errorMessage);
     await call("mutation", "notes:add", { count: 1 });
-    const { migrationId } = await act("begin", { ...place, anew: true });
+    const { migrationId } = await act("begin", { ...place, fromStart: true });
     while (!(await act("step", { migrationId })).done);
     assert.deepEqual((await notes()).slice(-2).map(({ runs }) => runs), [1, 1]);
   });
@@ -160,7 +160,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
 
   await t.step("MG5 the server runs a migration on its own and resumes it after a restart", async () => {
     await call("mutation", "notes:add", { count: 300 });
-    const slow = { path: "notes:slowly", table: "notes", anew: true };
+    const slow = { path: "notes:slowly", table: "notes", fromStart: true };
     let [before, migrationId, left]: [number[], string, boolean] = [[], "", false];
     // If it finished before the server stopped, it is run again.
     for (let tries = 0; !left; tries++) {
@@ -179,7 +179,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
 
   await t.step("MG5 it stops after a step on request and can be resumed", async () => {
     const before = await runsOf();
-    const { migrationId } = await act("run", { ...place, anew: true });
+    const { migrationId } = await act("run", { ...place, fromStart: true });
     await call("mutation", "_admin/migrations:halt", { migrationId }, admin);
     const left = await ended(migrationId);
     // However far it came, no document is migrated twice.
@@ -190,6 +190,7 @@ Deno.test("a table is migrated while the app serves", async (t) => {
   });
 
   await t.step("MG5 MG4 a failure is reported, and the migration can be resumed", async () => {
+    // The name of `fromStart` in commands of older versions.
     const { migrationId } = await act("run", { path: "notes:picky", table: "notes", anew: true });
     const first = await ended(migrationId);
     assert.match(first.error ?? "", /notes:picky failed for document .*: not this one/);

@@ -75,14 +75,14 @@ Deno.test("[ST2] incremental window sums equal recomputed ones", () => {
     // Read at each step, so that the cached sums must follow; a new instance recomputes all.
     const told = stats.functions();
     if (step % 20 !== 0) continue;
-    const anew = new RunStats({ now: () => clock.now });
-    anew.restore([...saved.values()]);
+    const restored = new RunStats({ now: () => clock.now });
+    restored.restore([...saved.values()]);
     const sums = (of: typeof told) => of.map(({ function: name, hour, day }) => ({ name, hour, day }));
     const byName = (a: { name: string }, b: { name: string }) => a.name < b.name ? -1 : 1;
-    assert.deepEqual(sums(told).sort(byName), sums(anew.functions()).sort(byName), `step ${step}`);
+    assert.deepEqual(sums(told).sort(byName), sums(restored.functions()).sort(byName), `step ${step}`);
     assert.deepEqual(
       stats.history().filter(({ calls }) => calls > 0),
-      anew.history().filter(({ calls }) => calls > 0),
+      restored.history().filter(({ calls }) => calls > 0),
     );
     const { day } = told.reduce((all, { day }) => ({ day: all.day + (day?.calls ?? 0) }), { day: 0 });
     assert.ok(day > 0 && day <= runs.length);

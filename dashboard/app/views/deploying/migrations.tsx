@@ -21,8 +21,8 @@ export function Migrations() {
   const start = useAction(api.migrations.run);
   const halt = useMutation(api.migrations.halt);
   const [choosing, setChoosing] = useState(false);
-  const run = (place: MigrationTarget & { readonly anew?: boolean }) =>
-    attempt(() => start(place), "Migration started. It keeps running if you leave this page.");
+  const run = (target: MigrationTarget & { readonly fromStart?: boolean }) =>
+    attempt(() => start(target), "Migration started. It keeps running if you leave this page.");
 
   return (
     <>
@@ -62,9 +62,9 @@ export function Migrations() {
       {choosing && (
         <RunMigration
           onClose={() => setChoosing(false)}
-          onRun={(place) => {
+          onRun={(target) => {
             setChoosing(false);
-            void run(place);
+            void run(target);
           }}
         />
       )}
@@ -116,7 +116,7 @@ function Progress(
 
 function RunMigration(
   { onRun, onClose }: {
-    readonly onRun: (place: MigrationTarget & { readonly anew: boolean }) => void;
+    readonly onRun: (target: MigrationTarget & { readonly fromStart: boolean }) => void;
     readonly onClose: () => void;
   },
 ) {
@@ -128,13 +128,13 @@ function RunMigration(
   const mutations = functions.filter(({ kind, visibility, path }) =>
     kind === "mutation" && visibility === "internal" && !path.startsWith("_")
   );
-  const place = (): MigrationTarget => {
+  const chosen = (): MigrationTarget => {
     const given = new FormData(form.current ?? undefined);
     return { path: String(given.get("path")), table: String(given.get("table")) };
   };
   function submit(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
-    onRun({ ...place(), anew: new FormData(event.currentTarget).get("anew") !== null });
+    onRun({ ...chosen(), fromStart: new FormData(event.currentTarget).get("fromStart") !== null });
   }
   return (
     <Dialog
@@ -149,7 +149,7 @@ function RunMigration(
             onClick={() =>
               void attempt(async () => {
                 setTried(null);
-                const { documents, changed } = await tryOut(place());
+                const { documents, changed } = await tryOut(chosen());
                 setTried(
                   `Dry run on ${count(documents)} documents: ${
                     count(changed)
@@ -175,7 +175,7 @@ function RunMigration(
                 <option key={name}>{name}</option>
               ))}
             </SelectField>
-            <CheckField label="Start from the first document" name="anew" />
+            <CheckField label="Start from the first document" name="fromStart" />
             {tried !== null && <p role="status">{tried}</p>}
           </form>
         )}

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { externalLimits } from "../../limits.ts";
 import { type AuthMutationCtx, internalMutation } from "../../tables.ts";
-import { type ArrivalRefusal, arrivalSchema, arrive, eventOf } from "./identity_rows.ts";
+import { eventOf, providerReturnSchema, resolveReturn, type ReturnRefusal } from "./identity_rows.ts";
 import { signIn } from "../hooks.ts";
 import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
 
@@ -25,7 +25,7 @@ export const beginFlow = internalMutation({
 });
 
 /** A sign-in returning from its provider. */
-export interface TakenFlow {
+export interface ConsumedFlow {
   readonly redirectTo: string;
   readonly callback: string;
   readonly appState: string | undefined;
@@ -35,7 +35,7 @@ export interface TakenFlow {
 /** Consumes a pending sign-in of a provider. Works once; `null` if the state is unknown. */
 export const takeFlow = internalMutation({
   args: { stateHash: z.string(), provider: z.string(), now: z.number() },
-  handler: async (ctx, { stateHash, provider, now }): Promise<TakenFlow | null> => {
+  handler: async (ctx, { stateHash, provider, now }): Promise<ConsumedFlow | null> => {
     const flow = await ctx.db.query("_oauth_flows")
       .withIndex("by_state", (q) => q.eq("stateHash", stateHash)).unique();
     if (flow === null || flow.provider !== provider || flow.expiresAt <= now) return null;
@@ -49,12 +49,12 @@ export const takeFlow = internalMutation({
 
 export type ProviderSignIn =
   | { readonly ok: true; readonly session: OpenedSession }
-  | { readonly ok: false; readonly error: ArrivalRefusal };
+  | { readonly ok: false; readonly error: ReturnRefusal };
 
 export const signInWithProvider = internalMutation({
-  args: { arrival: arrivalSchema, session: newSessionSchema },
+  args: { arrival: providerReturnSchema, session: newSessionSchema },
   handler: async (ctx, { arrival, session }): Promise<ProviderSignIn> => {
-    const arrived = await arrive(ctx, arrival);
+    const arrived = await resolveReturn(ctx, arrival);
     if (!arrived.ok) return arrived;
     return { ok: true, session: await signIn(ctx, eventOf(arrived.user, arrival), session) };
   },

@@ -22,7 +22,7 @@ export const broughtIdentitySchema = z.object({
 });
 export type ProvidedIdentity = z.infer<typeof broughtIdentitySchema>;
 
-export const arrivalSchema = z.object({
+export const providerReturnSchema = z.object({
   identity: broughtIdentitySchema,
   provider: z.string().optional(),
   /** Claims of the provider or of the issuer's token. */
@@ -34,16 +34,16 @@ export const arrivalSchema = z.object({
   /** If the address belongs to another user: `refuse` the sign-in, or continue `without` the address. */
   takenEmail: z.enum(["refuse", "without"]),
 });
-type Arrival = z.infer<typeof arrivalSchema>;
+type ProviderReturn = z.infer<typeof providerReturnSchema>;
 
-export type ArrivalRefusal = "signups_disabled" | "email_in_use";
+export type ReturnRefusal = "signups_disabled" | "email_in_use";
 
-type Arrived =
+type ResolvedReturn =
   | { readonly ok: true; readonly user: Id<"_users">; readonly identityId: Id<"_identities"> }
-  | { readonly ok: false; readonly error: ArrivalRefusal };
+  | { readonly ok: false; readonly error: ReturnRefusal };
 
 /** Finds the user of an identity, links one by address, or creates one. */
-export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Arrived> {
+export async function resolveReturn(ctx: AuthMutationCtx, arrival: ProviderReturn): Promise<ResolvedReturn> {
   const { identity } = arrival;
   const known = await identityBySubject(ctx, identity);
   if (known !== null) {
@@ -73,7 +73,7 @@ export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Ar
 }
 
 /** The event passed to the app's hooks. */
-export function eventOf(user: Id<"_users">, { identity, provider, claims }: Arrival): UserEvent {
+export function eventOf(user: Id<"_users">, { identity, provider, claims }: ProviderReturn): UserEvent {
   const by = provider === undefined ? "token" : "provider";
   return { user, by, provider, issuer: identity.issuer, claims };
 }
@@ -105,7 +105,7 @@ export function identityBySubject(
 /** Whether the user of the address is the same person. Not with another identity of that issuer: the owner changed. */
 async function isSamePerson(
   ctx: AuthQueryCtx,
-  { holder, arrival }: { readonly holder: AuthDoc<"_users">; readonly arrival: Arrival },
+  { holder, arrival }: { readonly holder: AuthDoc<"_users">; readonly arrival: ProviderReturn },
 ): Promise<boolean> {
   if (!arrival.linkByEmail) return false;
   if (!holder.emailVerified) return true;
@@ -148,6 +148,6 @@ export const findSubject = internalQuery({
 
 /** Creates the user of a new subject. Returns whether it was admitted. */
 export const admitSubject = internalMutation({
-  args: { arrival: arrivalSchema },
-  handler: async (ctx, { arrival }): Promise<boolean> => (await arrive(ctx, arrival)).ok,
+  args: { arrival: providerReturnSchema },
+  handler: async (ctx, { arrival }): Promise<boolean> => (await resolveReturn(ctx, arrival)).ok,
 });

@@ -45,7 +45,7 @@ export class FollowedRows {
   /** Fetches the version named by a row, if it is not the served one. */
   #bringsOther(row: JournalRow): (() => Promise<Version>) | null {
     const { code, served } = this.#parts;
-    const bring = code?.bring;
+    const bring = code?.fetchVersion;
     const named = bring === undefined ? undefined : versionInRow(row);
     const { version } = served;
     if (bring === undefined || named === undefined || named === (version?.deployed ? version.hash : null)) {

@@ -21,7 +21,7 @@ import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/helper_process.ts";
 import { plainEntry } from "./command.ts";
 import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
-import { IsolateCensus } from "./isolate_census.ts";
+import { IsolateStats } from "./isolate_stats.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { IsolateStderr } from "./isolate_stderr.ts";
@@ -73,7 +73,7 @@ export interface ProcessStarterOptions {
 
 /** Starts isolates. Disposal ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
-  readonly census = new IsolateCensus();
+  readonly census = new IsolateStats();
   readonly #options: ProcessStarterOptions;
   /** A folder with access for this user only: processes that can reach its sockets are trusted. */
   readonly #runDir: string;
@@ -388,7 +388,7 @@ class IsolateProcess implements Isolate {
     { boot, gate, check, role, waits }: {
       readonly boot: () => Boot;
       readonly gate: BootGate | null;
-      /** Whether it waits for `Fitted`. */
+      /** Whether it waits for `SchemaReady`. */
       readonly waits: boolean;
     } & Pick<Boot, "role" | "check">,
   ): Promise<StartResult> {
@@ -512,7 +512,7 @@ class IsolateProcess implements Isolate {
       readonly boot: () => Boot;
       /** Waits for what has to precede Boot. */
       readonly held: (() => Promise<void>) | null;
-      /** Time to send `Fitted`. */
+      /** Time to send `SchemaReady`. */
       readonly fitted: Promise<void> | null;
       readonly onAnswer: (result: StartResult) => void;
     },
@@ -526,7 +526,7 @@ class IsolateProcess implements Isolate {
       this.#sender = new FrameSender(conn);
       if (held !== null) await Promise.race([held(), status]);
       this.send(boot());
-      void fitted?.then(() => this.send({ type: "Fitted" }));
+      void fitted?.then(() => this.send({ type: "SchemaReady" }));
       await this.#readAll(conn, onAnswer);
       close(conn);
       // It has no purpose without its socket. If it lingers it is ended.

@@ -16,7 +16,7 @@ export interface QueryWork {
   readonly caller: Caller | undefined;
 }
 
-export interface WaveRunOptions {
+export interface QueryBatchRunOptions {
   readonly texts: readonly string[];
   /** Cost keys and queue keys. */
   readonly works: readonly QueryWork[];
@@ -33,7 +33,7 @@ export class QueryBatch implements QueryBatchRun {
   readonly untried: boolean;
   readonly startedAt: number;
   readonly #onAnswer: (index: number, answer: QueryAnswer) => void;
-  readonly #arrived: WaveRunOptions["arrived"];
+  readonly #arrived: QueryBatchRunOptions["arrived"];
   readonly #pinned = Promise.withResolvers<number>();
   readonly #done = Promise.withResolvers<void>();
   readonly #answered: Uint8Array;
@@ -45,7 +45,7 @@ export class QueryBatch implements QueryBatchRun {
   /** Snapshot of the parts pinned so far. */
   #ts: number | null = null;
 
-  constructor({ texts, works, onAnswer, startedAt, arrived }: WaveRunOptions) {
+  constructor({ texts, works, onAnswer, startedAt, arrived }: QueryBatchRunOptions) {
     this.works = works;
     this.untried = works.some(({ untried }) => untried);
     this.#arrived = arrived;
@@ -148,12 +148,12 @@ export function unansweredOf(part: Part): Part | null {
   return left.length === 0 ? null : { ...part, indices: left };
 }
 
-export function singly({ indices, ...part }: Part): Part[] {
+export function splitByQuery({ indices, ...part }: Part): Part[] {
   return indices.map((index) => ({ ...part, indices: [index] }));
 }
 
 /** Distributes queries round robin (neighbors cost alike), unknown cost last, and parts above the message size later. */
-export function deal(run: QueryBatch, readers: number): Part[] {
+export function distribute(run: QueryBatch, readers: number): Part[] {
   const dealt: number[][] = Array.from({ length: readers }, () => []);
   const chars = new Array<number>(readers).fill(0);
   const later: number[][] = [];

@@ -3,7 +3,7 @@ import { functionLimits } from "../../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson } from "../../wire/segment_frames.ts";
 import type { Outcome } from "../../outcome.ts";
-import type { Pinned, WaveAnswers } from "../../wire/messages.ts";
+import type { Pinned, QueryBatchAnswers } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
@@ -17,7 +17,7 @@ import {
   queriesText,
   type QueryBatch,
   type QueryWork,
-  singly,
+  splitByQuery,
   unansweredOf,
 } from "./query_batch.ts";
 
@@ -152,14 +152,14 @@ export class Reader {
   /** Runs a part. The reader must be free. */
   assign(part: Part): void {
     const work = this.#take(part);
-    this.#send(`{"type":"RunWave","wave":${work.wave},"queries":[${queriesText(part)}]}`);
+    this.#send(`{"type":"RunQueryBatch","wave":${work.wave},"queries":[${queriesText(part)}]}`);
   }
 
   /** Opens a snapshot for a part, to run it once the readers have coordinated. The reader must be free. */
   assignTogether(part: Part): TogetherPart {
     const work = this.#take(part);
     const tell = (rest: string) => {
-      if (this.#work === work) this.#send(`{"type":"WaveGo","wave":${work.wave},${rest}}`);
+      if (this.#work === work) this.#send(`{"type":"QueryBatchGo","wave":${work.wave},${rest}}`);
     };
     const holder: Holder = {
       again: () => {
@@ -186,7 +186,7 @@ export class Reader {
       begin: (agreement) => {
         work.agreement = { with: agreement, as: holder };
         this.#send(
-          `{"type":"RunWave","wave":${work.wave},"together":true,"queries":[${queriesText(part)}]}`,
+          `{"type":"RunQueryBatch","wave":${work.wave},"together":true,"queries":[${queriesText(part)}]}`,
         );
       },
     };
@@ -276,7 +276,7 @@ export class Reader {
     switch (message.type) {
       case "Pinned":
         return this.#onPinned(message);
-      case "WaveAnswers":
+      case "QueryBatchAnswers":
         return this.#onAnswers(message, segments);
       default:
         throw new TypeError(`A reader does not send ${message.type}`);
@@ -316,7 +316,7 @@ export class Reader {
     this.#options.onFree(this);
   }
 
-  #onAnswers({ wave, from, answers, last }: WaveAnswers, segments: readonly string[]): void {
+  #onAnswers({ wave, from, answers, last }: QueryBatchAnswers, segments: readonly string[]): void {
     const work = this.#work;
     const end = from + answers.length;
     const count = work?.part.indices.length ?? 0;
@@ -360,7 +360,11 @@ export class Reader {
     work.agreement?.with.without(work.agreement.as);
     if (!running && !work.takenOver) work.part.run.partLost(work.part);
     const left = unansweredOf({ ...work.part, first: false, ...(work.evicted ? { slow: true } : {}) });
-    this.#options.onEnded(this, death, left === null ? [] : apart || work.evicted ? singly(left) : [left]);
+    this.#options.onEnded(
+      this,
+      death,
+      left === null ? [] : apart || work.evicted ? splitByQuery(left) : [left],
+    );
   }
 
   /** Answers the query that ended the reader. Returns whether the queries have to run one by one to find it. */

@@ -20,7 +20,7 @@ import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { type Look, Reader } from "./reader.ts";
 import { ReaderProcesses } from "./reader_processes.ts";
-import { deal, type Part, QueryBatch, type QueryWork } from "./query_batch.ts";
+import { distribute, type Part, QueryBatch, type QueryWork } from "./query_batch.ts";
 import { WaitingParts } from "./waiting_parts.ts";
 
 /** A batch uses one reader per this many queries: small batches are not worth several snapshots. */
@@ -129,7 +129,7 @@ export class ReaderPool implements QueryReaders {
     const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
-    const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
+    const dealt = distribute(run, parts).map((part) => slow ? { ...part, slow } : part);
     if (parts > 1) startTogether(free, dealt.splice(0, parts));
     this.#waiting.push(dealt);
     this.#dispatch();
@@ -288,7 +288,7 @@ export class ReaderPool implements QueryReaders {
     if (known && death.cause !== "asked") {
       this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
     }
-    this.#waiting.putBack(left);
+    this.#waiting.requeue(left);
     this.#noteOpened();
     this.#changed();
   }
@@ -327,7 +327,7 @@ export class ReaderPool implements QueryReaders {
       const look = reader.look();
       slow ||= look.slow;
       if (look.found !== null) this.#foundSlow(look.found);
-      if (look.behind !== null) this.#waiting.putBack(singlyIfSlow(look.behind, this.#costs));
+      if (look.behind !== null) this.#waiting.requeue(singlyIfSlow(look.behind, this.#costs));
     }
     // Keeps a free reader beside a slow one.
     if (slow && !this.#readers.hasFree) this.#readers.add();

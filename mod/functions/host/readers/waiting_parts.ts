@@ -26,9 +26,9 @@ export class WaitingParts {
   }
 
   /** Puts leftovers of lost or slow readers first. */
-  putBack(parts: readonly Part[]): void {
+  requeue(parts: readonly Part[]): void {
     this.#quick.unshift(...parts.filter(({ slow }) => !slow));
-    this.#slow.putBack(parts.filter(({ slow }) => slow));
+    this.#slow.requeue(parts.filter(({ slow }) => slow));
   }
 
   /** Takes the next part that is not slow; `null` if it has been answered in the meantime. */

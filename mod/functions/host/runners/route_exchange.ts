@@ -104,9 +104,9 @@ export class RouteExchange {
         }
         if (bytes !== undefined) this.#responseBody?.push(bytes);
         return;
-      case "BodyTaken":
+      case "BodyCredit":
         return this.#requestBody.taken(message.bytes);
-      case "BodyUnwanted":
+      case "BodyCanceled":
         return this.#requestBody.stop("The route does not want the rest of the body");
       default:
         message satisfies never;
@@ -147,7 +147,7 @@ export class RouteExchange {
     const receiver = wantsBody
       ? new BodyReceiver({
         onTaken: (bytes) =>
-          this.#send(({ isolate, call }) => isolate.send({ type: "BodyTaken", call, bytes })),
+          this.#send(({ isolate, call }) => isolate.send({ type: "BodyCredit", call, bytes })),
         onCancel: () => this.cancel(),
       })
       : null;

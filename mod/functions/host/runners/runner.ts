@@ -9,7 +9,7 @@ import type { RouteExchange } from "./route_exchange.ts";
 import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
 
 /** A busy runner that does not answer a heartbeat for this long is stuck. */
-export const BEAT_ANSWER_MS_MAX = 5_000;
+export const KEEP_ALIVE_ANSWER_MS_MAX = 5_000;
 
 /** Runners that may be lost before an action has started, until it is given up. */
 const RUNNERS_LOST_MAX = 3;
@@ -118,13 +118,13 @@ export class Runner {
   /** Called every second while busy: sends heartbeats, and ends the runner or actions on timeouts. */
   beat(): void {
     const now = this.#options.clock.now();
-    if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
+    if (this.#beatAt !== null && now - this.#beatAt >= KEEP_ALIVE_ANSWER_MS_MAX) {
       this.#stuck = true;
       return this.kill();
     }
     if (this.#beatAt === null) {
       this.#beatAt = now;
-      this.#options.isolate.send({ type: "Beat" });
+      this.#options.isolate.send({ type: "KeepAlive" });
     }
     for (const [call, { action, startedAt }] of this.#running) {
       if (now - startedAt < functionLimits.actionTimeoutMs) continue;
@@ -155,7 +155,7 @@ export class Runner {
 
   #onFrame({ message, segments, bytes }: IsolateFrame): void {
     switch (message.type) {
-      case "Beat":
+      case "KeepAlive":
         this.#beatAt = null;
         return;
       case "ActionDone":
@@ -163,8 +163,8 @@ export class Runner {
       case "SubCall":
         return this.#onSubCall(message);
       case "Bytes":
-      case "BodyTaken":
-      case "BodyUnwanted":
+      case "BodyCredit":
+      case "BodyCanceled":
       case "ResponseHead":
         // Ignored for an action that timed out.
         return this.#running.get(message.call)?.action.exchange?.receive(message, bytes);
@@ -203,7 +203,9 @@ export class Runner {
   #onEnded(death: Death): void {
     this.#gone = true;
     const entered = death.progress?.position ?? 0;
-    const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
+    const detail = this.#stuck
+      ? `busy for ${KEEP_ALIVE_ANSWER_MS_MAX / 1000} s without a pause`
+      : death.detail;
     const unbegun: PendingAction[] = [];
     for (const { action, order, called } of this.#running.values()) {
       action.left?.();

@@ -76,8 +76,8 @@ export class MutationQueue {
   }
 
   /** Returns calls to the front of their callers' queues, regardless of limits: they were accepted before. */
-  putBack(calls: readonly PendingMutation[]): void {
-    this.#calls.putBack(calls);
+  requeue(calls: readonly PendingMutation[]): void {
+    this.#calls.requeue(calls);
     for (const { text } of calls) this.#chars += text.length;
   }
 

@@ -213,7 +213,7 @@ export class Writer implements MutationWriter {
       this.#options.awake?.waitEnded();
       const answered = this.#apply(message, segments);
       // Calls that the writer returned from a long batch are queued again.
-      if (message.ends === true) this.#queue.putBack(this.#inFlight.current?.cut() ?? []);
+      if (message.ends === true) this.#queue.requeue(this.#inFlight.current?.cut() ?? []);
       // Sends the next batch before the answers, so that the writer works while main sends them.
       const batch = this.#inFlight.current;
       if (batch?.done) this.#batchDone(batch);
@@ -387,7 +387,7 @@ export class Writer implements MutationWriter {
     });
     if (settled !== null) {
       if (settled.blamed !== null) this.#answer([settled.blamed.call], settled.blamed.outcome);
-      this.#queue.putBack(settled.again);
+      this.#queue.requeue(settled.again);
       this.#endTurn();
     }
     if (ts === this.#ts) return;

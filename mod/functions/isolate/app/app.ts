@@ -6,7 +6,7 @@ import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import { unknownFunctionText } from "../../outcome.ts";
 import { isCtxPath } from "../../system_paths.ts";
-import type { AdminDoor } from "./admin_door.ts";
+import type { AdminAccess } from "./admin_access.ts";
 import { RefusedCallError } from "../runs/call_errors.ts";
 import type { AppTables } from "./app_tables.ts";
 
@@ -22,7 +22,7 @@ export interface App {
   /** The app's profile of users, if defined. */
   readonly profile?: ProfileBuilder;
   /** The access check for admin functions. Without one, no one has access. */
-  readonly door?: AdminDoor;
+  readonly door?: AdminAccess;
 }
 
 /**

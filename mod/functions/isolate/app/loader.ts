@@ -10,7 +10,7 @@ import { systemTables } from "../../system_functions.ts";
 import { isSystemPath } from "../../system_paths.ts";
 import type { SystemModule } from "../../system_module.ts";
 import type { WireCron } from "../../wire/messages.ts";
-import { adminDoor } from "./admin_door.ts";
+import { adminAccess } from "./admin_access.ts";
 import type { App, LoadedFunction } from "./app.ts";
 import { appCrons } from "./app_crons.ts";
 import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
@@ -116,7 +116,7 @@ export function assembleApp(
   const httpModule = modules.find(({ modulePath }) => modulePath === "http");
   const profile = profileOf(modules.find(({ modulePath }) => modulePath === authHooksModule));
   const system = profile === null ? systemTables(systemModules) : withProfile(systemModules, profile);
-  const door = adminDoor(systemModules);
+  const door = adminAccess(systemModules);
   return {
     functions,
     tables: new AppTables({ app: schema, system, profiled: profile !== null }),

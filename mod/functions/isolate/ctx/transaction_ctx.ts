@@ -8,7 +8,7 @@ import { CalledFunctionError, RefusedCallError } from "../runs/call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
 import { ImportApi } from "./import_api.ts";
 import { InspectApi } from "./inspect_api.ts";
-import { mendLanguage } from "../process/intrinsics.ts";
+import { restoreLanguage } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
 import { checkTaken, failedAt } from "../runs/unhandled_failures.ts";
 import { jsonText } from "../runs/json_text.ts";
@@ -176,7 +176,7 @@ export async function runFrame(
     throw error;
   } finally {
     frame.close();
-    mendLanguage();
+    restoreLanguage();
   }
 }
 

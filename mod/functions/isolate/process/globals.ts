@@ -27,7 +27,7 @@ const FUNCTIONS = [
 ];
 
 /** Records the globals. Called once, before app code is loaded. */
-export function noteGlobals(): void {
+export function recordGlobals(): void {
   for (const name of [...CLASSES, ...FUNCTIONS]) {
     const property = getOwnPropertyDescriptor(globalThis, name);
     // Lazily created: replaces the getter by the value.

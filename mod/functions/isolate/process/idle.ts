@@ -40,7 +40,7 @@ export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
 }
 
 /** Fails the awaited handler, if any. For hosts that cannot detect an empty event loop. */
-export function giveUpWaiting(error: Error): void {
+export function failWaitingHandler(error: Error): void {
   const reject = giveUp;
   giveUp = null;
   reject?.(error);

@@ -83,7 +83,7 @@ function closeOne({ name, object, close, above, properties }: Intrinsic): string
     fault = `The prototype of ${name} cannot be changed`;
     setPrototypeOf(object, above);
   }
-  putBack(object, properties);
+  restoreProperties(object, properties);
   const keys = ownKeys(object);
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i] ?? "";
@@ -107,7 +107,7 @@ function isAmong(key: PropertyKey, properties: readonly Property[]): boolean {
 }
 
 /** Restores properties. Throws for those made constant. */
-function putBack(object: object, properties: readonly Property[]): void {
+function restoreProperties(object: object, properties: readonly Property[]): void {
   for (let i = 0; i < properties.length; i++) {
     const property = properties[i];
     if (property === undefined) continue;
@@ -164,7 +164,7 @@ function mendStacks(before: readonly (PropertyDescriptor | undefined)[]): void {
 }
 
 /** Reverts changes to stack settings and `RegExp.prototype`, too slow when locked. Ends the isolate if that fails. */
-export function mendLanguage(): void {
+export function restoreLanguage(): void {
   if (loaded === null) return;
   const { methods, properties, stacks } = loaded;
   try {
@@ -181,7 +181,7 @@ export function mendLanguage(): void {
     regExp[Symbol.search] === methods.search && regExp.constructor === methods.constructor
   ) return;
   try {
-    putBack(regExp, properties);
+    restoreProperties(regExp, properties);
   } catch (error) {
     printError(error);
     exit(1);

@@ -5,7 +5,7 @@ import { appProcess } from "./app_process.ts";
 import { provideModules } from "../app/author_modules.ts";
 import { freezeSharedClasses } from "./shared_classes.ts";
 import { closeDescriptors, connecting, fetching, startingTls } from "./descriptors.ts";
-import { noteGlobals } from "./globals.ts";
+import { recordGlobals } from "./globals.ts";
 import { installDeterminism } from "./determinism.ts";
 import { captureConsole } from "../ctx/log_api.ts";
 import type { LogLevel } from "../ctx/log_lines.ts";
@@ -80,7 +80,7 @@ export function lockDown({ role, env, print, onMissingEnv }: LockdownOptions): v
   set("Deno", appDeno(visibleEnv, transactional ? new Set() : denoOfRunners));
   lockIntrinsics();
   freezeSharedClasses();
-  noteGlobals();
+  recordGlobals();
 }
 
 function set(name: string, value: unknown): void {

@@ -6,7 +6,7 @@
 import { builtinModules } from "node:module";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { moduleAddresses } from "../app/author_modules.ts";
-import { isOpenModule, refusedMessage, standInSource } from "./refused_modules.ts";
+import { isOpenModule, refusedMessage, stubSource } from "./refused_modules.ts";
 
 interface ImportMap {
   readonly imports: Record<string, string>;
@@ -46,7 +46,7 @@ export async function importMap(role: IsolateRole): Promise<ImportMap> {
 }
 
 async function standInUrl(name: string, role: IsolateRole): Promise<string> {
-  const source = standInSource(name, {
+  const source = stubSource(name, {
     exports: await exportsOf(name),
     message: refusedMessage(name, role),
   });

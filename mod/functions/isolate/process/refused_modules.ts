@@ -79,7 +79,7 @@ const harmlessParts: Readonly<Record<string, string | null>> = {
 };
 
 /** Source of a stub for a blocked module. Importing works, since every isolate loads all modules; using it throws. */
-export function standInSource(
+export function stubSource(
   name: string,
   { exports, message }: { readonly exports: Readonly<Record<string, unknown>>; readonly message: string },
 ): string {

@@ -1,7 +1,7 @@
 /** Logs errors that no call awaits, such as rejected promises and errors in timers. They never end the isolate. */
 import { currentCall } from "../runs/call.ts";
 import { cleanStack } from "../runs/call_errors.ts";
-import { noteLost, noteTaken } from "../runs/unhandled_failures.ts";
+import { markHandled, markUnhandled } from "../runs/unhandled_failures.ts";
 import { runningAction } from "../runs/run_action.ts";
 import { inspected } from "../ctx/log_lines.ts";
 
@@ -20,10 +20,10 @@ export function catchUncaught(): void {
   addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
     const call = currentCall() ?? runningAction();
-    if (call !== null) noteLost(call, event);
+    if (call !== null) markUnhandled(call, event);
     report("A promise that was left behind was rejected", event.reason);
   });
-  addEventListener("rejectionhandled", noteTaken);
+  addEventListener("rejectionhandled", markHandled);
   addEventListener("error", (event) => {
     event.preventDefault();
     report("An error was not caught", event.error);

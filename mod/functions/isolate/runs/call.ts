@@ -7,7 +7,7 @@ import type { Lineage } from "../../api/system_context.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
 import type { ContextUser, RejectionTracker } from "./unhandled_failures.ts";
-import { Undos } from "./undos.ts";
+import { UndoLog } from "./undo_log.ts";
 
 /** A call from outside, including all nested calls. */
 export class Call implements RejectionTracker {
@@ -29,7 +29,7 @@ export class Call implements RejectionTracker {
   /** The scheduled function that caused it. */
   lineage: Lineage | null;
   /** Undo log of its group, for mutations. */
-  readonly undos: Undos;
+  readonly undos: UndoLog;
   /** Rejections without a handler (unhandled_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
@@ -41,7 +41,7 @@ export class Call implements RejectionTracker {
       readonly seed: (() => string) | null;
       readonly reads: ReadTransaction | undefined;
       readonly lineage?: Lineage | undefined;
-      readonly undos?: Undos | undefined;
+      readonly undos?: UndoLog | undefined;
     },
   ) {
     this.udfPath = options.udfPath;
@@ -50,7 +50,7 @@ export class Call implements RejectionTracker {
     this.seed = options.seed;
     this.reads = options.reads;
     this.lineage = options.lineage ?? null;
-    this.undos = options.undos ?? new Undos();
+    this.undos = options.undos ?? new UndoLog();
   }
 }
 

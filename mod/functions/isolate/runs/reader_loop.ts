@@ -1,7 +1,7 @@
 /** Runs batches of queries in a reader, each at one snapshot. */
 import type { ReaderDatabase } from "../../../engine/mod.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
-import type { Pinned, RunWave, ToIsolate, WaveAnswers, WireCall } from "../../wire/messages.ts";
+import type { Pinned, QueryBatchAnswers, RunQueryBatch, ToIsolate, WireCall } from "../../wire/messages.ts";
 import type { App } from "../app/app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
@@ -22,7 +22,7 @@ export interface ReaderParts {
   readonly next: () => Promise<ToIsolate | null>;
 }
 
-type Answer = WaveAnswers["answers"][number];
+type Answer = QueryBatchAnswers["answers"][number];
 
 /** Duration of each function's last run. Messages are sent between runs only, so answers are sent before a slow query. */
 const lastMs = new Map<string, number>();
@@ -35,14 +35,14 @@ function mayTakeLong(udfPath: string): boolean {
 /** Opens the snapshot of a batch. Returns the queries to run, or `null` if another reader runs them. */
 async function pin(
   { database, sender, next }: ReaderParts,
-  { wave, queries, together }: RunWave,
+  { wave, queries, together }: RunQueryBatch,
 ): Promise<readonly WireCall[] | null> {
   for (;;) {
     const ts = database.openSnapshot();
     await sender.send({ type: "Pinned", wave, ts } satisfies Pinned);
     if (together !== true) return queries;
     const go = await next();
-    if (go !== null && (go.type !== "WaveGo" || go.wave !== wave)) {
+    if (go !== null && (go.type !== "QueryBatchGo" || go.wave !== wave)) {
       throw new TypeError(`A reader that waits with wave ${wave} cannot be sent ${go.type}`);
     }
     if (go?.what === "run") return go.more === undefined ? queries : [...queries, ...go.more];
@@ -52,7 +52,7 @@ async function pin(
 }
 
 /** Runs a batch and sends its answers. */
-export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void> {
+export async function runQueryBatch(parts: ReaderParts, asked: RunQueryBatch): Promise<void> {
   const { app, database, progress, sender } = parts;
   const { wave } = asked;
   const queries = await pin(parts, asked);
@@ -80,7 +80,7 @@ export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void>
     if (chars >= CHUNK_CHARS || now - chunkSince >= CHUNK_MS || mayTakeLong(next.udfPath)) {
       // Awaited, so that large results do not accumulate.
       await sender.send(
-        { type: "WaveAnswers", wave, from: answered, answers, last: false } satisfies WaveAnswers,
+        { type: "QueryBatchAnswers", wave, from: answered, answers, last: false } satisfies QueryBatchAnswers,
         segments,
       );
       answered += answers.length;
@@ -93,7 +93,7 @@ export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void>
   progress.idle();
   database.closeSnapshot();
   await sender.send(
-    { type: "WaveAnswers", wave, from: answered, answers, last: true } satisfies WaveAnswers,
+    { type: "QueryBatchAnswers", wave, from: answered, answers, last: true } satisfies QueryBatchAnswers,
     segments,
   );
 }

@@ -25,8 +25,8 @@ export class RequestRun {
     this.#sender = sender;
     this.#requestBody = hasBody && !withoutBody.has(method)
       ? new BodyReceiver({
-        onTaken: (bytes) => this.#tell({ type: "BodyTaken", call, bytes }),
-        onCancel: () => this.#tell({ type: "BodyUnwanted", call }),
+        onTaken: (bytes) => this.#tell({ type: "BodyCredit", call, bytes }),
+        onCancel: () => this.#tell({ type: "BodyCanceled", call }),
       })
       : null;
     this.#responseBody = new BodySender((bytes) => this.#leave(sender.sendBytes(call, bytes)));
@@ -67,7 +67,7 @@ export class RequestRun {
         if (message.error === null) this.#requestBody?.end();
         else this.#requestBody?.fail(new Error(`The request's body broke off: ${message.error}`));
         return;
-      case "BodyTaken":
+      case "BodyCredit":
         return this.#responseBody.taken(message.bytes);
       case "CancelRequest":
         return this.#cancel();

@@ -11,7 +11,7 @@ import { AuthApi } from "../ctx/auth_api.ts";
 import { Call } from "./call.ts";
 import { CalledFunctionError } from "./call_errors.ts";
 import { type Ending, endingOfError } from "./ending.ts";
-import { mendLanguage } from "../process/intrinsics.ts";
+import { restoreLanguage } from "../process/intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "../ctx/log_api.ts";
@@ -82,7 +82,7 @@ explainMissing(ActionContext.prototype, {
 
 type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
 
-export interface ActionSurroundings {
+export interface ActionEnvironment {
   readonly env: Readonly<Record<string, string>>;
   /** Defaults to the system clock, milliseconds since the epoch. */
   readonly now?: () => number;
@@ -98,7 +98,7 @@ export interface ActionRun {
 export function runAction(
   app: App,
   { call, udfPath, args, identity, origin }: Omit<RunAction, "order">,
-  surroundings: ActionSurroundings,
+  surroundings: ActionEnvironment,
 ): Promise<ActionRun> {
   return withActionCtx(app, { call, udfPath, identity, ...surroundings }, async (ctx) => {
     const callee = findFunction(app, udfPath, { kind: "action", origin });
@@ -110,7 +110,7 @@ export function runAction(
 export async function withActionCtx(
   app: App,
   { call: number, udfPath, identity, env, subCall, now = realNow }:
-    & ActionSurroundings
+    & ActionEnvironment
     & Pick<RunAction, "call" | "udfPath" | "identity">,
   run: (ctx: ActionContext) => Promise<string>,
 ): Promise<ActionRun> {
@@ -161,7 +161,7 @@ export async function withActionCtx(
     return { ending: endingOfError(error), logLines: call.logLines.take() };
   } finally {
     open = false;
-    mendLanguage();
+    restoreLanguage();
   }
 }
 

@@ -2,7 +2,7 @@
 import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { WireMutation, WireUse } from "../../wire/messages.ts";
-import { needsDoor } from "../app/admin_door.ts";
+import { needsAdminAccess } from "../app/admin_access.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
@@ -10,7 +10,7 @@ import { settleOrIdle } from "../process/idle.ts";
 import { checkTaken } from "./unhandled_failures.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
 import { useOf } from "./run_use.ts";
-import { Undos } from "./undos.ts";
+import { UndoLog } from "./undo_log.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 
 export interface MutationRun {
@@ -30,11 +30,11 @@ const unused: WireUse = [0, 0, 0, 0];
 export async function runMutation(
   app: App,
   database: WriterDatabase,
-  { mutation, at, undos = new Undos() }: {
+  { mutation, at, undos = new UndoLog() }: {
     readonly mutation: WireMutation;
     readonly at: number;
     /** Undo log of the group. */
-    readonly undos?: Undos;
+    readonly undos?: UndoLog;
   },
 ): Promise<MutationRun> {
   const key = recordKey(mutation);
@@ -80,7 +80,7 @@ async function attempt(
   try {
     const callee = findFunction(app, udfPath, { kind: "mutation", origin });
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
-    const door = needsDoor(callee, origin);
+    const door = needsAdminAccess(callee, origin);
     const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
     if (frame.failures !== null) await checkTaken(frame, { call, undone: true });
     return { ok: true, text };

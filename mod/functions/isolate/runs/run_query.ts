@@ -3,7 +3,7 @@ import type { ReadTransaction } from "../../../engine/mod.ts";
 import type { ReadSet } from "../../../engine/types.ts";
 import type { AuthScope } from "../../identity.ts";
 import type { WireCall, WireUse } from "../../wire/messages.ts";
-import { needsDoor } from "../app/admin_door.ts";
+import { needsAdminAccess } from "../app/admin_access.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
@@ -31,7 +31,7 @@ export async function runQuery(
   const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
   const call = new Call({ udfPath, identity, at, seed, reads });
   let ending: Ending;
-  const door = needsDoor(app.functions.get(udfPath), origin);
+  const door = needsAdminAccess(app.functions.get(udfPath), origin);
   // Results of admin functions, including "no such function", are not shared between sessions.
   if (door) call.scope = "session";
   try {

@@ -5,7 +5,7 @@ import type { ActionCtx } from "../../api/context.ts";
 import type { Outcome } from "../../outcome.ts";
 import type {
   ActionDone,
-  Beat,
+  KeepAlive,
   RequestMessage,
   RunAction,
   RunRequest,
@@ -20,7 +20,7 @@ import type { RouteHandlers } from "../app/app_routes.ts";
 import { RequestRun } from "./request_run.ts";
 import { type ActionRun, runAction, type SubCaller, withActionCtx } from "./run_action.ts";
 
-export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | Beat;
+export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | KeepAlive;
 
 export class RunnerLoop {
   readonly #app: App & { readonly handlers: RouteHandlers };
@@ -58,7 +58,7 @@ export class RunnerLoop {
         return;
       case "Bytes":
       case "BodyEnd":
-      case "BodyTaken":
+      case "BodyCredit":
       case "CancelRequest":
         // Ignored if the request has ended.
         this.#requests.get(message.call)?.receive(message, bytes);
@@ -69,8 +69,8 @@ export class RunnerLoop {
       case "SubAnswer":
         this.#answer(message, segments);
         return;
-      case "Beat":
-        this.#sender.send({ type: "Beat" } satisfies Beat).catch(lost);
+      case "KeepAlive":
+        this.#sender.send({ type: "KeepAlive" } satisfies KeepAlive).catch(lost);
         return;
       default:
         message satisfies never;

@@ -42,7 +42,7 @@ export function failedAt(asker: ContextUser, operation: string, thrown: unknown)
 const calls = new WeakMap<object, RejectionTracker>();
 
 /** Handles `unhandledrejection`. */
-export function noteLost(call: RejectionTracker, { promise, reason }: PromiseRejectionEvent): void {
+export function markUnhandled(call: RejectionTracker, { promise, reason }: PromiseRejectionEvent): void {
   // App code can dispatch events with any content.
   if (!(promise instanceof Promise)) return;
   const lost = call.lost ??= new Map();
@@ -52,7 +52,7 @@ export function noteLost(call: RejectionTracker, { promise, reason }: PromiseRej
 }
 
 /** Handles `rejectionhandled`. */
-export function noteTaken({ promise }: PromiseRejectionEvent): void {
+export function markHandled({ promise }: PromiseRejectionEvent): void {
   calls.get(promise)?.lost?.delete(promise);
 }
 

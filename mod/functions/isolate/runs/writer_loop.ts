@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import { type Append, RowRefusedError } from "./append_row.ts";
 import { type MutationRun, recordedRun, runMutation } from "./run_mutation.ts";
-import { Undos } from "./undos.ts";
+import { UndoLog } from "./undo_log.ts";
 
 const monotonic = performance.now.bind(performance);
 
@@ -71,7 +71,7 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
   const packer = new EntryPacker();
   const segments: string[] = [];
   const uses: number[] = [];
-  const undos = new Undos();
+  const undos = new UndoLog();
   let opened = false;
   let isAppended = false;
   let { announced } = given;

@@ -161,7 +161,7 @@ export async function stagedFor<Restore>(
 }
 
 /** Returns the staged restore, or the error of reading it. */
-export async function stagedOrFault(
+export async function stagedOrError(
   restores: Pick<RestorePort, "staged">,
 ): Promise<StagedRestore | { readonly error: string } | null> {
   try {

@@ -61,7 +61,7 @@ export const list = adminQuery({
 });
 
 /** Returns migrations that the server resumes at startup. */
-export const underWay = systemQuery({
+export const resumable = systemQuery({
   args: {},
   handler: async (ctx): Promise<Id<"_migrations">[]> => (await onServer(ctx)).map(({ _id }) => _id),
 });
@@ -91,14 +91,14 @@ export const stop = systemMutation({
 
 /** Starts or resumes a migration. `onServer`: the server runs it. Throws `too_much_work` if too many are running. */
 export const begin = systemMutation({
-  args: { path: z.string(), table: z.string(), anew: z.boolean(), onServer: z.boolean() },
-  handler: async (ctx, { path, table, anew, onServer: byMain }): Promise<StartedMigration> => {
+  args: { path: z.string(), table: z.string(), fromStart: z.boolean(), onServer: z.boolean() },
+  handler: async (ctx, { path, table, fromStart, onServer: byMain }): Promise<StartedMigration> => {
     checkRunnable(ctx, { path, table });
     if (byMain) await checkLimit(ctx, { path, table });
     const known = await ctx.db.query("_migrations")
       .withIndex("by_path", (q) => q.eq("path", path).eq("table", table)).collect();
     const left = known.find(({ state }) => state === "running");
-    if (left !== undefined && !anew) {
+    if (left !== undefined && !fromStart) {
       if (byMain) await ctx.db.patch(left._id, { onServer: true, error: undefined });
       return { migrationId: left._id, documents: left.documents, resumed: left.cursor !== undefined };
     }

@@ -2,7 +2,7 @@
 import type { SystemModule } from "../../../functions/system_module.ts";
 import { tables } from "../tables.ts";
 import { add, find, list, revoke, used } from "./keys.ts";
-import { begin, halt, list as listMigrations, step, stop, tryOut, underWay } from "./migrations.ts";
+import { begin, halt, list as listMigrations, resumable, step, stop, tryOut } from "./migrations.ts";
 import { change, rows } from "./variables.ts";
 
 /** Called by the server only, at `_system/deploy:<name>`. */
@@ -12,7 +12,7 @@ export const deploySystemFunctions = {
   changeVariables: change,
   findKey: find,
   migrationStep: step,
-  migrationsUnderWay: underWay,
+  migrationsUnderWay: resumable,
   noteKeyUse: used,
   stopMigration: stop,
   tryMigration: tryOut,

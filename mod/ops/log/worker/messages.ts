@@ -82,7 +82,7 @@ export interface LogState {
 }
 
 /** Matching runs of a batch for a tail. */
-export interface TailShare {
+export interface TailBatch {
   readonly tail: number;
   readonly events: readonly number[];
   /** Number of further matching runs. */
@@ -95,7 +95,7 @@ export type FromLogWorker =
   | {
     readonly type: "Tailed";
     readonly events: readonly Uint8Array<ArrayBuffer>[];
-    readonly shares: readonly TailShare[];
+    readonly shares: readonly TailBatch[];
     readonly lastId: number;
   }
   | { readonly type: "State"; readonly state: LogState }

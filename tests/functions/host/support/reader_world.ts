@@ -8,7 +8,7 @@ import type {
   QueryBatchOptions,
   QueryBatchRun,
 } from "../../../../mod/functions/host_port.ts";
-import type { WaveAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
+import type { QueryBatchAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
@@ -100,15 +100,15 @@ export class ReaderWorld {
 
   /** A reader opens the snapshot of its newest wave. */
   finds(reader: FakeIsolate, ts: number): void {
-    reader.says({ type: "Pinned", wave: reader.last("RunWave").wave, ts });
+    reader.says({ type: "Pinned", wave: reader.last("RunQueryBatch").wave, ts });
   }
 
   /** A reader answers the next queries of its newest wave; each result is the query's path. */
   answers(reader: FakeIsolate, from: number, count: number): void {
-    const { wave } = reader.last("RunWave");
+    const { wave } = reader.last("RunQueryBatch");
     const queries = queriesRun(reader);
     const segments = queries.slice(from, from + count).map(({ udfPath }) => JSON.stringify(udfPath));
-    const answers = segments.map((_, value): WaveAnswers["answers"][number] => ({
+    const answers = segments.map((_, value): QueryBatchAnswers["answers"][number] => ({
       outcome: { value, logLines: [] },
       readSet: {},
       scope: "nothing",
@@ -116,14 +116,14 @@ export class ReaderWorld {
       durationMs: 1,
     }));
     const last = from + count === queries.length;
-    reader.says({ type: "WaveAnswers", wave, from, answers, last }, segments);
+    reader.says({ type: "QueryBatchAnswers", wave, from, answers, last }, segments);
   }
 }
 
 function queriesRun(reader: FakeIsolate): readonly WireCall[] {
-  const { wave, queries } = reader.last("RunWave");
-  const go = reader.sent.findLast((message) => message.type === "WaveGo" && message.wave === wave);
-  return go?.type === "WaveGo" ? [...queries, ...go.more ?? []] : queries;
+  const { wave, queries } = reader.last("RunQueryBatch");
+  const go = reader.sent.findLast((message) => message.type === "QueryBatchGo" && message.wave === wave);
+  return go?.type === "QueryBatchGo" ? [...queries, ...go.more ?? []] : queries;
 }
 
 /** Paths of the queries of a reader's newest wave. */
@@ -133,5 +133,5 @@ export function queriesOf(reader: FakeIsolate): string[] {
 
 /** The last message to a reader that waits with its snapshot. */
 export function toldOf(reader: FakeIsolate): string {
-  return reader.last("WaveGo").what;
+  return reader.last("QueryBatchGo").what;
 }

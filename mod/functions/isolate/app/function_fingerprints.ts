@@ -6,7 +6,7 @@ import { jsonSchemaOf } from "./json_schema.ts";
 const PRINT_CHARS = 12;
 
 /** Returns a fingerprint of each app function by path, derived from its kind, schemas and source. */
-export function functionPrints({ functions }: Pick<App, "functions">): Record<string, string> {
+export function functionFingerprints({ functions }: Pick<App, "functions">): Record<string, string> {
   const prints: Record<string, string> = {};
   for (const { udfPath, spec, system } of functions.values()) {
     if (system) continue;

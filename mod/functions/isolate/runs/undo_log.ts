@@ -1,5 +1,5 @@
 /** Undo log for effects outside the database, applied in reverse order on rollback. */
-export class Undos {
+export class UndoLog {
   readonly #undos: (() => void)[] = [];
 
   /** The current position. */

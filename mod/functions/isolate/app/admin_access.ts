@@ -4,7 +4,7 @@ import type { CallOrigin } from "../../host_port.ts";
 import type { AdminCall, SystemModule } from "../../system_module.ts";
 
 /** The access check, provided by modules of the service. */
-export interface AdminDoor {
+export interface AdminAccess {
   /** Whether the caller has access. Called with the `ctx` of the function. */
   readonly admits: (ctx: unknown) => Promise<boolean>;
   /** Writes the audit entry in the mutation's transaction, before it runs. */
@@ -12,16 +12,16 @@ export interface AdminDoor {
 }
 
 /** Returns the check defined by the modules. `undefined` if there is none: then no one has access. */
-export function adminDoor(modules: readonly SystemModule[]): AdminDoor | undefined {
+export function adminAccess(modules: readonly SystemModule[]): AdminAccess | undefined {
   const admits = modules.find((module) => module.admits !== undefined)?.admits;
   const notes = modules.find((module) => module.notes !== undefined)?.notes ?? null;
   return admits === undefined
     ? undefined
-    : { admits: admits as AdminDoor["admits"], notes: notes as AdminDoor["notes"] };
+    : { admits: admits as AdminAccess["admits"], notes: notes as AdminAccess["notes"] };
 }
 
 /** Whether a call has to be checked. */
-export function needsDoor(
+export function needsAdminAccess(
   callee: { readonly spec: Pick<FunctionSpec, "visibility"> } | undefined,
   origin: CallOrigin,
 ): boolean {

@@ -11,7 +11,7 @@ export interface RoleCount {
 
 const ROLES = ["writer", "reader", "runner"] as const satisfies readonly IsolateRole[];
 
-export class IsolateCensus {
+export class IsolateStats {
   /** By process id. */
   readonly #running = new Map<number, IsolateRole>();
   readonly #starts: Record<IsolateRole, number> = { writer: 0, reader: 0, runner: 0 };

@@ -1,11 +1,11 @@
-/** Photographs for the rows about thumbnails, and plain sharp that makes thumbnails of them in a loop. */
+/** TestPhotos for the rows about thumbnails, and plain sharp that makes thumbnails of them in a loop. */
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { Child } from "../../tests/support/processes/child.ts";
 
 const MAKE_MS = 120_000;
 
-export class Photographs implements AsyncDisposable {
+export class TestPhotos implements AsyncDisposable {
   /** All different, as JPEG of 2000 x 1333 pixels. */
   readonly images: readonly Uint8Array<ArrayBuffer>[];
   readonly #child: Child;
@@ -19,7 +19,7 @@ export class Photographs implements AsyncDisposable {
     folder: string,
     count: number,
     { starter = [] }: { readonly starter?: readonly string[] } = {},
-  ): Promise<Photographs> {
+  ): Promise<TestPhotos> {
     const child = new Child({
       args: [
         "run",
@@ -38,7 +38,7 @@ export class Photographs implements AsyncDisposable {
       await child.line(/^made \d+$/, MAKE_MS);
       const images = [];
       for (let at = 0; at < count; at++) images.push(await Deno.readFile(join(folder, `${at}.jpg`)));
-      return new Photographs(child, images);
+      return new TestPhotos(child, images);
     } catch (error) {
       await child.kill();
       throw error;

@@ -4,7 +4,7 @@ import { projectDir } from "../../tests/support/processes/child.ts";
 import { childrenOf, commandLine } from "../../tests/support/processes/process_tree.ts";
 
 /** A function of ours whose code was thrown away in a process. */
-export interface ThrownAway {
+export interface Deoptimization {
   /** `main`, `writer`, or `reader-n`. */
   readonly process: string;
   /** Its name and where it is. */
@@ -41,8 +41,8 @@ export async function rolesOf(serverPid: number): Promise<ReadonlyMap<number, st
 }
 
 /** Reads the log of a server that has ended. Those thrown away most come first. */
-export function thrownAway(folder: string, roles: ReadonlyMap<number, string>): ThrownAway[] {
-  const all: ThrownAway[] = [];
+export function deoptimizations(folder: string, roles: ReadonlyMap<number, string>): Deoptimization[] {
+  const all: Deoptimization[] = [];
   for (const { name } of Deno.readDirSync(folder)) {
     const process = roles.get(Number(/-v8-(\d+)\.log$/.exec(name)?.[1]));
     if (process !== undefined) all.push(...ofLog(Deno.readTextFileSync(join(folder, name)), process));
@@ -54,7 +54,7 @@ export function thrownAway(folder: string, roles: ReadonlyMap<number, string>): 
 const BETTER = "prepare for on stack replacement (OSR)";
 
 /** Counts in one log of V8: an entry for new code has its address and name, an entry for discarded code the address only. */
-export function ofLog(text: string, process: string): ThrownAway[] {
+export function ofLog(text: string, process: string): Deoptimization[] {
   const names = new Map<string, string>();
   const counts = new Map<string, Record<string, number>>();
   for (const line of text.split("\n")) {
