@@ -35,7 +35,7 @@ import { watchIdle } from "./process/idle.ts";
 import { closeGlobals } from "./process/globals.ts";
 import { Leftovers } from "./process/leftovers.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
-import { functionPrints } from "./app/function_prints.ts";
+import { functionFingerprints } from "./app/function_fingerprints.ts";
 import { loadBundle, type LoadedApp } from "./app/loader.ts";
 import { lockDown } from "./process/lockdown.ts";
 import { consoleText } from "./ctx/log_lines.ts";
@@ -45,7 +45,7 @@ import { applyRows, reachedBy } from "./runs/apply_rows.ts";
 import { type Append, Inbox, rowAppender } from "./runs/append_row.ts";
 import { dryRun } from "./runs/dry_run.ts";
 import { runBatch } from "./runs/writer_loop.ts";
-import { runWave } from "./runs/reader_loop.ts";
+import { runQueryBatch } from "./runs/reader_loop.ts";
 import { withReadReports } from "./process/app_process.ts";
 import { noteMissingEnv } from "./runs/missing_env.ts";
 import { runningAction } from "./runs/run_action.ts";
@@ -207,7 +207,7 @@ async function load(
       ts = database.reader.openSnapshot();
       const schema = database.reader.previewSchema(app.schema, check);
       database.reader.closeSnapshot();
-      const found = { schema, functions: functionPrints(app), crons: app.crons };
+      const found = { schema, functions: functionFingerprints(app), crons: app.crons };
       return { app, ready: { type: "Ready", functions: [], ts, lastGroup, check: found } };
     } else if (database.role === "reader") {
       database.reader.useSchema(app.schema, { missing: follows ? "leave" : "refuse" });
@@ -234,12 +234,12 @@ async function load(
   }
 }
 
-/** Waits for `Fitted`. Exits if main closes the socket instead. */
+/** Waits for `SchemaReady`. Exits if main closes the socket instead. */
 async function fitted(inbox: Inbox): Promise<void> {
   const next = await inbox.next();
   if (next === null) exit(0);
   const { type } = next.message;
-  if (type !== "Fitted") throw new TypeError(`An isolate that waits cannot be sent ${type}`);
+  if (type !== "SchemaReady") throw new TypeError(`An isolate that waits cannot be sent ${type}`);
 }
 
 async function commitStaged(
@@ -286,10 +286,10 @@ async function serve(inbox: Inbox, { app, boot, database, progress, sender, appe
       await applyRows({ database: database.writer, progress, sender }, { rows, bodies: frame.segments });
     } else if (database.role === "writer" && isAboutJournal(message)) {
       updateJournal(database.writer, message);
-    } else if (database.role === "reader" && message.type === "RunWave") {
+    } else if (database.role === "reader" && message.type === "RunQueryBatch") {
       const next = async () => (await inbox.next())?.message ?? null;
       leftovers.begin();
-      await runWave({ app, database: database.reader, progress, sender, next }, message);
+      await runQueryBatch({ app, database: database.reader, progress, sender, next }, message);
       leftovers.end();
     } else if (database.role === "runner" && isForRunner(message)) {
       runner.take({ ...frame, message }, fail);
@@ -300,8 +300,8 @@ async function serve(inbox: Inbox, { app, boot, database, progress, sender, appe
 }
 
 function isForRunner(message: ToIsolate): message is ToRunner {
-  return message.type !== "Boot" && message.type !== "Fitted" && message.type !== "Batch" &&
-    message.type !== "RunWave" && message.type !== "WaveGo" && message.type !== "ApplyRows" &&
+  return message.type !== "Boot" && message.type !== "SchemaReady" && message.type !== "Batch" &&
+    message.type !== "RunQueryBatch" && message.type !== "QueryBatchGo" && message.type !== "ApplyRows" &&
     message.type !== "RowAppended" && !isAboutJournal(message);
 }
 
