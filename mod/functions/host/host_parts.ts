@@ -10,7 +10,7 @@ import type { Timeouts } from "./outcomes.ts";
 import { isolateCommand } from "./process/command.ts";
 import type { IsolateStarter } from "./process/isolate.ts";
 import type { IsolateStats } from "./process/isolate_stats.ts";
-import { ProcessStarter } from "./process/isolate_process.ts";
+import { ProcessStarter } from "./process/process_starter.ts";
 import type { RunObserver } from "./run_observer.ts";
 
 export interface HostParts {

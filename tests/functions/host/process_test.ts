@@ -8,7 +8,7 @@ import { type IsolateMemory, usualMemory } from "../../../mod/functions/host/pro
 import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
 import { type MemoryReader, residentBytes } from "../../../mod/functions/host/process/memory_watch.ts";
-import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process/process_starter.ts";
 import type { RunAction } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { fakeCode } from "./support/fake_code.ts";

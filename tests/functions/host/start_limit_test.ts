@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
-import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process/process_starter.ts";
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { fakeCode } from "./support/fake_code.ts";

@@ -1,4 +1,4 @@
-/** Interface of an isolate and its starter. Implemented with child processes in `isolate_process.ts`. */
+/** Interface of an isolate and its starter. Implemented with child processes in `process_starter.ts` and `isolate_process.ts`. */
 import type { WireFrame } from "../../wire/segment_frames.ts";
 import type { Progress } from "../../wire/progress_file.ts";
 import type { Version } from "../../versions/version_store.ts";

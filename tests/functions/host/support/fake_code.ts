@@ -1,5 +1,5 @@
 /** Code for starters whose processes load none. */
-import type { ProcessStarterOptions } from "../../../../mod/functions/host/process/isolate_process.ts";
+import type { ProcessStarterOptions } from "../../../../mod/functions/host/process/process_starter.ts";
 
 export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" | "versions"> {
   return {

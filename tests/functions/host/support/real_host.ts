@@ -4,7 +4,7 @@ import { isolateCommand } from "../../../../mod/functions/host/process/command.t
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
 import { VersionStore } from "../../../../mod/functions/versions/version_store.ts";
 import type { IsolateMemory } from "../../../../mod/functions/host/process/isolate_memory.ts";
-import { ProcessStarter } from "../../../../mod/functions/host/process/isolate_process.ts";
+import { ProcessStarter } from "../../../../mod/functions/host/process/process_starter.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
 import type { CommitEntry } from "../../../../mod/engine/types.ts";

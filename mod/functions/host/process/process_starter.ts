@@ -1,0 +1,311 @@
+/** Starts isolates as child processes: their files, prestarted ones, and the end of all of them. */
+import { join } from "node:path";
+import type { Log } from "../../../kit/log.ts";
+import type { Boot, CheckBounds, IsolateRole } from "../../wire/messages.ts";
+import type { CommitAppender } from "../writer/commit_appender.ts";
+import type { IsolatePaths } from "./start_flags.ts";
+import { authorTexts } from "../../wire/app_sources.ts";
+import type { Version, VersionStore } from "../../versions/version_store.ts";
+import { isolateImportMap } from "./isolate_import_map.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import type { LimitedCommand } from "../../../kit/processes/helper_process.ts";
+import { plainEntry } from "./command.ts";
+import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
+import { IsolateStats } from "./isolate_stats.ts";
+import type { IsolateStarter, StartResult } from "./isolate.ts";
+import { close, IsolateProcess, ProgressReader, remove } from "./isolate_process.ts";
+import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
+import {
+  type BootGate,
+  PrestartedIsolates,
+  startWaiting,
+  type WaitingIsolate,
+} from "./prestarted_isolates.ts";
+
+/** Longest unix socket path supported by all systems. */
+const SOCKET_PATH_CHARS_MAX = 100;
+/** Length of `/writer-123456`. */
+const FILE_NAME_CHARS = 16;
+const RUN_DIR_PREFIX = "run-";
+
+export interface ProcessStarterOptions {
+  /** Absolute and real. */
+  readonly dataDir: string;
+  /** The code that isolates load until `use` is called. */
+  readonly version: Version;
+  /** Locks versions while isolates run them. */
+  readonly versions: Pick<VersionStore, "hold">;
+  readonly env: Readonly<Record<string, string>>;
+  readonly actionNet: readonly string[] | null;
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Numbers of tables that the database does not have yet. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** Enables the writer's journal. */
+  readonly journal?: { readonly pendingBytesMax: number };
+  readonly follows?: boolean;
+  /** Appends the writer's rows to a log elsewhere before they are committed. Optional. */
+  readonly rows?: CommitAppender;
+  /** Entry module of isolates. Without functions of the service if absent. */
+  readonly entry?: URL;
+  readonly command: (paths: IsolatePaths) => LimitedCommand;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Whether another server still uses the data folder. Its files are left alone. */
+  readonly shared?: boolean;
+  readonly isolateMemory?: IsolateMemory;
+  /** Checks the memory of isolates. Defaults to the watch for this machine. `null` disables it. */
+  readonly memory?: MemoryReader | null;
+}
+
+/** Starts isolates. Disposal ends all of them and removes their files. */
+export class ProcessStarter implements IsolateStarter, AsyncDisposable {
+  readonly census = new IsolateStats();
+  readonly #options: ProcessStarterOptions;
+  /** A folder with access for this user only: processes that can reach its sockets are trusted. */
+  readonly #runDir: string;
+  readonly #running = new Set<IsolateProcess>();
+  readonly #waiting = new PrestartedIsolates();
+  /** Files from which prestarted isolates load their code. */
+  readonly #places = new Set<string>();
+  /** Set by `use`. */
+  #version: Version;
+  /** Set by `useEnv`. */
+  #env: Readonly<Record<string, string>>;
+  readonly #memoryWatch: MemoryWatch | null;
+  #started = 0;
+  #disposed = false;
+  /** Ends isolates with main where the kernel does not: one that is migrating would otherwise hold the database. */
+  readonly #killAll = () => this.#running.forEach((process) => process.kill());
+
+  private constructor(options: ProcessStarterOptions, runDir: string) {
+    this.#options = options;
+    this.#runDir = runDir;
+    globalThis.addEventListener("unload", this.#killAll);
+    this.#version = options.version;
+    this.#env = options.env;
+    const { memory: read = machineMemory, clock, isolateMemory: { dataMiB } = usualMemory } = options;
+    this.#memoryWatch = read === null
+      ? null
+      : new MemoryWatch({ read, clock, isolates: () => this.#running, dataMiB });
+  }
+
+  static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
+    if (options.shared !== true) await removeRunDirs(options.dataDir);
+    return new ProcessStarter(options, await makeRunDir(options.dataDir));
+  }
+
+  use(version: Version): void {
+    this.#version = version;
+  }
+
+  async warm(role: IsolateRole): Promise<void> {
+    await this.#wait(role, this.#version).connected;
+  }
+
+  /** Whether a prestarted isolate can load the app before it opens the database. */
+  #waits(role: IsolateRole): boolean {
+    return role === "reader" || role === "writer" && this.#options.rows !== undefined;
+  }
+
+  async prepare(version: Version): Promise<Disposable> {
+    const isolates = await Promise.all(this.#rolesAhead.map((role) => this.#prepared(role, version)));
+    // A reader loads while the writer still uses the database exclusively.
+    isolates[1]?.open();
+    return { [Symbol.dispose]: () => this.#waiting.end(isolates) };
+  }
+
+  get #rolesAhead(): readonly IsolateRole[] {
+    return this.#options.isolateMemory?.sparing === true ? ["writer"] : ["writer", "reader"];
+  }
+
+  standBy(): void {
+    if (this.#options.isolateMemory?.sparing === true) return;
+    for (const role of this.#rolesAhead) {
+      if (this.#waiting.find(role, this.#version) !== null) continue;
+      this.#wait(role, this.#version, this.#freePlace());
+    }
+  }
+
+  async start(role: IsolateRole, version: Version = this.#version): Promise<StartResult> {
+    const waiting = this.#waiting.take(role, version);
+    if (waiting === null) return await this.#start(role, { version });
+    waiting.open();
+    waiting.goOn();
+    return await waiting.started;
+  }
+
+  useEnv(env: Readonly<Record<string, string>>): void {
+    this.#env = env;
+  }
+
+  check(version: Version, bounds: CheckBounds): Promise<StartResult> {
+    return this.#start("reader", { version, check: bounds });
+  }
+
+  /** A file name that is reused after its isolate: the runtime caches data by file path. */
+  #freePlace(): string {
+    for (let number = 1;; number++) {
+      const place = join(this.#runDir, `code-${number}.js`);
+      if (!this.#places.has(place)) return place;
+    }
+  }
+
+  #wait(role: IsolateRole, version: Version, place: string | null = null): WaitingIsolate {
+    if (place !== null) this.#places.add(place);
+    const waiting = startWaiting({
+      version,
+      place,
+      onGone: () => place !== null && this.#places.delete(place),
+      launch: (version, options) => this.#start(role, { version, ...options }),
+      put: (version, place) => this.#put(version, place),
+    });
+    this.#waiting.put(role, waiting);
+    return waiting;
+  }
+
+  /** Returns a prestarted or new isolate, once it is connected. */
+  async #prepared(role: IsolateRole, version: Version): Promise<WaitingIsolate> {
+    let isolate = this.#waiting.find(role, version) ?? this.#wait(role, version);
+    if (!await isolate.keepFor(version)) isolate = this.#wait(role, version);
+    await isolate.connected;
+    return isolate;
+  }
+
+  async #put(version: Version, place: string): Promise<Disposable> {
+    // It may be removed once it is linked.
+    using _held = await this.#options.versions.hold(version);
+    await Deno.link(version.bundle, place);
+    return { [Symbol.dispose]: () => Deno.removeSync(place) };
+  }
+
+  async #start(
+    role: IsolateRole,
+    { version, gate = null, check, onProcess = () => {} }: {
+      readonly version: Version;
+      readonly gate?: BootGate | null;
+      readonly check?: CheckBounds;
+      readonly onProcess?: (process: IsolateProcess) => void;
+    },
+  ): Promise<StartResult> {
+    const name = `${role}-${++this.#started}`;
+    const socketPath = join(this.#runDir, name);
+    const progressPath = `${socketPath}.p`;
+    const importMapPath = `${socketPath}.m`;
+    const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
+    const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
+    const { bundle, functions, authorFolder } = version;
+    const authored = authorTexts(authorFolder);
+    let resources: { listener?: Deno.Listener; progress?: ProgressReader; held?: Disposable } = {};
+    try {
+      const held = await versions.hold(version);
+      resources = { held };
+      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry }));
+      if (this.#disposed) throw new Error("The server is stopping");
+      const progress = await ProgressReader.create(progressPath);
+      const listener = Deno.listen({ transport: "unix", path: socketPath });
+      resources = { listener, progress, held };
+      const databasePath = join(dataDir, "data.db");
+      const child = this.#spawn({
+        role,
+        entry,
+        dataDir,
+        databasePath,
+        bundle,
+        socketPath,
+        progressPath,
+        actionNet,
+        importMapPath,
+        ...(isolateMemory && { memory: isolateMemory }),
+      });
+      const cacheBytes = role === "writer"
+        ? isolateMemory?.writerCacheBytes
+        : isolateMemory?.readerCacheBytes;
+      const boot = (): Boot => ({
+        type: "Boot",
+        role,
+        databasePath,
+        bundle,
+        functions,
+        authorFolder,
+        progressPath,
+        env: role === "runner" ? { ...this.#env } : {},
+        settings,
+        ...(tableNumbers && { tableNumbers }),
+        ...(rows !== null || follows ? { journal: "external" } : journal && { journal }),
+        ...(follows && { follows }),
+        ...(cacheBytes !== undefined && { cacheBytes }),
+        ...(version.deployed && { version: version.hash }),
+        ...(check && { check }),
+        ...(gate !== null && this.#waits(role) && { waits: true }),
+      });
+      const process = new IsolateProcess({
+        child,
+        progress,
+        clock,
+        log,
+        authored,
+        rows: role === "writer" ? rows : null,
+        logOutput: (text) => log("warn", "Isolate output", { isolate: name, text: authored(text) }),
+      });
+      resources = { listener };
+      this.#running.add(process);
+      onProcess(process);
+      this.census.started(process.pid, role);
+      process.ended.then(({ cause }) => {
+        this.#running.delete(process);
+        held[Symbol.dispose]();
+        this.census.ended(process.pid, cause);
+      });
+      const waits = this.#waits(role);
+      return await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });
+    } catch (error) {
+      return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      close(resources.listener);
+      resources.held?.[Symbol.dispose]();
+      await remove(socketPath);
+      await remove(importMapPath);
+      // Still ours only if no process has it.
+      await resources.progress?.remove();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
+    this.#memoryWatch?.[Symbol.dispose]();
+    this.#killAll();
+    await Promise.all([...this.#running].map((process) => process.ended));
+    globalThis.removeEventListener("unload", this.#killAll);
+    await remove(this.#runDir);
+  }
+
+  #spawn(paths: IsolatePaths): Deno.ChildProcess {
+    const { executable, args, env } = this.#options.command(paths);
+    return new Deno.Command(executable, {
+      args: [...args],
+      env,
+      clearEnv: true,
+      cwd: this.#runDir,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+  }
+}
+
+/** Removes files of killed servers, unless another server uses the data folder. */
+async function removeRunDirs(dataDir: string): Promise<void> {
+  for await (const entry of Deno.readDir(dataDir)) {
+    if (entry.isDirectory && entry.name.startsWith(RUN_DIR_PREFIX)) {
+      await Deno.remove(join(dataDir, entry.name), { recursive: true });
+    }
+  }
+}
+
+/** Creates the folder of sockets and progress files: in the data folder, or elsewhere if its path is too long. */
+async function makeRunDir(dataDir: string): Promise<string> {
+  const deep = dataDir.length + RUN_DIR_PREFIX.length + 2 * FILE_NAME_CHARS > SOCKET_PATH_CHARS_MAX;
+  const runDir = await Deno.makeTempDir({ prefix: RUN_DIR_PREFIX, ...(deep ? {} : { dir: dataDir }) });
+  await Deno.chmod(runDir, 0o700);
+  return await Deno.realPath(runDir);
+}
