@@ -1,6 +1,6 @@
 /**
  * The sync hub: all sockets and shared queries of the server. Commits invalidate queries, refresh batches run them again, and
- * sockets advance to the new results (ARCHITECTURE.md, "The way of one Transition"). Changes within one event loop tick are
+ * sockets advance to the new results (ARCHITECTURE.md, "Path of a Transition"). Changes within one event loop tick are
  * handled together at its end.
  */
 import { setImmediate } from "node:timers";
@@ -74,7 +74,6 @@ export class Hub {
   readonly #inbound: InboundQuota;
   /** Sockets of ended connections, with the time at which they are aborted. */
   readonly #closing = new Map<OutboundAccount, number>();
-  readonly #accounts = new Map<SyncConnection, OutboundAccount>();
   #abortedCount = 0;
   #abortLoggedAt = -Infinity;
   /** Sockets accepted since the start. */
@@ -165,9 +164,15 @@ export class Hub {
       outbound: this.#outbound,
       inbound: this.#inbound,
       ended: (connection, closeMs) => {
-        const account = this.#accounts.get(connection);
-        if (account !== undefined) this.#closing.set(account, clock.now() + closeMs);
+        this.#closing.set(connection.outbound, clock.now() + closeMs);
         this.#remove(connection);
+      },
+      closed: ({ outbound }) => {
+        this.#outbound.close(outbound);
+        this.#closing.delete(outbound);
+        this.#stopTimersIfIdle();
+        this.#openSockets--;
+        if (this.#openSockets === 0) this.#onAllClosed?.();
       },
     };
     host.onCommits((entries) => {
@@ -255,32 +260,15 @@ export class Hub {
       channel.close(closeCodes.overloaded, "too many sockets");
       return null;
     }
-    const account = this.#outbound.open(channel);
-    const connection = new SyncConnection(account, this.#port, {
+    const connection = new SyncConnection(this.#outbound.open(channel), this.#port, {
       guest: guestCaller(address, ++this.#socketCount),
       ts: Math.max(this.#shared.ts, this.#newest?.ts ?? 0),
     });
     this.#connections.add(connection);
-    this.#accounts.set(connection, account);
     this.#openSockets++;
     this.#wheel.schedule(connection, connection.nextDeadline);
     this.#ticking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
-    let open = true;
-    return {
-      receive: (text) => connection.receive(text),
-      refuse: (fault, closeCode) => connection.fatal(fault, closeCode),
-      closed: () => {
-        this.#accounts.delete(connection);
-        connection.end();
-        if (!open) return;
-        open = false;
-        this.#outbound.close(account);
-        this.#closing.delete(account);
-        this.#stopTimersIfIdle();
-        this.#openSockets--;
-        if (this.#openSockets === 0) this.#onAllClosed?.();
-      },
-    };
+    return connection;
   }
 
   /** Runs a query once, or answers it from a cached result valid at the newest commit. Never rejects. */

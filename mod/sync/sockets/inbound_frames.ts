@@ -1,7 +1,7 @@
 /** Frames from the client: size and rate limits, inbound quotas, and a queue that handles them in order. */
 import { socketLimits } from "../../limits.ts";
 import { type ClientMessage, clientMessageSchema } from "../../protocol/client_messages.ts";
-import { closeCodes } from "./socket.ts";
+import { closeCodes, type ReceiveWindow } from "./socket.ts";
 
 type ClientFrame =
   | { readonly ok: true; readonly message: ClientMessage }
@@ -140,10 +140,22 @@ export class InboundQuota {
 
 const COMPACT_AFTER_FRAMES = 4096;
 
-/** Frames of one socket in the order received. Queues those that cannot be handled yet, within limits. */
+export interface FrameQueueOptions {
+  readonly quota: InboundQuota;
+  readonly now: number;
+  /** Called if the quota is exhausted and the socket has to end. */
+  readonly onOverload: () => void;
+  readonly setReceiveWindow: (window: ReceiveWindow) => void;
+}
+
+/** Frames of one socket in the order received, within its limits. Queues those that cannot be handled yet. */
 export class FrameQueue {
-  readonly #quota: InboundQuota;
+  readonly #options: FrameQueueOptions;
   readonly #account: InboundAccount;
+  readonly #rate: FrameRateLimiter;
+  readonly #idleRate: FrameRateLimiter;
+  /** "small" while many frames wait: the runtime reads everything a socket has received before it serves others. */
+  #window: ReceiveWindow = "normal";
   #frames: string[] = [];
   #first = 0;
   #chars = 0;
@@ -152,24 +164,32 @@ export class FrameQueue {
   /** Characters of the frame last returned by `next`. Its recipient releases them. */
   takenChars = 0;
 
-  constructor(quota: InboundQuota, account: InboundAccount) {
-    this.#quota = quota;
-    this.#account = account;
+  constructor(options: FrameQueueOptions) {
+    this.#options = options;
+    this.#account = options.quota.open(options.onOverload);
+    this.#rate = new FrameRateLimiter(socketLimits.frames, options.now);
+    this.#idleRate = new FrameRateLimiter(socketLimits.idleFrames, options.now);
   }
 
   get blocked(): ClientMessage | null {
     return this.#blocked;
   }
 
-  /** Adds a frame. Returns whether the limits allowed it. */
-  push(text: string): boolean {
+  /** Counts a frame that does not queue. Returns whether the limits allow it. */
+  takeIdle(now: number): boolean {
+    return this.#idleRate.take(now);
+  }
+
+  /** Adds a frame. Returns the limit that it exceeds, if any. */
+  push(text: string, now: number): "rate" | "queue" | null {
+    if (!this.#rate.take(now)) return "rate";
     // The next frame is always accepted. The limits apply to frames waiting behind another.
     const waiting = this.#count > 0 || this.#blocked !== null;
     this.#frames.push(text);
     this.#chars += text.length;
-    this.#quota.reserve(this.#account, text.length);
-    return !waiting ||
-      (this.#count <= socketLimits.queuedFramesMax && this.#chars <= socketLimits.queuedCharsMax);
+    this.reserve(text.length);
+    const { queuedFramesMax, queuedCharsMax } = socketLimits;
+    return waiting && (this.#count > queuedFramesMax || this.#chars > queuedCharsMax) ? "queue" : null;
   }
 
   /** Returns the next message or the error in its frame, `null` if there is none. */
@@ -194,10 +214,23 @@ export class FrameQueue {
     return readClientFrame(text);
   }
 
-  /** Fill level, without the message that all frames wait behind. Above 1, the receive window shrinks. */
-  get fullness(): number {
+  /** Adapts the receive window to the frames that wait, without the message that all of them wait behind. */
+  adaptReceiveWindow(): void {
     const { slowedFramesMin, slowedCharsMin } = socketLimits;
-    return Math.max(this.#count / slowedFramesMin, this.#chars / slowedCharsMin);
+    const fullness = Math.max(this.#count / slowedFramesMin, this.#chars / slowedCharsMin);
+    const window = fullness > 1 ? "small" : fullness < 0.25 ? "normal" : this.#window;
+    if (window === this.#window) return;
+    this.#window = window;
+    this.#options.setReceiveWindow(window);
+  }
+
+  /** Counts data that a frame leaves in memory. */
+  reserve(chars: number): void {
+    this.#options.quota.reserve(this.#account, chars);
+  }
+
+  release(chars: number): void {
+    this.#options.quota.release(this.#account, chars);
   }
 
   get #count(): number {
@@ -209,8 +242,10 @@ export class FrameQueue {
     this.#blocked = message;
   }
 
-  clear(): void {
-    this.#quota.release(this.#account, this.#chars + (this.#blocked === null ? 0 : this.takenChars));
+  /** Drops all frames when the socket ends. Its calls in flight release their share when they end. */
+  close(): void {
+    this.release(this.#chars + (this.#blocked === null ? 0 : this.takenChars));
+    this.#options.quota.close(this.#account);
     this.#frames.length = 0;
     this.#first = 0;
     this.#chars = 0;

@@ -17,10 +17,10 @@ import {
   guestInSession,
   type SessionEnd,
 } from "../authenticator.ts";
-import { type Channel, closeCodes, type ReceiveWindow } from "./socket.ts";
+import { type Channel, closeCodes, type SocketHandle } from "./socket.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
 import { actionResponseFrame, type FrameMemo, mutationResponseFrame } from "./transition_frame.ts";
-import { FrameQueue, FrameRateLimiter, type InboundAccount, type InboundQuota } from "./inbound_frames.ts";
+import { FrameQueue, type InboundQuota } from "./inbound_frames.ts";
 import { SocketHeartbeat } from "./heartbeat.ts";
 import { refuseCall } from "../refuse_call.ts";
 import type { SharedQueries } from "../queries/shared_queries.ts";
@@ -47,6 +47,8 @@ export interface ConnectionPort {
   transitionSent(): void;
   /** Removes the connection. The socket is aborted if it is still open after `closeMs`. */
   ended(connection: SyncConnection, closeMs: number): void;
+  /** Reports that the socket is closed, after `ended`. */
+  closed(connection: SyncConnection): void;
   readonly outbound: OutboundQuota;
   readonly inbound: InboundQuota;
 }
@@ -57,8 +59,9 @@ const HOSTILE_CLOSE_MS = socketLimits.closeHostileMs;
 const PONG = '{"type":"Pong"}';
 const PING = '{"type":"Ping"}';
 
-export class SyncConnection implements View {
+export class SyncConnection implements View, SocketHandle {
   readonly state: SocketState;
+  readonly outbound: OutboundAccount;
   /** Slot in the timer wheel. Set by the wheel. */
   slot = -1;
   /** The last `reachableTs` that was not `null`. Kept by the hub to detect progress. */
@@ -67,19 +70,14 @@ export class SyncConnection implements View {
   readonly #port: ConnectionPort;
   readonly #channel: Channel;
   readonly #heartbeat: SocketHeartbeat;
-  readonly #outboundAccount: OutboundAccount;
-  readonly #inboundAccount: InboundAccount;
   readonly #frames: FrameQueue;
-  readonly #frameRate: FrameRateLimiter;
-  readonly #idleFrameRate: FrameRateLimiter;
   readonly #transitions: Transitions;
   /** Sessions that ended during token verification. `null` if none is in progress. */
   #sessionsEnded: SessionEnd[] | null = null;
   #bytesSinceTransition = 0;
   #ended = false;
+  #closed = false;
   #framesAfterEnd = 0;
-  /** "small" while many of its frames wait. */
-  #receiveWindow: ReceiveWindow = "normal";
   #serving = false;
   /** Caller while no user is signed in. */
   #guest: Caller;
@@ -91,11 +89,11 @@ export class SyncConnection implements View {
 
   /** @param ts Newest commit at the time of connecting. */
   constructor(
-    unsent: OutboundAccount,
+    outbound: OutboundAccount,
     port: ConnectionPort,
     { guest, ts }: { readonly guest: Caller; readonly ts: number },
   ) {
-    const { channel } = unsent;
+    const { channel } = outbound;
     const now = port.clock.now();
     this.state = new SocketState(ts);
     this.#openedAt = now;
@@ -103,13 +101,14 @@ export class SyncConnection implements View {
     this.#mutationQueueKey = guest.turn;
     this.#channel = channel;
     this.#port = port;
-    this.#outboundAccount = unsent;
-    this.#inboundAccount = port.inbound.open(() =>
-      this.fatal("the server's inbound buffers are full", closeCodes.overloaded, HOSTILE_CLOSE_MS)
-    );
-    this.#frames = new FrameQueue(port.inbound, this.#inboundAccount);
-    this.#frameRate = new FrameRateLimiter(socketLimits.frames, now);
-    this.#idleFrameRate = new FrameRateLimiter(socketLimits.idleFrames, now);
+    this.outbound = outbound;
+    this.#frames = new FrameQueue({
+      quota: port.inbound,
+      now,
+      onOverload: () =>
+        this.fatal("the server's inbound buffers are full", closeCodes.overloaded, HOSTILE_CLOSE_MS),
+      setReceiveWindow: (window) => channel.setReceiveWindow(window),
+    });
     this.#heartbeat = new SocketHeartbeat(now);
     this.#transitions = new Transitions({
       state: this.state,
@@ -163,23 +162,22 @@ export class SyncConnection implements View {
     const now = this.#port.clock.now();
     this.#heartbeat.received(now);
     // The usual spelling of a Pong. It needs no parsing and does not queue.
-    if (text === PONG) {
-      this.#pong(now);
-    } else if (!this.#frameRate.take(now)) {
-      this.fatal("too many frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
-    } else if (!this.#frames.push(text)) {
-      this.fatal("too many frames are queued behind running calls", closeCodes.protocol);
-    } else {
-      this.#serve();
-      if (this.#frames.fullness > 1) this.#setReceiveWindow("small");
-    }
+    if (text === PONG) return this.#pong(now);
+    const exceeded = this.#frames.push(text, now);
+    if (exceeded === null) return this.#serve();
+    if (exceeded === "rate") return this.fatal("too many frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
+    this.fatal("too many frames are queued behind running calls", closeCodes.protocol);
   }
 
-  /** The runtime reads everything a socket has received before it serves others. A small window bounds that. */
-  #setReceiveWindow(how: ReceiveWindow): void {
-    if (how === this.#receiveWindow) return;
-    this.#receiveWindow = how;
-    this.#channel.setReceiveWindow(how);
+  refuse(fault: string, closeCode: number): void {
+    this.fatal(fault, closeCode);
+  }
+
+  closed(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.end();
+    this.#port.closed(this);
   }
 
   /** Sends the Transitions that are ready. */
@@ -257,9 +255,8 @@ export class SyncConnection implements View {
     if (this.#ended) return;
     this.#ended = true;
     this.#unsettled?.cancel();
-    this.#frames.clear();
-    this.#port.inbound.release(this.#inboundAccount, this.state.argsChars);
-    this.#port.inbound.close(this.#inboundAccount);
+    this.#frames.release(this.state.argsChars);
+    this.#frames.close();
     this.#transitions.end();
     const notReading = this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
     this.#port.ended(this, notReading ? Math.min(closeMs, HOSTILE_CLOSE_MS) : closeMs);
@@ -268,7 +265,7 @@ export class SyncConnection implements View {
   /** A closing socket still reads and could block others. Aborts it after a number of frames. */
   #receivedAfterEnd(): void {
     if (++this.#framesAfterEnd === socketLimits.framesAfterEndMax) {
-      this.#port.outbound.cut(this.#outboundAccount);
+      this.#port.outbound.cut(this.outbound);
     }
   }
 
@@ -280,7 +277,7 @@ export class SyncConnection implements View {
       const frame = this.#frames.next();
       if (frame === null) break;
       if (!frame.ok) {
-        this.#port.inbound.release(this.#inboundAccount, this.#frames.takenChars);
+        this.#frames.release(this.#frames.takenChars);
         this.fatal(frame.fault, frame.closeCode);
       } else if (this.#mayServe(frame.message)) {
         this.#handle(frame.message, this.#frames.takenChars);
@@ -290,9 +287,7 @@ export class SyncConnection implements View {
       }
     }
     this.#serving = false;
-    if (this.#receiveWindow === "small" && !this.#ended && this.#frames.fullness < 0.25) {
-      this.#setReceiveWindow("normal");
-    }
+    if (!this.#ended) this.#frames.adaptReceiveWindow();
   }
 
   #mayServe(message: ClientMessage): boolean {
@@ -318,7 +313,7 @@ export class SyncConnection implements View {
         this.#act(message, chars);
         return;
       default:
-        this.#port.inbound.release(this.#inboundAccount, chars);
+        this.#frames.release(chars);
         return this.#handleControl(message);
     }
   }
@@ -343,7 +338,7 @@ export class SyncConnection implements View {
   }
 
   #pong(now: number): void {
-    if (this.#idleFrameRate.take(now)) return;
+    if (this.#frames.takeIdle(now)) return;
     this.fatal("too many idle frames", closeCodes.protocol, HOSTILE_CLOSE_MS);
   }
 
@@ -351,8 +346,8 @@ export class SyncConnection implements View {
     const before = this.state.argsChars;
     const refusal = this.state.modifyQuerySet(message, this);
     const more = this.state.argsChars - before;
-    if (more > 0) this.#port.inbound.reserve(this.#inboundAccount, more);
-    else this.#port.inbound.release(this.#inboundAccount, -more);
+    if (more > 0) this.#frames.reserve(more);
+    else this.#frames.release(-more);
     this.#refuse(refusal);
     this.touch();
   }
@@ -366,7 +361,7 @@ export class SyncConnection implements View {
     const { identity, sessionId } = this.state;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null && sessionId === null) {
-      this.#port.inbound.release(this.#inboundAccount, chars);
+      this.#frames.release(chars);
       const answer = { outcome: refusal, ts: host.ts, replayed: false };
       this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
       return;
@@ -413,7 +408,7 @@ export class SyncConnection implements View {
     const { host, dev } = this.#port;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) {
-      this.#port.inbound.release(this.#inboundAccount, chars);
+      this.#frames.release(chars);
       this.#send(actionResponseFrame(requestId, { outcome: refusal, dev, errorIds: this.state.errorIds }));
       return;
     }
@@ -429,7 +424,7 @@ export class SyncConnection implements View {
 
   #callEnded(chars: number): void {
     this.state.callsInFlight--;
-    this.#port.inbound.release(this.#inboundAccount, chars);
+    this.#frames.release(chars);
   }
 
   /** Frames after an Authenticate wait for the verification: their calls use the new identity. */
@@ -480,7 +475,7 @@ export class SyncConnection implements View {
     this.#channel.send(frame);
     const bytes = this.#channel.bufferedAmount - before;
     this.#heartbeat.queued(bytes);
-    this.#port.outbound.queued(this.#outboundAccount, bytes);
+    this.#port.outbound.queued(this.outbound, bytes);
     return bytes;
   }
 
