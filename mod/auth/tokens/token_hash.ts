@@ -1,7 +1,11 @@
 /** The keyed hash of stored refresh tokens, link tokens and codes; useless without the server's key. */
 import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
-import { createBLAKE3, type IHasher } from "hash-wasm";
+import type { IHasher } from "hash-wasm";
+// Without the other hashes of the package, which take 4 MB. This file has no types.
+import blake3 from "hash-wasm/blake3";
+
+const { createBLAKE3 } = blake3 as Pick<typeof import("hash-wasm"), "createBLAKE3">;
 
 /** Purpose of a hash. The same value has different hashes for different purposes. */
 export type HashUse =

@@ -1,5 +1,23 @@
 /** The documentation as HTML: pages with navigation and table of contents, search, and style. */
-import { escapeHtml, type RenderedPage, type Section } from "./render_page.ts";
+
+/** A heading and the text up to the next one. */
+export interface Section {
+  /** Anchor of the heading; empty for the text before the first one below the title. */
+  readonly id: string;
+  /** HTML. */
+  readonly title: string;
+  readonly depth: number;
+  readonly text: string;
+}
+
+export interface RenderedPage {
+  /** HTML. */
+  readonly title: string;
+  /** The first sentence as HTML; empty for a page without a paragraph. */
+  readonly summary: string;
+  readonly html: string;
+  readonly sections: readonly Section[];
+}
 
 export interface DocsPage extends RenderedPage {
   /** File name without its ending; also the path of the page. */
@@ -170,4 +188,9 @@ function contentsOf({ sections }: DocsPage): string {
   if (headings.length < CONTENTS_MIN) return "";
   const links = headings.map(({ id, title }) => `<a href="#${id}">${title}</a>`);
   return `<aside aria-label="On this page"><h2>On this page</h2>${links.join("")}</aside>`;
+}
+
+/** Escapes text for HTML and for attributes in double quotes. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 }

@@ -1,24 +1,6 @@
 /** Renders a page of the documentation as HTML. Links to files outside the documentation become plain text. */
 import { Marked, type Token } from "marked";
-
-/** A heading and the text up to the next one. */
-export interface Section {
-  /** Anchor of the heading; empty for the text before the first one below the title. */
-  readonly id: string;
-  /** HTML. */
-  readonly title: string;
-  readonly depth: number;
-  readonly text: string;
-}
-
-export interface RenderedPage {
-  /** HTML. */
-  readonly title: string;
-  /** The first sentence as HTML; empty for a page without a paragraph. */
-  readonly summary: string;
-  readonly html: string;
-  readonly sections: readonly Section[];
-}
+import { escapeHtml, type RenderedPage, type Section } from "./page_html.ts";
 
 /** Renders Markdown. `pages` are the names of all pages; links to others are dropped. */
 export function renderPage(
@@ -93,9 +75,4 @@ function slugOf(text: string, slugs: Map<string, number>): string {
   const earlier = slugs.get(slug) ?? 0;
   slugs.set(slug, earlier + 1);
   return earlier === 0 ? slug : `${slug}-${earlier}`;
-}
-
-/** Escapes text for HTML and for attributes in double quotes. */
-export function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 }
