@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { installServices } from "./support/install_services.ts";
 
 const LONG_TESTS: Readonly<Record<string, readonly string[]>> = {
-  /** Takeovers in a cluster whose servers are killed, frozen and cut off. */
-  cluster: ["tests/cluster/faults_test.ts"],
+  /** Takeovers in a cluster whose servers are stopped, killed, frozen and cut off. */
+  cluster: ["tests/cluster/faults_test.ts", "tests/cluster/forwarding_test.ts"],
   /** Kills of servers and writers under load. */
   durability: ["tests/durability", "tests/scheduler/kill_test.ts", "tests/storage/real_server_test.ts"],
   /** The client over connections that break. */
