@@ -437,8 +437,8 @@ class SqliteWriterDatabase implements WriterDatabase {
   /** The open group without an open mutation. */
   #finishedGroup(): OpenGroup {
     const group = this.#openGroup();
-    if (group.mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     group.writes.check();
+    if (group.mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     return group;
   }
 

@@ -33,7 +33,7 @@ function sourceOf(database: Database, clock: FakeClock): ClusterSource {
   return new ClusterSource({
     connection: database,
     statements: statementsFor("syncline"),
-    place: "a cluster",
+    location: "a cluster",
     generation: "20300101T000000Z-00000000",
     archives: database as unknown as ReplicaTarget,
     clock,

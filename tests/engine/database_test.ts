@@ -36,10 +36,11 @@ Deno.test("closing during an open group rolls it back", () => {
 Deno.test("calls in the wrong order are refused", () => {
   using db = new TestDatabase(tables);
   assert.throws(() => db.writer.beginMutation({ at: 1 }), /No group is open/);
-  assert.throws(() => db.writer.releaseMutation(), /No mutation is open/);
+  assert.throws(() => db.writer.releaseMutation(), /No group is open/);
   assert.throws(() => db.writer.commitGroup(""), /No group is open/);
   assert.throws(() => db.reader.beginQuery(), /No snapshot is open/);
   db.writer.openGroup();
+  assert.throws(() => db.writer.releaseMutation(), /No mutation is open/);
   assert.throws(() => db.writer.openGroup(), /open already/);
   assert.throws(() => db.writer.applySchema(db.schema), /inside an open group/);
   db.writer.beginMutation({ at: 1 });

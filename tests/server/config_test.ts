@@ -135,7 +135,7 @@ Deno.test("[SB9] backups are off without an interval, and go to the data folder 
     const remote = await backups({ backupEvery: 3_600_000, backupTo: bucket, ...keys });
     assert.deepEqual(remote?.to, {
       kind: "bucket",
-      place: {
+      bucket: {
         bucket: "backups",
         prefix: "",
         region: "us-east-1",

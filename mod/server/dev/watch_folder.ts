@@ -10,14 +10,19 @@ export interface WatchOptions {
   readonly signal: AbortSignal;
   /** Called after each burst of edits, one call at a time. Edits during a call cause one more. */
   readonly onEdit: () => Promise<void>;
+  /** Quiet time that ends a burst, in milliseconds. For tests. */
+  readonly settleMs?: number;
 }
 
 /** Resolves after `signal` is aborted. Rejects if the folder cannot be watched, or with the error of `onEdit`. */
-export async function watchFolder(folder: string, { signal, onEdit }: WatchOptions): Promise<void> {
+export async function watchFolder(
+  folder: string,
+  { signal, onEdit, settleMs = SETTLE_MS }: WatchOptions,
+): Promise<void> {
   const watcher = Deno.watchFs(folder, { recursive: true });
   const stop = () => watcher.close();
   signal.addEventListener("abort", stop, { once: true });
-  const calls = new EditCalls(onEdit);
+  const calls = new EditCalls(onEdit, settleMs);
   try {
     if (signal.aborted) return watcher.close();
     for await (const event of watcher) if (matters(event, folder)) calls.edited();
@@ -39,13 +44,15 @@ function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
 
 class EditCalls {
   readonly #onEdit: () => Promise<void>;
+  readonly #settleMs: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: Promise<void> | null = null;
   /** Whether there were edits during the running call. */
   #again = false;
 
-  constructor(onEdit: () => Promise<void>) {
+  constructor(onEdit: () => Promise<void>, settleMs: number) {
     this.#onEdit = onEdit;
+    this.#settleMs = settleMs;
   }
 
   edited(): void {
@@ -56,7 +63,7 @@ class EditCalls {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#running = this.#run();
-    }, SETTLE_MS);
+    }, this.#settleMs);
   }
 
   async end(): Promise<void> {

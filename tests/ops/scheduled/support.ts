@@ -16,7 +16,7 @@ export const DAY = 24 * HOUR;
 
 /** A target that stores names only, with controllable failures. */
 export class MemoryTarget {
-  readonly place = "memory";
+  readonly location = "memory";
   names: string[] = [];
   /** Events in order. */
   readonly events: string[] = [];

@@ -3,8 +3,13 @@ import { importsSpoiled } from "../app/import_message.ts";
 
 /** Interval of checks while no call runs. */
 const LOOK_MS = 250;
-/** Below this processor time the checks stop. Low, because other processes may use the processors. */
+/** Processor time between two checks below which the isolate counts as quiet. */
 const QUIET_MS = 20;
+/**
+ * Quiet checks in a row after which the next one ends the checks. The interval doubles with each: left work gets little
+ * processor time beside busy processes.
+ */
+const QUIET_LOOKS_MAX = 2;
 /** Allowed processor time without a call. Garbage collection uses some. */
 const LEFT_MS_MAX = 400;
 
@@ -23,6 +28,8 @@ export class Leftovers {
   /** Processor time since the last call ended, as of the last check. */
   #left = 0;
   #watching = false;
+  /** Quiet checks in a row. */
+  #quietLooks = 0;
   /** Whether a call ended since the last check, which then starts over. */
   #ended = false;
 
@@ -46,6 +53,7 @@ export class Leftovers {
     if (this.#ended) {
       this.#ended = false;
       this.#left = 0;
+      this.#quietLooks = 0;
       return this.#lookLater();
     }
     if (importsSpoiled()) {
@@ -57,13 +65,14 @@ export class Leftovers {
       printError("error: a call left work behind that still runs after its answer");
       exit(1);
     }
-    if (since > QUIET_MS) this.#lookLater();
+    this.#quietLooks = since > QUIET_MS ? 0 : this.#quietLooks + 1;
+    if (this.#quietLooks <= QUIET_LOOKS_MAX) this.#lookLater();
   }
 
   #lookLater(): void {
     this.#watching = true;
     // Unreferenced, so that an idle event loop is still detected.
-    unrefTimer(later(() => this.#look(), LOOK_MS));
+    unrefTimer(later(() => this.#look(), LOOK_MS * 2 ** this.#quietLooks));
   }
 }
 
