@@ -6,7 +6,7 @@ import { programRoot } from "../../kit/processes/program_root.ts";
 import { packageLimits } from "../limits.ts";
 import { SOURCES_URL } from "../wire/app_sources.ts";
 import { findModules } from "../module_files.ts";
-import { BundleFailure, failureOf, leftOutFlags } from "./bundle_errors.ts";
+import { BundleFailure, failureOf, retryFlags } from "./bundle_errors.ts";
 import { type BundleInputs, checkInputs } from "./bundle_inputs.ts";
 import { type AppPlace, packageRoots } from "./package_roots.ts";
 import { isInside, nameBelow } from "./paths.ts";
@@ -38,7 +38,7 @@ const MS_MAX = 120_000;
 const MEMORY_KIB_MAX = 4 * 1024 * 1024;
 /** Times of files are this coarse. */
 const FILE_TIME_STEP_MS = 10;
-/** Runs of the bundler for one bundle. Each one leaves out more of what packages lack or contain by accident. */
+/** Runs of the bundler for one bundle. Each one has more flags that solve the errors of the one before. */
 const RUNS_MAX = 4;
 
 /** Bundles a functions folder (a real path). @throws BundleFailure with the author's file and line. */
@@ -47,15 +47,15 @@ export async function bundleApp({ functionsDir, dataDir, within }: BundleSource)
   const root = dirname(functionsDir);
   const entry = entryOf(functionsDir);
   const roots = within === undefined ? [functionsDir, ...packageRoots({ functionsDir, dataDir })] : [within];
-  const leftOut = new Set<string>();
+  const added = new Set<string>();
   for (let runs = 1;; runs++) {
-    const { ok, output, report } = await runBundler({ functionsDir, entry, leftOut });
+    const { ok, output, report } = await runBundler({ functionsDir, entry, added });
     if (!ok) {
-      const flags = leftOutFlags(report);
+      const flags = retryFlags(report);
       if (flags === null || runs >= RUNS_MAX) {
         throw failureOf(report, { functionsDir, quoted: within ?? "/" });
       }
-      for (const flag of flags) leftOut.add(flag);
+      for (const flag of flags) added.add(flag);
       continue;
     }
     const { inputs } = JSON.parse(report) as { readonly inputs: BundleInputs };
@@ -82,10 +82,10 @@ function entryOf(functionsDir: string): string {
 const SHELL_SCRIPT = `ulimit -c 0; ulimit -t "$0"; ulimit -d ${MEMORY_KIB_MAX} 2>/dev/null; exec "$@"`;
 
 async function runBundler(
-  { functionsDir, entry, leftOut }: {
+  { functionsDir, entry, added }: {
     readonly functionsDir: string;
     readonly entry: string;
-    readonly leftOut: ReadonlySet<string>;
+    readonly added: ReadonlySet<string>;
   },
 ): Promise<{ readonly ok: boolean; readonly output: string; readonly report: string }> {
   const child = new Deno.Command("sh", {
@@ -94,7 +94,7 @@ async function runBundler(
       SHELL_SCRIPT,
       String(CPU_SECONDS_MAX),
       bundlerPath(),
-      ...bundlerFlags(functionsDir, leftOut),
+      ...bundlerFlags(functionsDir, added),
     ],
     cwd: dirname(functionsDir),
     clearEnv: true,
@@ -129,7 +129,7 @@ async function runBundler(
   }
 }
 
-function bundlerFlags(functionsDir: string, leftOut: ReadonlySet<string>): string[] {
+function bundlerFlags(functionsDir: string, added: ReadonlySet<string>): string[] {
   return [
     "--bundle",
     "--format=esm",
@@ -150,6 +150,7 @@ function bundlerFlags(functionsDir: string, leftOut: ReadonlySet<string>): strin
     "--loader:.css=empty",
     "--log-level=error",
     "--log-override:import-is-undefined=error",
+    "--log-override:ignored-bare-import=error",
     "--log-limit=0",
     "--color=false",
     "--external:*.node",
@@ -157,7 +158,7 @@ function bundlerFlags(functionsDir: string, leftOut: ReadonlySet<string>): strin
     "--external:syncline:zod",
     // The bundler knows modules of the runtime, but not all of these.
     ...builtinModules.filter((name) => name.includes("/")).map((name) => `--external:${name}`),
-    ...leftOut,
+    ...added,
     // These options are for files outside of packages. The bundler ignores them for an app that is inside of one.
     `--tsconfig-raw=${JSON.stringify({ compilerOptions: { paths: { zod: [ZOD] } } })}`,
     ...functionsDir.includes("/node_modules/") ? [`--alias:zod=${ZOD}`] : [],

@@ -19,16 +19,22 @@ interface Problem {
 }
 
 const UNRESOLVED = /^Could not resolve "(.*)"$/;
+const IGNORED_IMPORT = /^Ignoring this import because /;
 const NO_LOADER = /^No loader is configured for "(\.[\w.-]+|)" files: /;
 
 /**
- * Returns the flags with which the bundler leaves out what packages import but cannot use, or `null` if the report has other
- * errors as well: packages that are not installed, which may be optional and fail when they are used, and files such as a
- * README in a folder from which a package requires a file by a computed name.
+ * Returns the flags that solve all errors of a report, or `null` if it has others. Packages that a package imports and that are not
+ * installed are left out: they may be optional, and fail when they are used. So are files such as a README in a folder from which a
+ * package requires a file by a computed name. If the app imports a package for its effects although the package declares to have
+ * none, such declarations are ignored, as Node ignores them.
  */
-export function leftOutFlags(report: string): string[] | null {
+export function retryFlags(report: string): string[] | null {
   const flags: string[] = [];
   for (const { text, file } of problemsIn(report)) {
+    if (IGNORED_IMPORT.test(text)) {
+      flags.push("--ignore-annotations");
+      continue;
+    }
     if (file?.includes("node_modules/") !== true) return null;
     const [, name] = UNRESOLVED.exec(text) ?? [];
     const [, extension] = NO_LOADER.exec(text) ?? [];
@@ -110,11 +116,12 @@ function problemsIn(report: string): Problem[] {
 }
 
 /** Whether a specifier names a package. */
-function isBare(specifier: string): boolean {
+export function isBare(specifier: string): boolean {
   return !/^(?:\.{0,2}\/|\.{1,2}$|[a-z][a-z0-9+.-]*:)/i.test(specifier);
 }
 
-function packageOf(specifier: string): string {
+/** Returns the name of the package of a specifier. */
+export function packageOf(specifier: string): string {
   const [first = "", second = ""] = specifier.split("/");
   return first.startsWith("@") ? `${first}/${second}` : first;
 }

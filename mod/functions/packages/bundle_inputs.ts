@@ -1,8 +1,8 @@
 /** Checks what a bundle contains: only files of the app and its packages, and only modules that isolates provide. */
 import { isBuiltin } from "node:module";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { packageLimits } from "../limits.ts";
-import { authorName, BundleFailure, missingText } from "./bundle_errors.ts";
+import { authorName, BundleFailure, isBare, missingText, packageOf } from "./bundle_errors.ts";
 import { isInside } from "./paths.ts";
 
 /** The files of a bundle by path, relative to the parent of the functions folder, as the bundler reports them. */
@@ -43,13 +43,19 @@ export function checkInputs(inputs: BundleInputs, rules: InputRules): string[] {
       `The app and its packages have more than ${packageLimits.filesMax} files or ${packageLimits.bytesMax} bytes of code`,
     );
   }
+  const declared = declaredPackages(functionsDir);
   for (const { path: from, imports } of files) {
     for (const found of imports) {
       const target = absolute(found.path);
       if (found.external) checkExternal({ ...found, from }, rules);
       else if (!ignored.includes(target) && !isEmbedded(found.path)) {
         if (!isInside(target, roots)) throw outside({ ...found, from }, { target, functionsDir });
-        if (isOwn(from, functionsDir)) checkSpelling({ ...found, from }, functionsDir);
+        if (isOwn(from, functionsDir)) {
+          checkSpelling({ ...found, from }, functionsDir);
+          if (target.includes("/node_modules/")) {
+            checkDeclared({ ...found, from }, { declared, functionsDir });
+          }
+        }
       }
     }
   }
@@ -108,6 +114,59 @@ function checkSpelling(found: Import, functionsDir: string): void {
       ? `"${original}" is a folder: name the file in it, such as "${original.replace(/\/$/, "")}/index.ts"`
       : `cannot find the file "${original}": name it with its extension (${path})`,
   );
+}
+
+/** The app declares the packages that it imports, so that they are not there by chance. Workspaces link others. */
+function checkDeclared(
+  found: Import,
+  { declared, functionsDir }: {
+    readonly declared: ReadonlySet<string> | null;
+    readonly functionsDir: string;
+  },
+): void {
+  const { original = "" } = found;
+  if (declared === null || !isBare(original) || original.startsWith("#")) return;
+  const name = packageOf(original);
+  if (declared.has(name)) return;
+  throw failure(
+    found,
+    functionsDir,
+    `the package "${name}" is installed for other packages only: add it to the app's package.json (npm install ${name})`,
+  );
+}
+
+/** Returns the names in all `package.json` of the functions folder and above it; `null` if there is none. */
+function declaredPackages(functionsDir: string): ReadonlySet<string> | null {
+  let declared: Set<string> | null = null;
+  for (let folder = functionsDir;; folder = dirname(folder)) {
+    const fields = statOf(join(folder, "package.json"))?.isFile
+      ? packageFields(join(folder, "package.json"))
+      : null;
+    if (fields !== null) {
+      declared ??= new Set(["zod"]);
+      const { name, dependencies, devDependencies, optionalDependencies, peerDependencies } = fields;
+      const all = { ...dependencies, ...devDependencies, ...optionalDependencies, ...peerDependencies };
+      for (const declaredName of [name ?? "", ...Object.keys(all)]) declared.add(declaredName);
+    }
+    if (folder === dirname(folder)) return declared;
+  }
+}
+
+interface PackageFields {
+  readonly name?: string;
+  readonly dependencies?: object;
+  readonly devDependencies?: object;
+  readonly optionalDependencies?: object;
+  readonly peerDependencies?: object;
+}
+
+/** Returns `null` for a file that is not valid or that this user cannot read. */
+function packageFields(path: string): PackageFields | null {
+  try {
+    return JSON.parse(Deno.readTextFileSync(path)) as PackageFields | null;
+  } catch {
+    return null;
+  }
 }
 
 function outside(

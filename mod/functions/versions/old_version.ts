@@ -2,6 +2,8 @@
 import { dirname, join, relative } from "node:path";
 import { removeIfThere, statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { bundleApp } from "../packages/mod.ts";
+import { sumOf } from "./file_sums.ts";
+import { newFolder } from "./version_files.ts";
 
 /** The name of the bundle in the code folder. The author's files there have other names. */
 export const OLD_BUNDLE_NAME = "syncline-bundle.js";
@@ -44,8 +46,9 @@ export function hashedOldContent(
   };
 }
 
-/** Writes the bundle, unless it exists. */
+/** Writes the bundle and its checksum, unless they exist and match. */
 export async function bundleOldVersion(
+  versionsDir: string,
   { functions, code, files }: {
     readonly functions: string;
     readonly code: OldCode;
@@ -53,9 +56,14 @@ export async function bundleOldVersion(
   },
   { folder, bundle }: { readonly folder: string; readonly bundle: string },
 ): Promise<void> {
-  if (await statIfThere(bundle) !== null) return;
+  const sumPath = `${bundle}.sha256`;
+  if (await statIfThere(bundle) !== null && await statIfThere(sumPath) !== null) {
+    if (sumOf(await Deno.readFile(bundle)).sum === await Deno.readTextFile(sumPath)) return;
+  }
   // The bundler finds packages by files that these versions lack, so that it gets relative paths instead.
-  const work = await Deno.realPath(await Deno.makeTempDir({ dir: folder, prefix: ".bundling-" }));
+  const temporary = await newFolder(versionsDir);
+  using _lock = temporary.manifest;
+  const work = join(await Deno.realPath(temporary.path), "code");
   try {
     for (const path of Object.keys(files)) {
       if (!/\.(?:[cm]?[jt]sx?|json)$/.test(path)) continue;
@@ -66,9 +74,11 @@ export async function bundleOldVersion(
     const made = await bundleApp({ functionsDir: join(work, functions), dataDir: folder, within: work });
     await Deno.writeFile(join(work, OLD_BUNDLE_NAME), made.code, { mode: 0o400 });
     await syncFolder(join(work, OLD_BUNDLE_NAME));
+    await removeIfThere(sumPath);
     await Deno.rename(join(work, OLD_BUNDLE_NAME), bundle);
+    await Deno.writeTextFile(sumPath, sumOf(made.code).sum);
   } finally {
-    await removeIfThere(work);
+    await removeIfThere(temporary.path);
   }
 }
 

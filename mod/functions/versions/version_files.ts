@@ -86,12 +86,9 @@ export async function writeVersion(
   manifest: Manifest,
   options: WriteOptions,
 ): Promise<void> {
-  const temporary = join(versionsDir, `${NEW}${randomBytes(8).toString("hex")}`);
-  await Deno.mkdir(temporary, { mode: 0o700 });
+  const { path: temporary, manifest: file } = await newFolder(versionsDir);
+  using _lock = file;
   try {
-    // Locked while it is written, so that no one removes it as a leftover.
-    using file = await Deno.open(join(temporary, MANIFEST), { write: true, createNew: true, mode: 0o600 });
-    await file.lock(true);
     await copyFiles(join(temporary, CODE), manifest, options);
     await Deno.writeTextFile(join(temporary, MANIFEST), JSON.stringify(manifest));
     if (options.durable) await file.sync();
@@ -101,6 +98,17 @@ export async function writeVersion(
     await removeIfThere(temporary);
     throw error;
   }
+}
+
+/** Creates a temporary folder with an empty manifest, which is locked so that no one removes the folder as a leftover. */
+export async function newFolder(
+  versionsDir: string,
+): Promise<{ readonly path: string; readonly manifest: Deno.FsFile }> {
+  const path = join(versionsDir, `${NEW}${randomBytes(8).toString("hex")}`);
+  await Deno.mkdir(path, { mode: 0o700 });
+  const manifest = await Deno.open(join(path, MANIFEST), { write: true, createNew: true, mode: 0o600 });
+  await manifest.lock(true);
+  return { path, manifest };
 }
 
 async function copyFiles(folder: string, manifest: Manifest, options: WriteOptions): Promise<void> {

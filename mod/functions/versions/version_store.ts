@@ -256,7 +256,7 @@ export class VersionStore {
     const staticDir = frontend === undefined ? null : join(folder, frontend);
     const bundle = join(folder, code === undefined ? BUNDLE_NAME : OLD_BUNDLE_NAME);
     if (code !== undefined) {
-      await bundleOldVersion({ functions, code, files: manifest.files }, { folder, bundle });
+      await bundleOldVersion(this.#dir, { functions, code, files: manifest.files }, { folder, bundle });
     }
     return { hash, folder, bundle, functions, authorFolder, staticDir };
   }

@@ -54,14 +54,14 @@ export async function socketFolders(dataDir: string): Promise<string[]> {
   return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];
 }
 
-/** Folders of functions and packages: `node_modules` there and above, and the targets of links in it. */
+/** Folders of functions and packages: `node_modules` there and above, the targets of links in it, and `package.json`. */
 async function codeFolders(functionsDir: string, dataDir: string): Promise<string[]> {
   const folders = [functionsDir];
   const { packageRoots } = await import("../../functions/packages/mod.ts");
   for (const start of await withRealPaths([functionsDir])) {
     folders.push(...packageRoots({ functionsDir: start, dataDir }));
     for (let folder = start;; folder = dirname(folder)) {
-      folders.push(join(folder, "node_modules"));
+      folders.push(join(folder, "node_modules"), join(folder, "package.json"));
       if (folder === dirname(folder)) break;
     }
   }

@@ -6,7 +6,14 @@ import { RealHost } from "../host/support/real_host.ts";
 import { needs, npm } from "../../support/services.ts";
 
 /** ES modules alone, CommonJS alone, and one of many CommonJS packages that look at `process` and `crypto`. */
-const PACKAGES = ["nanoid@5.1.6", "date-fns@4.1.0", "ms@2.1.3", "lodash@4.17.21", "jsonwebtoken@9.0.3"];
+const PACKAGES = [
+  "nanoid@5.1.6",
+  "date-fns@4.1.0",
+  "ms@2.1.3",
+  "lodash@4.17.21",
+  "jsonwebtoken@9.0.3",
+  "semver@7.7.3",
+];
 /** For type checks and tests, which run outside of isolates. */
 const OURS = ["zod@4.6.7", "croner@11.0.1"];
 

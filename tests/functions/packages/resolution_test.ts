@@ -191,6 +191,16 @@ const scenarios: readonly Scenario[] = [
     result: ["first", "second", "first", "gone"],
   },
   {
+    name: "a package for its effects, although it declares to have none",
+    installed: {
+      "p/package.json": named({ type: "module", sideEffects: false }),
+      "p/index.js": `globalThis.effect = "seen";`,
+    },
+    imports: `import "p";`,
+    use: `(globalThis as unknown as { effect: string }).effect`,
+    result: "seen",
+  },
+  {
     name: "a package used only for its types",
     installed: { "p/index.js": `module.exports = 1;` },
     imports: `import p from "p"; import type { A } from "types-only";`,
@@ -311,6 +321,23 @@ Deno.test("packages may be links within the project, as pnpm and workspaces make
     await brokenBy(workspace),
     /^a\.ts:1:63: cannot import "p": it is a link to .*outside the project/,
   );
+});
+
+Deno.test("an app imports packages that it declares, and no others that are installed", async () => {
+  await using workspace = new Workspace({ "a.ts": `import "p";\nimport "@q/q/sub.js";` });
+  workspace.install({
+    "p/index.js": `require("dep");`,
+    "dep/index.js": "",
+    "@q/q/sub.js": "",
+  });
+  const declare = (fields: object) => workspace.write({ "../package.json": JSON.stringify(fields) });
+  declare({ dependencies: { p: "1" } });
+  await assert.rejects(workspace.version(), {
+    message:
+      `a.ts:2:8: the package "@q/q" is installed for other packages only: add it to the app's package.json (npm install @q/q)`,
+  });
+  declare({ dependencies: { p: "1" }, devDependencies: { "@q/q": "1" } });
+  await workspace.version();
 });
 
 Deno.test("a file of a package that is a link to one outside is not run", async () => {

@@ -328,12 +328,20 @@ Deno.test("VE18 a version of sources, as servers made before, is bundled when it
   project.write({ [`${folder}/version.json`]: JSON.stringify(manifest) });
   for (const [path, text] of Object.entries(sources)) project.write({ [`${folder}/code/${path}`]: text });
   const version = await (await project.open()).get(manifest.hash);
+  const made = Deno.readTextFileSync(version.bundle);
+  Deno.chmodSync(version.bundle, 0o600);
+  Deno.truncateSync(version.bundle, 100);
   assert.equal((await (await project.open()).get(manifest.hash)).bundle, version.bundle);
+  assert.equal(Deno.readTextFileSync(version.bundle), made, "a damaged bundle is made again");
   const [[, , load]] = (await import(pathToFileURL(version.bundle).href)).default;
   const [p, q, stack] = (await load()).a();
   assert.deepEqual([p, q], [{ p: "partdep" }, "b"]);
   assert.ok(stack.includes("app:///functions/a.ts:3:"), stack);
   assert.deepEqual(filesOf(version.folder).filter((path) => !Object.hasOwn(sources, path.slice(1))), [
     "/syncline-bundle.js",
+    "/syncline-bundle.js.sha256",
+  ]);
+  assert.deepEqual([...Deno.readDirSync(`${project.dir}/data/versions`)].map(({ name }) => name), [
+    manifest.hash,
   ]);
 });
