@@ -11,6 +11,7 @@ import { claimData, DataLock, DataLockedError } from "./data/data_lock.ts";
 import { checkNoStagedRestoreInCluster, logRestore } from "./data/data_restore.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
 import { type Frontend, openDashboard, StaticFiles } from "./http/static_files.ts";
+import { canSharePorts } from "./http/listen.ts";
 import { Port } from "./http/port.ts";
 import { RequestGate } from "./http/request_gate.ts";
 import { dataLockLimits, takeoverLimits } from "./limits.ts";
@@ -107,9 +108,8 @@ export class Server implements AsyncDisposable {
     const server = new Server(parts, await openStatics(config));
     try {
       await server.#serve(async () => {
-        const samePort = config.port === port;
-        const shared = samePort && await oldProcess.sharePort();
-        if (shared || !samePort) server.#port.listen({ shared });
+        const shared = config.port === port;
+        if (canSharePorts || !shared) server.#port.listen({ shared });
         await oldProcess.stepDown();
         server.#lock = await acquire(config, takeoverLimits.lockMs);
         if (!server.#port.isOpen) await server.#port.listenWhenFree(() => server.#stopped === null);
@@ -192,7 +192,7 @@ export class Server implements AsyncDisposable {
   async #startWorkers({ leaderParts }: Backend): Promise<void> {
     const { config, log } = this.#parts;
     if (config.workers <= 1 || leaderParts === undefined) return;
-    if (!this.#port.share()) {
+    if (!canSharePorts) {
       throw new StartError(
         "--workers is not supported: this system does not allow several processes to share a port",
         { code: "workers" },
@@ -218,7 +218,6 @@ export class Server implements AsyncDisposable {
       dataDir: config.dataDir,
       server: {
         address: { host: config.host, port: this.#port.number },
-        sharePort: () => this.#port.share(),
         stepDown: () => this.#stepDown(),
         handedOver: () => this.#handedOver.resolve(),
         resume: () => this.#resuming = this.#resume(),

@@ -186,7 +186,7 @@ Deno.test("[TO4] a server that is stopped while it steps down keeps the folder u
 Deno.test("[TO4] an old process that dies leaves folder and port to the new one", async () => {
   await using folder = new TempFolder();
   const lock = await DataLock.acquire(folder.path, { by: "serve" });
-  using listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  using listening = Deno.listen({ hostname: "127.0.0.1", port: 0, reusePort: true });
   const { port } = listening.addr;
   const dead = Promise.withResolvers<void>();
   const listener = await TakeoverListener.open({
@@ -194,7 +194,6 @@ Deno.test("[TO4] an old process that dies leaves folder and port to the new one"
     log: () => {},
     server: {
       address: { host: "127.0.0.1", port },
-      sharePort: () => false,
       stepDown() {
         listening.close();
         lock[Symbol.dispose]();
@@ -225,7 +224,6 @@ Deno.test("[TO4] a new process gives up on an old one that does not answer, and 
     log: () => {},
     server: {
       address: { host: "127.0.0.1", port: 1 },
-      sharePort: () => true,
       stepDown: () => frozen.promise,
       handedOver: () => void events.push("handed over"),
       resume: () => Promise.resolve(void events.push("resumed")),
@@ -272,7 +270,6 @@ Deno.test("[TO4] a server does not wait for ever for a new process that is froze
     leadMs: 20,
     server: {
       address: { host: "127.0.0.1", port: 1 },
-      sharePort: () => true,
       stepDown: () => Promise.resolve(true),
       handedOver: () => void events.push("handed over"),
       resume: () => Promise.resolve(void events.push("resumed")),
@@ -299,7 +296,6 @@ Deno.test("[TO4] a server that cannot step down now refuses", async () => {
     log: () => {},
     server: {
       address: { host: "127.0.0.1", port: 1 },
-      sharePort: () => true,
       stepDown: () => Promise.resolve(false),
       handedOver: () => assert.fail("refused"),
       resume: () => assert.fail("refused"),

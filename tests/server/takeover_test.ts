@@ -159,7 +159,7 @@ function report(text: string): void {
   if (isLongRun) Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
-const ASK = { type: "ask", protocol: 3, pid: 4_242 };
+const ASK = { type: "ask", protocol: 4, pid: 4_242 };
 
 /** A call may fail with a cut or refused connection, or with a request to try again. */
 const MAY_FAIL =
@@ -231,8 +231,8 @@ Deno.test("[TO1] [TO2] a running server is taken over, or continues", async (t) 
   });
 
   await t.step("[TO4] the old server continues when the new one is lost", async () => {
-    const { connection, answers } = await ask(folder, ASK, { type: "sharePort" }, { type: "stepDown" });
-    assert.deepEqual(answers.map(({ type }) => type), ["here", "port", "released"]);
+    const { connection, answers } = await ask(folder, ASK, { type: "stepDown" });
+    assert.deepEqual(answers.map(({ type }) => type), ["here", "released"]);
     connection.close();
     const again = () => call(url, { kind: "mutation", path: "notes:add", args: { by: "again", n: 1 } });
     await until(() => again().then(() => true, () => false));

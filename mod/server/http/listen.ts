@@ -12,8 +12,6 @@ export interface ListenOptions {
   readonly port: number | null;
   /** Whether another process already listens on the port and shares it. */
   readonly shared?: boolean;
-  /** Whether other processes share the port when it has to be reopened. */
-  readonly sharedLater?: boolean;
   /** Called before each retry when connections cannot be accepted. */
   readonly onPause?: (error: unknown) => void;
   /** Called once when the port is closed for good without a shutdown. */
@@ -22,20 +20,21 @@ export interface ListenOptions {
 
 type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
+/** Whether several processes can listen on one port. */
+export const canSharePorts = Deno.build.os === "linux";
+
 /** Starts to serve. Throws a `StartError` if it cannot listen. */
 export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
-  const { host, port, shared = false, sharedLater = shared, onPause = () => {}, onEnd = () => {} } = options;
+  const { host, port, shared = false, onPause = () => {}, onEnd = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
-  const open = (candidate: number, shared: boolean) =>
-    Deno.serve(
-      { hostname: host, port: candidate, onListen: () => {}, ...(shared && { reusePort: true }) },
-      handler,
-    );
+  const open = (candidate: number) =>
+    Deno.serve({ hostname: host, port: candidate, onListen: () => {}, reusePort: canSharePorts }, handler);
   for (let candidate = first;; candidate++) {
     try {
-      const reopen = (again: number) => open(again, sharedLater);
-      return new Listener(open(candidate, shared), { reopen, onPause, onEnd });
+      // The port can be shared later, but must be free now: another server that listens would get some of the connections.
+      if (!shared) Deno.listen({ hostname: host, port: candidate }).close();
+      return new Listener(open(candidate), { reopen: open, onPause, onEnd });
     } catch (error) {
       if (error instanceof Deno.errors.AddrInUse && candidate < last) continue;
       throw new StartError(listenMessage(error, { host, port: candidate }), { cause: error });

@@ -8,8 +8,8 @@ import type { NativeSockets } from "../net/native_sockets.ts";
 import { listen, type Listener, localUrl } from "./listen.ts";
 
 export interface PortOptions {
-  readonly config: Pick<ServeConfig, "host" | "port" | "workers">;
-  /** `null`: connections cannot be closed and the port cannot be shared. */
+  readonly config: Pick<ServeConfig, "host" | "port">;
+  /** `null`: connections cannot be closed. */
   readonly native: NativeSockets | null;
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
@@ -58,11 +58,11 @@ export class Port implements Disposable {
 
   /** Opens the port, again the same one after {@linkcode finish}. Throws a `StartError`. With `shared`, another process listens on it too. */
   listen({ shared = false }: { readonly shared?: boolean } = {}): void {
-    const { config: { host, workers, ...config }, respond } = this.#options;
+    const { config: { host, ...config }, respond } = this.#options;
     const port = this.number === 0 ? config.port : this.number;
     const onPause = (error: unknown) => this.#acceptFailed(error);
     const onEnd = (error: Error) => this.#ended.resolve(error);
-    this.#http = listen({ host, port, shared, sharedLater: shared || workers > 1, onPause, onEnd }, respond);
+    this.#http = listen({ host, port, shared, onPause, onEnd }, respond);
     this.#address = this.#http.addr;
     this.connections.watch(this.#http.addr.port);
   }
@@ -77,13 +77,6 @@ export class Port implements Disposable {
         await delay(takeoverLimits.portPollMs);
       }
     }
-  }
-
-  /** Lets other processes listen on the port. Returns `false` if the system does not support it. */
-  share(): boolean {
-    const { native } = this.#options;
-    const fd = native?.findListener(this.number) ?? null;
-    return fd !== null && native !== null && native.sharePort(fd);
   }
 
   /** Reports an error after which the server cannot continue: resolves {@linkcode ended}. */

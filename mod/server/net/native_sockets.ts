@@ -23,12 +23,8 @@ export interface NativeSockets {
   reset(fd: number): void;
   /** Sets the size of the receive buffer, which limits how much the peer can send before it is read. */
   setReceiveBuffer(fd: number, bytes: number): void;
-  /** Returns the listening socket of a port, or `null`. */
-  findListener(port: number): number | null;
   /** Returns freed memory of the C library to the system. */
   trimMemory(): void;
-  /** Lets other processes of this user listen on the same port. Returns whether that succeeded. */
-  sharePort(fd: number): boolean;
 }
 
 /** Paths of the C library; the permission sets name the same files. */
@@ -54,8 +50,6 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
-const SO_REUSEPORT = 15;
-const SO_ACCEPTCONN = 30;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const INFO_BYTES = 136;
@@ -104,12 +98,6 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     return calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, length) === 0 &&
       (new Uint32Array(length.buffer)[0] ?? 0) >= INFO_BYTES;
   };
-  const takesConnections = (fd: number) => {
-    const value = new Uint32Array(1);
-    new Uint32Array(length.buffer)[0] = value.byteLength;
-    return calls.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, new Uint8Array(value.buffer), length) === 0 &&
-      value[0] === 1;
-  };
   const max = filesMax(calls);
   return {
     filesMax: max,
@@ -130,14 +118,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
       const value = new Uint8Array(new Uint32Array([bytes]).buffer);
       calls.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, value.length);
     },
-    findListener(ownPort) {
-      for (let fd = 0; fd < max; fd++) {
-        if (nameOf("getsockname", fd) && port() === ownPort && takesConnections(fd)) return fd;
-      }
-      return null;
-    },
     trimMemory: () => void calls.malloc_trim?.(0),
-    sharePort: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
   };
 }
 

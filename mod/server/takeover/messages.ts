@@ -5,14 +5,12 @@ import { z } from "zod";
 export const takeoverSocketFile = "takeover.sock";
 
 /** Incremented when old and new processes could not understand each other. */
-export const TAKEOVER_PROTOCOL = 3;
+export const TAKEOVER_PROTOCOL = 4;
 
 /** Messages of the new process, in this order. */
 const fromNewProcess = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ask"), protocol: z.int(), pid: z.int() }),
-  /** Everything that does not need the database is ready. */
-  z.object({ type: z.literal("sharePort") }),
-  /** It listens, and needs the data folder. */
+  /** Everything that does not need the database is ready. It listens, if ports can be shared, and needs the data folder. */
   z.object({ type: z.literal("stepDown") }),
   /** It has the data folder and serves. */
   z.object({ type: z.literal("leading") }),
@@ -23,8 +21,6 @@ const fromOldProcess = z.discriminatedUnion("type", [
   z.object({ type: z.literal("here"), host: z.string(), port: z.int(), pid: z.int() }),
   /** The takeover is refused for now or entirely. */
   z.object({ type: z.literal("refused"), message: z.string() }),
-  /** Whether another process may listen on the port. */
-  z.object({ type: z.literal("port"), shared: z.boolean() }),
   /** It has ended its backend and released the data folder. */
   z.object({ type: z.literal("released") }),
 ]);

@@ -58,10 +58,6 @@ export class OldProcess implements Disposable {
     return { host, port };
   }
 
-  async sharePort(): Promise<boolean> {
-    return (await this.#ask({ type: "sharePort" }, "port"))?.shared ?? false;
-  }
-
   /** Resolves when it has released the data folder or is gone. Throws a `StartError` if it refuses or does not answer. */
   async stepDown(): Promise<void> {
     await this.#ask({ type: "stepDown" }, "released", this.#limits.stepDownMs);

@@ -12,8 +12,6 @@ import {
 
 export interface ReplacedServer {
   readonly address: { readonly host: string; readonly port: number };
-  /** Lets other processes listen on its port. Returns `false` if that is not supported. */
-  sharePort(): boolean;
   /** Ends the backend and releases the data folder. Returns `false` if that is not possible now. */
   stepDown(): Promise<boolean>;
   /** Called when the new process leads. */
@@ -113,9 +111,7 @@ export class TakeoverListener implements AsyncDisposable {
     let late: ReturnType<typeof setTimeout> | undefined;
     try {
       for await (const message of messages) {
-        if (message.type === "sharePort" && !released) {
-          await send(connection, { type: "port", shared: server.sharePort() });
-        } else if (message.type === "stepDown" && !released) {
+        if (message.type === "stepDown" && !released) {
           log("info", "Another process takes over: closing sockets and finishing running calls", {
             process: this.#newProcess,
           });
