@@ -128,6 +128,7 @@ const OPTION_GROUPS: readonly (readonly [title: string, names: readonly OptionNa
     "data",
     "functions",
     "static",
+    "demo",
     "memory",
     "workers",
     "takeover",

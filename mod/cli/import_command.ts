@@ -77,8 +77,8 @@ async function importSnapshot(
   path: string,
   { options: { data, functions }, log, onProgress }: SnapshotImport,
 ): Promise<readonly string[]> {
-  const { functionsDir, example } = await resolveFunctions(functions);
-  if (example) {
+  const { functionsDir, empty } = await resolveFunctions(functions, { demo: false });
+  if (empty) {
     throw new StartError('No folder "functions" here: pass the app\'s functions folder with --functions', {
       code: "app_not_loaded",
     });
@@ -218,7 +218,7 @@ async function importAll(
   { data, functions, mode }: ImportOptions,
   { log, signals }: CommandEnvironment,
 ): Promise<string[]> {
-  const { functionsDir, example } = await resolveFunctions(functions);
+  const { functionsDir, example } = await resolveFunctions(functions, { demo: true });
   if (example) log("info", "No folder functions: using the tables of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });

@@ -99,7 +99,8 @@ export function reachedAt(
     .map(({ address }) => `http://${address}${port === "" ? "" : `:${port}`}`);
 }
 
-function functionsText({ deployed, functionsDir, example }: ServeConfig, cwd: string): string {
+function functionsText({ deployed, functionsDir, example, empty }: ServeConfig, cwd: string): string {
+  if (empty) return "none yet  (deploy an app to this server)";
   if (deployed !== null) return `deployed version ${deployed}`;
   return shown(functionsDir, cwd) + (example ? "  (the bundled example)" : "");
 }

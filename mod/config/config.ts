@@ -22,7 +22,10 @@ export interface ServeConfig {
   readonly deployed: string | null;
   /** Absolute; `null` without a static frontend. */
   readonly staticDir: string | null;
+  /** Whether the bundled example is served, because there is no app. */
   readonly example: boolean;
+  /** Whether there is no app, so that an empty one is served until the first deploy. */
+  readonly empty: boolean;
   readonly dev: boolean;
   /** Whether to take over from a server that holds the data folder. */
   readonly takeover: boolean;

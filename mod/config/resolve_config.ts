@@ -15,7 +15,7 @@ import {
   type StorageConfig,
 } from "./config.ts";
 import { readEnvFile } from "./env_file.ts";
-import { EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
+import { EMPTY_APP_DIR, EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";
 import type { ExplicitValues, ServeOptions } from "./options.ts";
 import { bucketLocation, locationConfig } from "./locations.ts";
@@ -29,12 +29,13 @@ export async function resolveConfig(
   const pinned = options.functions !== null || options.dev;
   const dataDir = resolve(options.data);
   const deployed = pinned ? null : await deployedVersion(dataDir);
-  const { functionsDir, example } = deployed === null
-    ? await resolveFunctions(options.functions)
-    : { functionsDir: resolve("functions"), example: false };
+  const { functionsDir, example, empty } = deployed === null
+    ? await resolveFunctions(options.functions, options)
+    : { functionsDir: resolve("functions"), example: false, empty: false };
   const memoryBytes = options.memory ?? machineMemoryBytes();
   const envFile = options.envFile === null ? null : await readEnvFile(options.envFile);
-  const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
+  const ownStatic = example ? resolve(EXAMPLE_DIR, "public") : empty ? EMPTY_APP_DIR : null;
+  const staticDir = options.static ?? (options.devFrontend === null ? ownStatic : null);
   return {
     host: options.host,
     port: options.port,
@@ -45,6 +46,7 @@ export async function resolveConfig(
     deployed,
     staticDir: staticDir === null ? null : resolve(staticDir),
     example,
+    empty,
     dev: options.dev,
     takeover: options.takeover,
     devFrontendUrl: devFrontendUrl(options),

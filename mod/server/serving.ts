@@ -33,7 +33,10 @@ export interface Statics {
 
 export interface ServingOptions {
   readonly parts: Pick<ServerOptions, "log" | "onRestart"> & {
-    readonly config: Pick<ServeConfig, "restartExitCode" | "devFrontendUrl" | "staticDir" | "example">;
+    readonly config: Pick<
+      ServeConfig,
+      "restartExitCode" | "devFrontendUrl" | "staticDir" | "example" | "empty"
+    >;
     readonly startBackend: (role: ServingRole, surroundings: BackendOptions) => Promise<Backend>;
   };
   readonly statics: Statics;
@@ -205,7 +208,8 @@ export class Serving {
 
   async #serveFrontend(folder: string | null): Promise<void> {
     const { config } = this.#options.parts;
-    if (config.devFrontendUrl !== null || (config.staticDir !== null && !config.example)) return;
+    const isNamed = config.staticDir !== null && !config.example && !config.empty;
+    if (config.devFrontendUrl !== null || isNamed) return;
     this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
   }
 

@@ -21,6 +21,14 @@ Deno.test("the banner shows when the example is served, and when every address i
   assert.match(text, /all addresses of this machine/);
 });
 
+Deno.test("the banner says that there is no app yet", () => {
+  const config = testConfig({ dataDir: "/d", empty: true });
+  assert.match(
+    banner({ config, url: "http://127.0.0.1:1", cwd: "/", setupLink: null }),
+    /^ {2}functions +none yet {2}\(deploy an app to this server\)$/m,
+  );
+});
+
 Deno.test("localUrl is one a browser on this machine can open", () => {
   const cases = { "127.0.0.1": "127.0.0.1", "0.0.0.0": "localhost", "::": "localhost", "::1": "[::1]" };
   for (const [hostname, host] of Object.entries(cases)) {

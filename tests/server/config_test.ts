@@ -27,9 +27,17 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-Deno.test("without an app the bundled example is served, page included", async () => {
+Deno.test("without an app a page without functions is served", async () => {
+  await inFolder(async () => {
+    const { example, empty, functionsDir, staticDir } = await resolveConfig(serveOptions());
+    assert.deepEqual([example, empty, functionsDir], [false, true, staticDir]);
+    assert.match(await Deno.readTextFile(join(staticDir ?? "", "index.html")), /deploy-key create/);
+  });
+});
+
+Deno.test("with --demo and without an app the bundled example is served, page included", async () => {
   await inFolder(async (folder) => {
-    const config = await resolveConfig(serveOptions());
+    const config = await resolveConfig(serveOptions({ demo: true }));
     assert.equal(config.example, true);
     assert.equal(config.functionsDir, join(EXAMPLE, "functions"));
     assert.equal(config.staticDir, join(EXAMPLE, "public"));

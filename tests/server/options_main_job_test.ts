@@ -290,6 +290,7 @@ function pageServer(text: string): Deno.HttpServer<Deno.NetAddr> {
 mainJobWith([
   "host",
   "memory",
+  "demo",
   "static",
   "queryTimeout",
   "mutationTimeout",
@@ -346,6 +347,7 @@ mainJobWith([
       ...app,
       host: "127.0.0.1",
       memory: "1GiB",
+      demo: true,
       static: folder.at("static"),
       queryTimeout: "10s",
       mutationTimeout: "4s",

@@ -97,8 +97,8 @@ function servedText({ hash, previous, swapped }: DeployResult): string {
 }
 
 async function bundleOf(options: DeployOptions): Promise<Bundle> {
-  const { functionsDir, example } = await resolveFunctions(options.functions);
-  if (example) {
+  const { functionsDir, empty } = await resolveFunctions(options.functions, { demo: false });
+  if (empty) {
     throw new StartError('There is no folder "functions" here: name it with --functions', {
       code: "app_not_loaded",
     });

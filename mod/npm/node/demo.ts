@@ -7,11 +7,10 @@ import { ended, openRuntime, startDeno } from "./runtime.ts";
 /** Serves the example until a signal arrives. `args` are options of `serve`. */
 export async function demo(args: readonly string[]): Promise<number> {
   const runtime = openRuntime();
-  // Without a functions folder in the working directory, the server serves its example.
   const cwd = mkdtempSync(join(tmpdir(), "syncline-demo-"));
   try {
     return await ended(
-      startDeno(runtime, { set: "serve", args: ["serve", ...args], cwd, stdio: "inherit" }),
+      startDeno(runtime, { set: "serve", args: ["serve", "--demo", ...args], cwd, stdio: "inherit" }),
     );
   } finally {
     rmSync(cwd, { recursive: true, force: true });

@@ -31,6 +31,7 @@ export type WorkerConfig =
     | "timeouts"
     | "staticDir"
     | "example"
+    | "empty"
   >
   & {
     /** Memory of this worker in bytes. */
@@ -56,6 +57,7 @@ export function workerConfig(config: ServeConfig): WorkerConfig {
     timeouts,
     staticDir,
     example,
+    empty,
   } = config;
   const memoryBytes = Math.floor(config.memoryBytes / config.workers);
   return {
@@ -68,6 +70,7 @@ export function workerConfig(config: ServeConfig): WorkerConfig {
     timeouts,
     staticDir,
     example,
+    empty,
     memoryBytes,
     memory: memoryPlan({ bytes: memoryBytes, cores: coresOf(config) }).isolates,
     cores: coresOf(config),

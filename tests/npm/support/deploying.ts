@@ -71,8 +71,10 @@ export class Production implements AsyncDisposable {
 
 /** Deploys, twice, with the built page and a variable. Gives what the second one took, which had nothing to do. */
 export async function deploys(production: Production): Promise<number> {
+  assert.match(await (await fetch(production.url)).text(), /<title>No app yet/);
   const tried = await production.here("deploy --static dist --dry-run");
   assert.match(tried.text, /^\+ function tasks:add$[^]*^\+ table tasks$[^]*this was a dry run/m);
+  assert.doesNotMatch(tried.text, /^- function/m);
   const { text } = await production.here("deploy --static dist --env GREETING=hello");
   assert.match(text, /^Set GREETING in ctx\.env\.$[^]*^Serving [0-9a-f]{32}/m);
   assert.equal(await production.there("env list"), "GREETING=hello\n");

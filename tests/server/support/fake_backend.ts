@@ -78,6 +78,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     deployed: null,
     staticDir: null,
     example: false,
+    empty: false,
     memoryBytes: 1024 ** 3,
     memory: { ...plan, isolates: { ...plan.isolates, sparing: true } },
     dev: false,
