@@ -8,6 +8,8 @@ import { installServices } from "./support/install_services.ts";
 const LONG_TESTS: Readonly<Record<string, readonly string[]>> = {
   /** Takeovers in a cluster whose servers are stopped, killed, frozen and cut off. */
   cluster: ["tests/cluster/faults_test.ts", "tests/cluster/forwarding_test.ts"],
+  /** List histories of one server, of workers and of a cluster, during faults. */
+  consistency: ["tests/consistency"],
   /** Kills of servers and writers under load. */
   durability: ["tests/durability", "tests/scheduler/kill_test.ts", "tests/storage/real_server_test.ts"],
   /** The client over connections that break. */

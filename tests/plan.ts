@@ -67,6 +67,7 @@ const SLOW = [
   "tests/server/deploy_command_test.ts",
   "tests/storage/hostile_images_test.ts",
   "tests/client/known_paths_test.ts",
+  "tests/consistency/consistency_test.ts",
   "tests/server/export_command_test.ts",
   "tests/server/snapshot_import_test.ts",
   "tests/ops/replication/process_kill_test.ts",

@@ -7,7 +7,7 @@ import type { ClusterProcess, ProcessRig } from "./server_processes.ts";
 export interface Scene {
   readonly rig: ProcessRig;
   readonly postgres: TestPostgres;
-  readonly clients: Clients;
+  readonly clients: Pick<Clients, "cutOff" | "reaches">;
   readonly leader: ClusterProcess;
   /** A whole number below this one. */
   readonly pick: (below: number) => number;

@@ -9,7 +9,11 @@ import type { MutationResponse, ServerMessage, Transition } from "../../../mod/p
 export interface SyncClientOptions {
   readonly port: number;
   /** `null` for a client that never sends Connect: its mutations are not de-duplicated. */
-  readonly session: { readonly sessionId: string; readonly connectionCount: number } | null;
+  readonly session: {
+    readonly sessionId: string;
+    readonly connectionCount: number;
+    readonly maxObservedTs?: number;
+  } | null;
   readonly onResponse?: (response: MutationResponse) => void;
   /** Called after each Transition was applied. */
   readonly onTransition?: (client: SyncClient, transition: Transition) => void;
