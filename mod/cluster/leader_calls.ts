@@ -22,8 +22,8 @@ interface Pending {
   readonly resolve: (answered: Answered) => void;
   /** Runs it in this process; `null` if that is not possible. */
   readonly run: ((leader: LocalLeader) => Promise<Omit<Answered, "verification">>) | null;
-  /** Caller whose mutations keep their order; `null` for calls without an order. */
-  readonly turn: string | null;
+  /** Whether it must not overtake earlier calls: mutations of a client. */
+  readonly ordered: boolean;
   /** Recipient of the call; `null` while it waits for a leader. */
   askedOf: Link | "here" | null;
   /** Whether it was ever sent, so that a leader may have run it. */
@@ -47,10 +47,8 @@ export class LeaderCalls implements LeaderPort {
   #linkedAt: number;
   /** Links to earlier leaders that still answer. */
   readonly #old = new Set<Link>();
-  /** Number of calls by caller that an earlier leader still answers. Later calls of that caller wait. */
-  readonly #oldTurns = new Map<string, number>();
-  /** Calls that wait only for that, by caller and in order. */
-  readonly #behind = new Map<string, Set<number>>();
+  /** Mutations of clients that an earlier leader still answers, before it stops. Later ones wait. */
+  #oldMutations = 0;
   /** Set while this process leads. */
   #here: LocalLeader | null = null;
   #lastId = 0;
@@ -78,7 +76,7 @@ export class LeaderCalls implements LeaderPort {
       (id) => ({ t: "mutate", id, call: wireCall(call) }),
       {
         resendable,
-        turn: call.caller?.turn ?? null,
+        ordered: call.caller !== undefined,
         run: async (leader) => {
           const { outcome, ...answer } = await leader.mutate(call);
           return { outcome, answer, ts: answer.ts };
@@ -92,7 +90,7 @@ export class LeaderCalls implements LeaderPort {
     const run = async (leader: LocalLeader) => ({ ...await leader.act(call), answer: null });
     const asked = this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), {
       resendable: false,
-      turn: null,
+      ordered: false,
       run,
     });
     const { outcome, ts } = await asked;
@@ -103,7 +101,7 @@ export class LeaderCalls implements LeaderPort {
   async verify(token: string): Promise<unknown> {
     const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), {
       resendable: true,
-      turn: null,
+      ordered: false,
       run: null,
     });
     return verification;
@@ -126,7 +124,7 @@ export class LeaderCalls implements LeaderPort {
   /** Handles the end of a link: calls are sent again, or their outcome is unknown. */
   linkEnded(link: Link): void {
     if (this.#link === link) this.#unlink();
-    if (this.#old.delete(link)) this.#countTurns();
+    if (this.#old.delete(link)) this.#countOld();
     for (const [id, pending] of this.#pending) {
       if (pending.askedOf !== link) continue;
       if (pending.resendable) this.#wait(pending);
@@ -140,7 +138,7 @@ export class LeaderCalls implements LeaderPort {
     if (this.#link === null || link !== this.#link) return;
     this.#old.add(this.#link);
     this.#unlink();
-    this.#countTurns();
+    this.#countOld();
   }
 
   /** This process leads: it runs the waiting calls and all further ones. */
@@ -187,14 +185,13 @@ export class LeaderCalls implements LeaderPort {
     this.#closed = true;
     this.#link = this.#here = null;
     this.#old.clear();
-    this.#oldTurns.clear();
     this.#expiry?.cancel();
     for (const [id, pending] of [...this.#pending]) this.#settle(id, unanswered(pending));
   }
 
   #ask(
     messageOf: (id: number) => FromFollower,
-    { resendable, turn, run }: Pick<Pending, "resendable" | "turn" | "run">,
+    { resendable, ordered, run }: Pick<Pending, "resendable" | "ordered" | "run">,
   ): Promise<Answered> {
     const answer = (answered: Omit<Answered, "ts" | "answer">) =>
       Promise.resolve({ ...answered, answer: null, ts: this.#ts() });
@@ -215,9 +212,18 @@ export class LeaderCalls implements LeaderPort {
     const { promise, resolve } = Promise.withResolvers<Answered>();
     this.#pendingBytes += body.length;
     const since = this.#clock.now();
-    const pending: Pending = { body, resendable, turn, run, resolve, askedOf: null, wasAsked: false, since };
+    const pending: Pending = {
+      body,
+      resendable,
+      ordered,
+      run,
+      resolve,
+      askedOf: null,
+      wasAsked: false,
+      since,
+    };
     this.#pending.set(id, pending);
-    this.#askInTurn(id, pending);
+    this.#askFor(id, pending);
     if (pending.askedOf === null && this.#expiry === null) this.#watch();
     return promise;
   }
@@ -233,9 +239,8 @@ export class LeaderCalls implements LeaderPort {
   }
 
   #askWaiting(): void {
-    this.#behind.clear();
     for (const [id, pending] of this.#pending) {
-      if (pending.askedOf === null) this.#askInTurn(id, pending);
+      if (pending.askedOf === null) this.#askFor(id, pending);
     }
     this.#watch();
   }
@@ -244,39 +249,16 @@ export class LeaderCalls implements LeaderPort {
     return askedOf instanceof Link && this.#old.has(askedOf);
   }
 
-  #countTurns(): void {
-    this.#oldTurns.clear();
+  #countOld(): void {
+    this.#oldMutations = 0;
     if (this.#old.size === 0) return;
     for (const pending of this.#pending.values()) {
-      const { turn } = pending;
-      if (turn !== null && this.#isOld(pending)) {
-        this.#oldTurns.set(turn, (this.#oldTurns.get(turn) ?? 0) + 1);
-      }
+      if (pending.ordered && this.#isOld(pending)) this.#oldMutations++;
     }
-  }
-
-  /** An earlier leader has answered a call. After the last one of this caller, its waiting calls are sent. */
-  #endOld(turn: string): void {
-    const left = (this.#oldTurns.get(turn) ?? 1) - 1;
-    if (left > 0) return void this.#oldTurns.set(turn, left);
-    this.#oldTurns.delete(turn);
-    const behind = this.#behind.get(turn) ?? [];
-    this.#behind.delete(turn);
-    for (const id of behind) {
-      const pending = this.#pending.get(id);
-      if (pending?.askedOf === null) this.#askInTurn(id, pending);
-    }
-  }
-
-  #askInTurn(id: number, pending: Pending): void {
-    const { turn } = pending;
-    if (turn === null || !this.#oldTurns.has(turn)) return this.#askFor(id, pending);
-    const behind = this.#behind.get(turn);
-    if (behind === undefined) this.#behind.set(turn, new Set([id]));
-    else behind.add(id);
   }
 
   #askFor(id: number, pending: Pending): void {
+    if (pending.ordered && this.#oldMutations > 0) return;
     if (this.#link?.sendBody(pending.body) === true) {
       pending.askedOf = this.#link;
       pending.wasAsked = true;
@@ -298,10 +280,7 @@ export class LeaderCalls implements LeaderPort {
     this.#pending.delete(id);
     this.#pendingBytes -= pending.body.length;
     pending.resolve({ answer: null, ts: this.#ts(), ...answered });
-    const { turn } = pending;
-    if (turn === null) return;
-    this.#behind.get(turn)?.delete(id);
-    if (this.#isOld(pending)) this.#endOld(turn);
+    if (pending.ordered && this.#isOld(pending) && --this.#oldMutations === 0) this.#askWaiting();
   }
 
   /** Refuses calls that have waited too long for a leader. */
