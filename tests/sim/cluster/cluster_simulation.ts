@@ -60,6 +60,8 @@ const weights = {
   time: 8,
   /** Longer than a lease. */
   longTime: 1.5,
+  /** Of the database, with whose clock leases end. */
+  clockJumps: 0.3,
   rest: 0.2,
 } as const;
 
@@ -80,6 +82,8 @@ export interface ClusterReport extends SimulationReport {
   readonly notTold: number;
   /** Rows of a leader whose time was over, which were refused. */
   readonly fenced: number;
+  /** Jumps of the database's clock while a server had the lease. */
+  readonly jumps: number;
 }
 
 /** Runs one seed to its end. Throws a {@linkcode Violation} at the first broken promise. */
@@ -107,10 +111,8 @@ class ClusterSimulation implements Disposable {
   readonly #clients: readonly SimClient[];
   readonly #deeds: readonly (readonly [deed: Deed, weight: number])[];
   readonly #weight: number;
-  /** The contents of rows, by their sums. */
-  readonly #sealed = new Map<string, readonly RunCall[]>();
-  /** Rows that were reported as absent. */
-  readonly #refused = new Set<string>();
+  /** The contents of rows by their sums, and the servers that have not reported their own copy as absent. */
+  readonly #sealed = new Map<string, { readonly group: readonly RunCall[]; readonly by: Set<string> }>();
   /** Mutations whose caller received no outcome. */
   readonly #uncertain = new Set<string>();
   /** Mutations that were answered as failures without a record. */
@@ -139,12 +141,12 @@ class ClusterSimulation implements Disposable {
         firstSeq: first.seq,
         waits: !letsInAtOnce,
         onSealed: ({ sum }, group) => {
-          this.#sealed.set(sum, group);
-          // A caller without the response may repeat a rejected call, and it may result in the very same row.
-          this.#refused.delete(sum);
+          // A caller without the response may repeat its call, here or at another server: it may result in the very same row.
+          const { by } = this.#sealed.get(sum) ?? { by: new Set() };
+          this.#sealed.set(sum, { group, by: by.add(name) });
         },
         onRefused: (calls, { row, known }) => {
-          if (known) this.#refused.add(row.sum);
+          if (known) this.#sealed.get(row.sum)?.by.delete(name);
           for (const { replay } of calls) if (replay !== undefined) this.#uncertain.add(nameOf(replay));
         },
       })
@@ -178,10 +180,10 @@ class ClusterSimulation implements Disposable {
     const transitions = this.#clients.reduce((sum, client) => sum + client.transitions, 0);
     const commits = this.#oracle.ts;
     const notTold = this.#uncertain.size;
-    const { fenced } = this.#log;
+    const { fenced, jumps } = this.#log;
     return {
       ...{ steps, commits, transitions, takeovers: this.#takeovers },
-      ...{ foundLater: this.#foundLater, notTold, fenced },
+      ...{ foundLater: this.#foundLater, notTold, fenced, jumps },
     };
   }
 
@@ -322,6 +324,8 @@ class ClusterSimulation implements Disposable {
         return this.#clock.move(1 + random.below(200));
       case "longTime":
         return this.#clock.move(random.pick([1_500, 3_500, 16_000]));
+      case "clockJumps":
+        return this.#log.setClock(random.pick([-20_000, -1_000, 0, 1_000, 20_000]));
       case "rest":
         return await this.rest();
       default:
@@ -389,10 +393,10 @@ class ClusterSimulation implements Disposable {
 
   /** The log has a row: what it is made of has happened now, in this order, and not before. */
   #added(row: JournalRow): void {
-    const group = this.#sealed.get(row.sum);
-    assert.ok(group !== undefined, "the log has a row that nobody made");
-    assert.ok(!this.#refused.has(row.sum), "a row exists that was reported as absent");
-    for (const { call, answer } of group) {
+    const sealed = this.#sealed.get(row.sum);
+    assert.ok(sealed !== undefined, "the log has a row that nobody made");
+    assert.ok(sealed.by.size > 0, "a row exists that was reported as absent");
+    for (const { call, answer } of sealed.group) {
       const { replay, identity: { principal } } = call;
       if (replay !== undefined && !answer.replayed) {
         assert.ok(

@@ -29,6 +29,10 @@ export class SharedLog {
   readonly #rows: (JournalRow & { readonly bytes: Uint8Array })[] = [];
   /** Rows that were refused because their leader's time was over. */
   fenced = 0;
+  /** Jumps of its clock while a server had the lease. */
+  jumps = 0;
+  /** Its clock, relative to the one of the simulation. */
+  #ahead = 0;
   #lease = { epoch: 0, holder: "", address: "", until: -Infinity };
 
   constructor(options: SharedLogOptions) {
@@ -66,11 +70,21 @@ export class SharedLog {
       case "syncline_lease": {
         const { epoch, holder, address, until } = this.#lease;
         const held = until > -Infinity;
-        return [{ epoch, holder, address, held, left_ms: held ? until - this.#options.clock.now() : -1 }];
+        return [{ epoch, holder, address, held, left_ms: held ? until - this.#now : -1 }];
       }
       default:
         throw new Error(`The simulation does not know ${name}`);
     }
+  }
+
+  /** Sets the clock of the database, relative to the one of the simulation. */
+  setClock(ahead: number): void {
+    if (ahead !== this.#ahead && this.#lease.until > -Infinity) this.jumps++;
+    this.#ahead = ahead;
+  }
+
+  get #now(): number {
+    return this.#options.clock.now() + this.#ahead;
   }
 
   #at(seq: number) {
@@ -111,7 +125,7 @@ export class SharedLog {
   }
 
   #take([holder, address, leaseMs]: [string, string, number]): Row[] {
-    const now = this.#options.clock.now();
+    const now = this.#now;
     if (this.#lease.until >= now) return [];
     this.#lease = { epoch: this.#lease.epoch + 1, holder, address, until: now + leaseMs };
     return [{ epoch: this.#lease.epoch }];
@@ -119,7 +133,7 @@ export class SharedLog {
 
   #renew([epoch, holder, leaseMs]: [number, string, number]): Row[] {
     if (this.#lease.epoch !== epoch || this.#lease.holder !== holder) return [];
-    this.#lease.until = this.#options.clock.now() + leaseMs;
+    this.#lease.until = this.#now + leaseMs;
     return [{ epoch, others: 1 }];
   }
 

@@ -188,6 +188,9 @@ export class SimClient {
 
   /** Sends a mutation again that has been answered or not: it must not run twice. */
   repeat(mutation: OpenMutation): void {
+    const { calls, token } = this.connection ?? { calls: [], token: null };
+    // Answers of copies with other identities are indistinguishable.
+    if (calls.some((call) => call.requestId === mutation.requestId && call.token !== token)) return;
     this.repeated.add(mutation.requestId);
     if (!this.mutations.has(mutation.requestId)) this.mutations.set(mutation.requestId, mutation);
     this.#send(mutation);
