@@ -11,16 +11,20 @@ import type { LoggedRun } from "../ops/log/mod.ts";
 import { StopSignals } from "../server/signals.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 
-/** Returns one line for the run, followed by its error and log lines, indented. */
-export function runText(run: LoggedRun): string {
+/** Colors of a terminal: the color of failures and the default. */
+const COLORS = { failed: "\u001b[31m", end: "\u001b[39m" } as const;
+
+/** Returns one line for the run, followed by its error and log lines, indented. `colors`: failed runs are red. */
+export function runText(run: LoggedRun, { colors = false } = {}): string {
   const { at, kind, outcome, durationMs, caller, requestId, error, logLines } = run;
   const head = `${new Date(at).toISOString()} ${kind.padEnd(8)} ${run.function} ${outcome} ${durationMs} ms` +
     ` ${caller ?? "anonymous"} request=${requestId}`;
   const lines = error === null ? logLines : [error.message, error.stack ?? "", ...logLines];
-  return [
+  const text = [
     head,
     ...lines.filter((line) => line !== "").flatMap((line) => line.split("\n")).map((line) => `    ${line}`),
   ].map(visible).join("\n");
+  return colors && outcome !== "success" ? `${COLORS.failed}${text}${COLORS.end}` : text;
 }
 
 /** Escapes control characters. */
@@ -36,7 +40,7 @@ export const logsCommand: CommandSpec = {
 
 type LogsCommandOptions = Pick<
   OptionValues,
-  "data" | "tail" | "last" | "only" | "outcome" | "level" | "text" | "request"
+  "data" | "tail" | "last" | "only" | "outcome" | "level" | "text" | "request" | "system"
 >;
 
 /** Poll interval for new runs. */
@@ -57,7 +61,7 @@ async function run(options: LogsCommandOptions): Promise<number> {
   }
   try {
     using file = LogFile.open(path, parametersOf(options));
-    await print(file.newest(options.last).map(runText));
+    await print(file.newest(options.last).map(shown));
     if (options.tail) await follow(file);
     return exitCodes.ok;
   } catch (error) {
@@ -71,9 +75,16 @@ async function run(options: LogsCommandOptions): Promise<number> {
   }
 }
 
-/** Builds the filter in the format of the log endpoint. */
-function parametersOf({ only, outcome, level, text, request }: LogsCommandOptions): URLSearchParams {
-  const given = { function: only, outcome, level, text, request };
+function shown(run: LoggedRun): string {
+  return runText(run, { colors: Deno.stdout.isTerminal() && !Deno.noColor });
+}
+
+/** Builds the filter in the format of the log endpoint. Named functions and requests include those of the service. */
+export function parametersOf(
+  { only, outcome, level, text, request, system }: Omit<LogsCommandOptions, "data" | "tail" | "last">,
+): URLSearchParams {
+  const ownOnly = !system && only === null && request === null;
+  const given = { function: only, outcome, level, text, request, system: ownOnly ? "false" : null };
   return new URLSearchParams(
     Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== null),
   );
@@ -86,7 +97,7 @@ async function follow(file: LogFile): Promise<void> {
   void signals.first.then(() => stopped = true);
   while (!stopped) {
     const { runs, missed } = file.more();
-    await print(runs.map(runText));
+    await print(runs.map(shown));
     if (missed) await print(["… some runs are omitted: too many at once"]);
     await Promise.race([signals.first, new Promise((resolve) => setTimeout(resolve, POLL_MS))]);
   }

@@ -1263,7 +1263,17 @@ export const options = {
     parse: parseText,
     default: null,
     defaultText: "all",
-    description: "Show the runs of one request",
+    description: "Show the runs of one request, with the functions that they call",
+    commands: ["logs"],
+  }),
+  system: option({
+    flag: "--system",
+    placeholder: null,
+    env: "SYNCLINE_SYSTEM",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Show the runs of the service's own functions too",
     commands: ["logs"],
   }),
   metrics: option({

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
-import { logsCommand, runText } from "../../mod/cli/logs_command.ts";
+import { logsCommand, parametersOf, runText } from "../../mod/cli/logs_command.ts";
 import { LogFile } from "../../mod/ops/log/log_file.ts";
 import { loggedRun, type RunRecord } from "../../mod/ops/log/run_record.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
@@ -57,6 +57,33 @@ Deno.test("[EL19] the log's file is read beside who writes it: the newest runs, 
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("[EL19] runs of the service are left out unless they are asked for, and failures are red", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = join(folder, "logs.db");
+  const all = { only: null, outcome: null, level: null, text: null, request: null, system: false };
+  try {
+    using store = LogStore.open(path, { retention });
+    store.add([run("a:one"), run("_system/scheduler:clean")]);
+    const shown = (options: Partial<Parameters<typeof parametersOf>[0]>) => {
+      using file = LogFile.open(path, parametersOf({ ...all, ...options }));
+      return file.newest(9).map((run) => run.function);
+    };
+    const both = ["a:one", "_system/scheduler:clean"];
+    assert.deepEqual(shown({}), ["a:one"]);
+    assert.deepEqual(shown({ system: true }), both);
+    assert.deepEqual(shown({ request: "z" }), both);
+    assert.deepEqual(shown({ only: "_system/*" }), ["_system/scheduler:clean"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+  const [failed, fine] = ["a:fail", "a:one"].map((name) =>
+    runText(loggedRun(9, run(name)), { colors: true })
+  );
+  // deno-lint-ignore no-control-regex -- colors are terminal escape codes
+  assert.match(failed ?? "", /^\u001b\[31m2030[^]*a\.ts:1:2\)\u001b\[39m$/);
+  assert.match(fine ?? "", /^2030.*request=z$/);
 });
 
 Deno.test("[EL19] without a log, or with a filter that is not understood, the command says so", async () => {
